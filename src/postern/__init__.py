@@ -1,0 +1,1 @@
+"""Postern: an inbound webhook gateway."""

@@ -1,0 +1,107 @@
+"""A delivery: the durable intent to start the trigger once. What the engine is given, how it went, when to try again."""
+
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
+
+State = Literal["queued", "held", "started", "failed", "dropped"]
+
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 3600.0
+GIVE_UP_AFTER = 3 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSlot:
+    """Where a workflow answers a waiting caller: one POST to ``url`` with the token, before ``deadline``."""
+
+    url: str
+    token: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What the engine is given. ``key`` is the delivery's key: starting the same key twice starts once."""
+
+    key: str
+    webhook_id: str
+    invocation_id: str
+    fields: dict[str, str]
+    payload: bytes
+    """The call's JSON object as text (a form already turned into one)."""
+    response: ResponseSlot | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The specification's trigger variables, as every engine hands them to a workflow."""
+        return {"webhookId": self.webhook_id, **{name: self.fields.get(name, "") for name in FIELD_NAMES}, "invocationId": self.invocation_id}
+
+
+def delivery_key(invocation_id: str, emission: int) -> str:
+    """The idempotency key: a retry of an emission is swallowed by the engine, a replay (the next emission) runs again."""
+    return f"{invocation_id}.{emission}"
+
+
+def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
+    """Exponential, with jitter so that what failed together does not come back together; never sooner than asked for."""
+    longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempts - 1, 20))
+    wait = longest * random.uniform(0.5, 1.0)
+    return max(wait, min(asked_for or 0.0, LONGEST_WAIT))
+
+
+class EngineUnavailable(Exception):
+    """The engine cannot take the trigger now; the same start will be tried again."""
+
+    def __init__(self, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.retry_after = retry_after
+
+
+class EngineRejected(Exception):
+    """The engine will never take this trigger as it is."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """``runs`` workflows took the trigger; zero means that nobody listens, which history says in words."""
+
+    runs: int
+    workflows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHealth:
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one workflow, as the engine tells it."""
+
+    id: str
+    workflow: str
+    state: str
+    delivery_key: str
+    started_at: float
+    ended_at: float | None = None
+    error: str = ""
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A workflow the engine knows: its name, the Webhook IDs it wants (none: every webhook's), what its author says of it."""
+
+    name: str
+    webhook_ids: tuple[str, ...]
+    help: str = ""
+    source: str = ""

@@ -1,0 +1,83 @@
+"""Paths into a JSON document: ``customer.email``, ``items[0].sku``, ``items.0.sku``, ``a\\.b`` for a dot in a key.
+
+Walking decodes only the levels on the way and leaves the rest as the text that was sent, so that a number keeps every
+digit (``10.00`` stays ``10.00``, an id of 30 digits is not rounded) and a large document costs no more than its path.
+"""
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+Path = tuple[str | int, ...]
+MISSING = None
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+
+_LONGEST = 500
+_DEEPEST = 32
+_STEP = re.compile(r"\.?(?P<key>(?:[^.\[\]\\]|\\.)+)|\[(?P<index>\d{1,9})\]")
+
+
+class InvalidPath(ValueError):
+    """The text is not a path; the message says why."""
+
+
+@lru_cache(maxsize=4096)
+def parse_path(text: str) -> Path:
+    """The steps of a path. A number is an index where it meets an array and a key where it meets an object."""
+    if not text or len(text) > _LONGEST:
+        raise InvalidPath(f"a path has 1 to {_LONGEST} characters")
+    steps: list[str | int] = []
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None or (position == 0 and text[0] == "."):
+            raise InvalidPath(f"{text!r} is not a path at character {position + 1}; write customer.email or items[0].sku")
+        key = match["key"]
+        if key is None:
+            steps.append(int(match["index"]))
+        elif position and text[position] != ".":
+            raise InvalidPath(f"{text!r} is missing a dot at character {position + 1}")
+        else:
+            steps.append(re.sub(r"\\(.)", r"\1", key))
+        position = match.end()
+    if len(steps) > _DEEPEST:
+        raise InvalidPath(f"a path has at most {_DEEPEST} steps")
+    return tuple(steps)
+
+
+def walk(document: msgspec.Raw | bytes, path: Path) -> bytes | None:
+    """The JSON text at the path, or None where the document has nothing there."""
+    here: msgspec.Raw | bytes = document
+    for step in path:
+        try:
+            start = bytes(here[:1]) if isinstance(here, bytes) else bytes(memoryview(here)[:1])
+            if start == b"{":
+                here = _OBJECT.decode(here)[str(step)]
+            elif start == b"[":
+                index = int(step) if isinstance(step, int) or (step.isascii() and step.isdigit()) else None
+                if index is None:
+                    return None
+                here = _ARRAY.decode(here)[index]
+            else:
+                return None
+        except (KeyError, IndexError, ValueError, RecursionError, msgspec.DecodeError):
+            return None
+    return bytes(here)
+
+
+def as_text(value: bytes) -> str:
+    """How a mapped value is handed on: a text as itself, null as nothing, everything else as its JSON."""
+    if value[:1] == b'"':
+        try:
+            return _TEXT.decode(value)
+        except msgspec.DecodeError:  # a lone surrogate: valid JSON grammar, not a text
+            return value.decode("utf-8", "replace")
+    if value == b"null":
+        return ""
+    if value[:1] in (b"{", b"["):
+        return msgspec.json.format(value, indent=-1).decode("utf-8", "replace")
+    return value.decode("utf-8", "replace")

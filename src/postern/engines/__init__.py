@@ -1,0 +1,1 @@
+"""Workflow engines: each file (or folder) is one, and fits ``usecases.ports.Engine``."""

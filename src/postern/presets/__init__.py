@@ -1,0 +1,1 @@
+"""The 22 senders Postern knows: one TOML file each, and the loader."""
