@@ -28,8 +28,8 @@ def main() -> None:
     follow_pip_configuration()
     uv = find_uv()
     make_venv(uv)
-    install = [uv, "pip", "install", "--python"] if uv else [*PIP, "install", "--python"]
-    install += [str(BIN / "python"), "--quiet"]
+    into_venv = ["--python", str(BIN / "python")]
+    install = [uv, "pip", "install", *into_venv, "--quiet"] if uv else [*PIP, *into_venv, "install", "--quiet"]
     run(*install, "--require-hashes", "--requirement", "requirements-dev.lock" if for_tests else "requirements.lock")
     run(*install, "--no-deps", "--editable", ".")
     (VENV / ".run").touch()
