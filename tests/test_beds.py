@@ -6,14 +6,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from playwright.sync_api import Page
 
+from beds.browser import Notes
 from beds.postgres import PostgresServer, find_binaries, running, within_reach
+from beds.program import Program, StartProgram
 from beds.waiting import wait_until
 
 
 def test_waiting_gives_up_with_words_that_help() -> None:
     with pytest.raises(AssertionError, match=r"waited 0 s for the moon; its last answer was \[\]"):
         wait_until(list, 0, what="the moon")
+    with pytest.raises(AssertionError, match="the sun; it was late"):
+        wait_until(list, 0, what=lambda: "the sun; it was late")
     with pytest.raises(AssertionError, match="it last raised ZeroDivisionError"):
         wait_until(lambda: 1 / 0, 0)
 
@@ -57,3 +62,67 @@ def test_binaries_in_a_closed_folder_are_copied_and_the_folder_stays_closed(tmp_
     assert (reachable / "postgres").stat().st_mode & 0o777 == 0o755
     assert closed.stat().st_mode & 0o777 == 0o700
     subprocess.run([reachable / "postgres"], check=True)
+
+
+def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes) -> None:
+    page.set_content("<script>document.title = new Intl.NumberFormat().resolvedOptions().locale; nothing.there</script>")
+    assert page.title() == "en-US"
+    assert notes.errors == ["nothing is not defined"]
+    notes.errors.clear()
+
+
+def test_a_request_that_leaves_this_machine_is_noted(page: Page, notes: Notes) -> None:
+    page.route("**/*", lambda route: route.abort())
+    page.set_content("<img src='https://example.com/x.png'><img src='http://127.0.0.1:9/y.png'>")
+    assert notes.foreign_requests == ["https://example.com/x.png"]
+    notes.foreign_requests.clear()
+    notes.errors.clear()
+
+
+STAND_IN = """
+import os, signal, subprocess, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Ready(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/readyz" else 404)
+        self.end_headers()
+
+print("serving on", os.environ["POSTERN_PORT"], "with", os.environ.get("POSTERN_ENGINE"))
+if "BREAKS" in os.environ:
+    sys.exit("the setting is wrong")
+child = subprocess.Popen(["sleep", "60"])
+signal.signal(signal.SIGTERM, lambda *_: ("FORGETS" in os.environ or (child.kill(), child.wait())) and os._exit(0))
+HTTPServer(("127.0.0.1", int(os.environ["POSTERN_PORT"])), Ready).serve_forever()
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> str:
+    """A program of the same name that can misbehave; the value of PYTHONPATH that puts it first."""
+    package = tmp_path / "stand-in" / "postern"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(STAND_IN)
+    return str(package.parent)
+
+
+def test_the_program_is_ready_when_it_is_handed_over(start_program: StartProgram, stand_in: str) -> None:
+    program = start_program(PYTHONPATH=stand_in, POSTERN_ENGINE="none")
+    assert program.is_ready()
+    assert program.output().startswith(f"serving on {program.port} with none")
+    assert program.stop() == 0
+    assert not program.processes_left()
+
+
+def test_a_program_that_ends_at_its_start_tells_why(start_program: StartProgram, stand_in: str) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)ended with 1 before it was ready.*the setting is wrong"):
+        start_program(PYTHONPATH=stand_in, BREAKS="yes")
+
+
+def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, stand_in: str) -> None:
+    program = Program(tmp_path, {"PYTHONPATH": stand_in, "FORGETS": "yes"})
+    program.wait_until_ready()
+    with pytest.raises(AssertionError, match="did not end cleanly"):
+        program.stop()
+    wait_until(lambda: not program.processes_left())

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: str = "", every: float = 0.02) -> T:
+def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: str | Callable[[], str] = "", every: float = 0.02) -> T:
     """The condition's first true answer. Its last exception, or its last answer, is told when time is up."""
     deadline = time.monotonic() + timeout
     while True:
@@ -23,7 +23,8 @@ def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: str =
         except Exception as error:
             last = f"it last raised {error!r}"
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout:g} s for {what or condition.__qualname__}; {last}")
+            awaited = what() if callable(what) else what or condition.__qualname__
+            raise AssertionError(f"waited {timeout:g} s for {awaited}; {last}")
         time.sleep(every)
 
 
