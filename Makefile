@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SETUP := scripts/install.py pyproject.toml requirements.lock
+SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
 
 # The example workflows, unless you bring your own.
 export POSTERN_WORKFLOWS ?= examples
@@ -42,7 +42,7 @@ reference: .venv/.test ## write docs/reference again from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what was installed and built; your data stays
-	rm -rf .venv .tools dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .tools dist build src/postern/surfaces/console/static/vendor .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 .venv/.run: $(SETUP)
 	@$(PYTHON) scripts/install.py
