@@ -3,14 +3,14 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, and_, func, select, update
 
 from postern.core.answer import WorkflowResponse
-from postern.core.delivery import Started
+from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery
 from postern.stores.database import Database
 from postern.stores.recorder import insert_delivery, milliseconds
-from postern.stores.tables import deliveries
+from postern.stores.tables import deliveries, invocations
 from postern.stores.writer import Writer
 
 LONGEST_LOG = 20
@@ -73,8 +73,29 @@ class Deliveries:
 
         await self._writer.write(job)
 
-    async def add(self, delivery: Delivery) -> None:
-        await self._writer.write(lambda connection: insert_delivery(connection, delivery))
+    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery:
+        """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
+
+        def job(connection: Connection) -> Delivery:
+            of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
+            last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
+            webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
+            delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
+            insert_delivery(connection, delivery)
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def release(self, now: float, lease: float) -> int:
+        """After a crash, when no other process serves this database: what the dead one had claimed is due at once."""
+
+        def job(connection: Connection) -> int:
+            claimed = update(deliveries).where(
+                deliveries.c.state == "queued", deliveries.c.next_at > milliseconds(now), deliveries.c.next_at <= milliseconds(now + lease)
+            )
+            return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
+
+        return await self._writer.write(job)
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool:
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
