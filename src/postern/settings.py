@@ -66,17 +66,55 @@ class Setting:
 SETTINGS = [
     Setting("host", "127.0.0.1", "The address to listen on. 0.0.0.0 is every address of this machine."),
     Setting("port", "8080", "The port to listen on.", _port),
-    Setting("base_url", "", "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.", _address),
+    Setting(
+        "base_url",
+        "",
+        "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.",
+        _address,
+    ),
     Setting("data_dir", "./data", "The folder for the database, the engine's database and the generated key.", Path),
-    Setting("database_url", "", "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.", _database, secret=True),
-    Setting("engine", "embedded", "The workflow engine: embedded, temporal, http, shopify-flow, or none.", _one_of("embedded", "temporal", "http", "shopify-flow", "none")),
+    Setting(
+        "database_url", "", "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.", _database, secret=True
+    ),
+    Setting(
+        "engine",
+        "embedded",
+        "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
+        _one_of("embedded", "temporal", "http", "shopify-flow", "none"),
+    ),
     Setting("workflows", "./workflows", "File or folder of workflows that the embedded engine runs.", Path),
-    Setting("secret_keys", "", "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder.", _list, secret=True),
-    Setting("admin_key", "", "An API key with access level admin that is valid from the first start, for automation. 16 characters or more.", secret=True),
-    Setting("admin_password", "", "The password of the console's first user, admin. Default: generated at the first start and printed once.", secret=True),
-    Setting("trusted_proxies", "", "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed.", _list),
-    Setting("client_header", "X-Forwarded-For", "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP."),
+    Setting(
+        "secret_keys",
+        "",
+        "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder.",
+        _list,
+        secret=True,
+    ),
+    Setting(
+        "admin_key",
+        "",
+        "An API key with access level admin that is valid from the first start, for automation. 16 characters or more.",
+        secret=True,
+    ),
+    Setting(
+        "admin_password",
+        "",
+        "The password of the console's first user, admin. Default: generated at the first start and printed once.",
+        secret=True,
+    ),
+    Setting(
+        "trusted_proxies",
+        "",
+        "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed.",
+        _list,
+    ),
+    Setting(
+        "client_header",
+        "X-Forwarded-For",
+        "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
+    ),
     Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
+    Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
     Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
 ]
 
@@ -99,6 +137,7 @@ class Settings:
     trusted_proxies: list[str]
     client_header: str
     log: str
+    example: str
     body_timeout: int
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
@@ -134,7 +173,11 @@ class Settings:
     def _unknown(self) -> list[str]:
         """A misspelt setting must not be silently ignored."""
         known = {setting.variable for setting in SETTINGS} | {setting.variable + "_FILE" for setting in SETTINGS if setting.secret}
-        return [f"{name} is not a setting; `postern settings` lists them" for name in sorted(self.environment) if name.startswith(PREFIX) and name not in known]
+        return [
+            f"{name} is not a setting; `postern settings` lists them"
+            for name in sorted(self.environment)
+            if name.startswith(PREFIX) and name not in known
+        ]
 
     def _check(self) -> list[str]:
         problems = []

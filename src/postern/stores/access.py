@@ -37,7 +37,9 @@ class Access:
         return await self._database.read(query)
 
     async def delete_key(self, key_id: str) -> bool:
-        return await self._writer.write(lambda connection: connection.execute(delete(api_keys).where(api_keys.c.id == key_id)).rowcount == 1)
+        return await self._writer.write(
+            lambda connection: connection.execute(delete(api_keys).where(api_keys.c.id == key_id)).rowcount == 1
+        )
 
     async def used(self, key_id: str, now: float) -> None:
         values = {"last_used_at": milliseconds(now)}
@@ -51,5 +53,11 @@ def digest(secret: str) -> bytes:
 
 def _key_of(row: Row[tuple[object, ...]]) -> ApiKey:
     return ApiKey(
-        row.id, row.name, row.level, row.prefix, row.created_at / 1000, row.created_by, None if row.last_used_at is None else row.last_used_at / 1000
+        row.id,
+        row.name,
+        row.level,
+        row.prefix,
+        row.created_at / 1000,
+        row.created_by,
+        None if row.last_used_at is None else row.last_used_at / 1000,
     )

@@ -33,7 +33,10 @@ class Deliveries:
                 .with_for_update(skip_locked=True)
             )
             rows = connection.execute(
-                update(deliveries).where(deliveries.c.key.in_(due.scalar_subquery())).values(next_at=milliseconds(now + lease)).returning(deliveries)
+                update(deliveries)
+                .where(deliveries.c.key.in_(due.scalar_subquery()))
+                .values(next_at=milliseconds(now + lease))
+                .returning(deliveries)
             ).all()
             return sorted((delivery_of(row) for row in rows), key=lambda delivery: delivery.key)
 
@@ -56,7 +59,9 @@ class Deliveries:
         )
 
     async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
-        await self._settle(delivery, {"next_at": milliseconds(next_at), "error": detail}, {"at": now, "outcome": "unavailable", "detail": detail})
+        await self._settle(
+            delivery, {"next_at": milliseconds(next_at), "error": detail}, {"at": now, "outcome": "unavailable", "detail": detail}
+        )
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
         await self._settle(delivery, {"state": "failed", "error": detail}, {"at": now, "outcome": "failed", "detail": detail})
@@ -109,7 +114,9 @@ class Deliveries:
             }
             open_slot = update(deliveries).where(deliveries.c.key == key, deliveries.c.responded_at.is_(None))
             in_time = connection.execute(
-                open_slot.where(deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == "").values(**values, answer_code="accepted")
+                open_slot.where(deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == "").values(
+                    **values, answer_code="accepted"
+                )
             )
             if in_time.rowcount == 1:
                 return True

@@ -43,5 +43,7 @@ def verify(database: Database) -> None:
         return
     revisions = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     if found is not None and found not in revisions:
-        raise SchemaMismatch(f"the database has schema {found}, which this version of Postern does not know: run the newer version that made it")
+        raise SchemaMismatch(
+            f"the database has schema {found}, which this version of Postern does not know: run the newer version that made it"
+        )
     raise SchemaMismatch(f"the database has schema {found or 'none'} and this version needs {known}: run `postern migrate`")

@@ -19,7 +19,10 @@ def health_routes(gateway: Gateway) -> list[Route]:
         engine = await gateway.engine.health() if gateway.engine is not None else None
         report = {
             "status": "ready" if store is None else "not ready",
-            "store": {"ok": store is None, "detail": "reachable, schema up to date" if store is None else "not reachable or schema not up to date"},
+            "store": {
+                "ok": store is None,
+                "detail": "reachable, schema up to date" if store is None else "not reachable or schema not up to date",
+            },
             "engine": {"ok": engine.ok, "detail": engine.detail} if engine is not None else {"ok": False, "detail": "none in this process"},
         }
         return JSONResponse(report, 200 if store is None else 503)

@@ -52,7 +52,10 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        if self._head + self._chunk > LARGEST_HEAD and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > LARGEST_HEAD:
+        if (
+            self._head + self._chunk > LARGEST_HEAD
+            and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > LARGEST_HEAD
+        ):
             self._refusal = "headers_too_large"
             raise httptools.HttpParserError("headers too large")
         super().on_headers_complete()
@@ -98,9 +101,14 @@ class Protocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """Ends on SIGINT and SIGTERM: stops listening, lets what is under way finish, and returns."""
 
-    def __init__(self, config: uvicorn.Config, body_timeout: float) -> None:
+    def __init__(self, config: uvicorn.Config, body_timeout: float, when_up: Callable[[], None]) -> None:
         super().__init__(config)
         self._body_timeout = body_timeout
+        self._when_up = when_up
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._when_up()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -155,15 +163,4 @@ async def serve(app: Callable[..., Any], listener: socket.socket, body_timeout: 
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-    server = Server(config, body_timeout)
-    announce = asyncio.create_task(_when_started(server, when_up))
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        announce.cancel()
-
-
-async def _when_started(server: Server, when_up: Callable[[], None]) -> None:
-    while not server.started:
-        await asyncio.sleep(0.01)
-    when_up()
+    await Server(config, body_timeout, when_up).serve(sockets=[listener])

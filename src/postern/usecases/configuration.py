@@ -105,12 +105,16 @@ class SignatureAuthentication(Shape):
     @field_validator("provider")
     @classmethod
     def _provider(cls, name: str) -> str:
-        return _checked(name, None if name in (*PROVIDERS, "generic", "custom") else f"choose one of: {', '.join(PROVIDERS)}, generic, custom")
+        return _checked(
+            name, None if name in (*PROVIDERS, "generic", "custom") else f"choose one of: {', '.join(PROVIDERS)}, generic, custom"
+        )
 
     @field_validator("public_url")
     @classmethod
     def _public_url(cls, url: str | None) -> str | None:
-        if url is not None and not (url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and " " not in url and len(url) <= 2000):
+        if url is not None and not (
+            url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and " " not in url and len(url) <= 2000
+        ):
             raise ValueError("write the whole URL that the sender was given, beginning with https://")
         return url
 

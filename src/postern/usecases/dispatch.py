@@ -31,7 +31,9 @@ def payload_of(invocation: Invocation) -> bytes | None:
     if invocation.body is None:
         return None
     headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(invocation.headers))
-    stored = Call(invocation.method, invocation.path, invocation.query, headers, invocation.body, invocation.address, invocation.received_at)
+    stored = Call(
+        invocation.method, invocation.path, invocation.query, headers, invocation.body, invocation.address, invocation.received_at
+    )
     payload = read_object(stored)
     return None if isinstance(payload, Unreadable) else payload
 
@@ -53,7 +55,9 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         if now - delivery.created_at > GIVE_UP_AFTER:
             await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
         else:
-            await gateway.store.deliveries.again(delivery, now + wait_before_retry(delivery.attempts + 1, trouble.retry_after), trouble.detail, now)
+            await gateway.store.deliveries.again(
+                delivery, now + wait_before_retry(delivery.attempts + 1, trouble.retry_after), trouble.detail, now
+            )
         raise
     except EngineRejected as refusal:
         engine_starts.labels(gateway.engine.name, "rejected").inc()
@@ -125,7 +129,9 @@ class Dispatcher:
         except Exception as error:  # a defect in an engine: the delivery comes back, the loop goes on
             log.exception("an engine failed in a way it should not", engine=self._gateway.engine and self._gateway.engine.name)
             now = self._gateway.clock()
-            await self._gateway.store.deliveries.again(delivery, now + wait_before_retry(delivery.attempts + 1), f"internal: {type(error).__name__}", now)
+            await self._gateway.store.deliveries.again(
+                delivery, now + wait_before_retry(delivery.attempts + 1), f"internal: {type(error).__name__}", now
+            )
             return "unavailable"
         return "started"
 

@@ -37,7 +37,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     found = await gateway.store.history.get(invocation_id)
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    invocation, deliveries = found
+    invocation, _ = found
     if invocation.outcome != "accepted":
         raise Refused("conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay")
     webhook = gateway.directory.by_id(invocation.webhook_id)
@@ -101,7 +101,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "startedAt": None if delivery.started_at is None else iso(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,
-        "log": [{**entry, "at": iso(entry["at"])} if isinstance(entry.get("at"), int | float) else entry for entry in delivery.log],
+        "log": [{**entry, "at": iso(float(str(entry["at"])))} for entry in delivery.log],
         "runs": delivery.runs,
         "nobodyListens": delivery.state == "started" and delivery.runs == 0,
         "error": delivery.error or None,
@@ -110,7 +110,11 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "late": delivery.responded_at is not None and delivery.answer_code != "accepted",
         "response": None
         if response is None
-        else {"status": response.status, "headers": [list(pair) for pair in response.headers], "body": response.body.decode("utf-8", "replace")},
+        else {
+            "status": response.status,
+            "headers": [list(pair) for pair in response.headers],
+            "body": response.body.decode("utf-8", "replace"),
+        },
     }
 
 

@@ -23,7 +23,9 @@ async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any,
     found = await gateway.store.history.get(invocation_id)
     deliveries = [] if found is None else found[1]
     # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were replayed.
-    matching = [one for one in deliveries if hmac.compare_digest(gateway.response_token(one.key).encode(), token.encode("utf-8", "replace"))]
+    matching = [
+        one for one in deliveries if hmac.compare_digest(gateway.response_token(one.key).encode(), token.encode("utf-8", "replace"))
+    ]
     if not matching:
         raise Refused("not_authenticated", "the response token is not that of this invocation")
     try:

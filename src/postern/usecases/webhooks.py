@@ -11,7 +11,10 @@ from postern.usecases.compiling import answer_timeout
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
 
-_SECRETS = {"token": (("token", "main"), ("secondToken", "second")), "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken"))}
+_SECRETS = {
+    "token": (("token", "main"), ("secondToken", "second")),
+    "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
+}
 
 
 @dataclass(slots=True)
@@ -74,7 +77,9 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
             changes[field] = None
     if not keeps:
         changes = {**dict.fromkeys(webhook.secrets), **changes}
-    after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {field for field, value in changes.items() if value}
+    after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
+        field for field, value in changes.items() if value
+    }
     _needs_main(document, "main" in after)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, _resolved(gateway, document, webhook.document)
     await _save(gateway, webhook, changes)
@@ -133,7 +138,10 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         "lastCallAt": iso(calls.last_at) if calls else None,
         **document,
         "authentication": authentication,
-        "synchronousResponse": {**document["synchronousResponse"], "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"]},
+        "synchronousResponse": {
+            **document["synchronousResponse"],
+            "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
+        },
         "warnings": _warnings(document),
     }
 
@@ -179,7 +187,9 @@ def _needs_main(document: dict[str, Any], is_set: bool) -> None:
     method = document["authentication"]["method"]
     if method != "none" and not is_set:
         name = "token" if method == "token" else "secret"
-        raise Refused("invalid_request", errors=[FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')])
+        raise Refused(
+            "invalid_request", errors=[FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')]
+        )
 
 
 def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
@@ -199,12 +209,14 @@ def _merged(target: Any, patch: Any) -> Any:
         return patch
     result = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
-        if name == "authentication" and isinstance(value, dict) and value.get("method", result.get(name, {}).get("method")) != result.get(name, {}).get("method"):
+        if (
+            name == "authentication"
+            and isinstance(value, dict)
+            and value.get("method", result.get(name, {}).get("method")) != result.get(name, {}).get("method")
+        ):
             result[name] = value  # another method: nothing of the old one's settings belongs to it
         elif value is None and name not in ("authentication",):
             result.pop(name, None)
         else:
             result[name] = _merged(result.get(name), value)
     return result
-
-

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +18,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")]
 Settings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[SETTING=VALUE]...", help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true."),
+    typer.Argument(
+        metavar="[SETTING=VALUE]...",
+        help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
+    ),
 ]
 
 
@@ -30,11 +34,10 @@ def read_secret(source: str) -> str:
         return os.environ[rest]
     if kind == "file":
         try:
-            with open(rest) as file:
-                return file.read().rstrip("\n")
+            return Path(rest).read_text().rstrip("\n")
         except OSError as error:
             end(f"{rest} cannot be read: {error.strerror}", USAGE)
-    end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
+    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
 
 
 def assignments(pairs: list[str] | None) -> dict[str, Any]:
@@ -63,7 +66,9 @@ def create(
     auth: Annotated[str, typer.Option(help="none, token, or hmac.")] = "token",
     placement: Annotated[str, typer.Option(help="Where the token travels: header, bearer, basic or url.")] = "header",
     provider: Annotated[str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")] = None,
-    secret: Annotated[str | None, typer.Option(help="The token or signing secret: env:NAME, file:PATH or -. Left out: a token is generated.")] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="The token or signing secret: env:NAME, file:PATH or -. Left out: a token is generated.")
+    ] = None,
     second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -130,7 +135,9 @@ def show(webhook: WebhookId, as_json: Json = False) -> None:
 def change(
     webhook: WebhookId,
     settings: Settings = None,
-    secret: Annotated[str | None, typer.Option(help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once.")] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once.")
+    ] = None,
     second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise; `none` removes it.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -210,7 +217,9 @@ def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
 
 def _authentication(webhook: dict[str, Any]) -> str:
     authentication = webhook["authentication"]
-    return {"none": "None", "token": f"token ({authentication.get('placement')})", "hmac": f"signature ({authentication.get('provider')})"}[authentication["method"]]
+    return {"none": "None", "token": f"token ({authentication.get('placement')})", "hmac": f"signature ({authentication.get('provider')})"}[
+        authentication["method"]
+    ]
 
 
 def _state(webhook: dict[str, Any]) -> str:
