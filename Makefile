@@ -5,7 +5,8 @@ BIN := .venv/bin
 SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
 
 # The example workflows, unless you bring your own.
-export POSTERN_WORKFLOWS ?= examples
+export POSTERN_WORKFLOWS ?= examples/workflows
+export POSTERN_EXAMPLE ?= on
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint types lock bench screenshots reference clean
