@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from beds.browser import Notes
 from beds.postgres import PostgresServer, find_binaries, running, within_reach
-from beds.program import Program, StartProgram
+from beds.program import Program, StartProgram, run_postern
 from beds.waiting import wait_until
 
 
@@ -126,3 +126,10 @@ def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, s
     with pytest.raises(AssertionError, match="did not end cleanly"):
         program.stop()
     wait_until(lambda: not program.processes_left())
+
+
+def test_the_real_program_serves_from_postgres_and_ends_cleanly(start_program: StartProgram, migrated_url: str, tmp_path: Path) -> None:
+    program = start_program(POSTERN_DATABASE_URL=migrated_url)
+    listed = run_postern(tmp_path, "webhooks", "list", "--json", POSTERN_DATABASE_URL=migrated_url)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert program.stop() == 0

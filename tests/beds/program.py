@@ -21,24 +21,18 @@ ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
 class Program:
     """A running ``postern serve``. What it prints is in ``output()``; it is a process group of its own, so nothing of it can stay."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], arguments: tuple[str, ...] = ("serve",)) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = int(environment.get("POSTERN_PORT") or free_port())
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_key = environment.get("POSTERN_ADMIN_KEY", ADMIN_KEY)
         self.data_dir = Path(environment.get("POSTERN_DATA_DIR", folder / "data"))
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")},
-            "POSTERN_PORT": str(self.port),
-            "POSTERN_DATA_DIR": str(self.data_dir),
-            "POSTERN_ADMIN_KEY": self.admin_key,
-            "PYTHONUNBUFFERED": "1",
-            **environment,
-        }
+        given = {"POSTERN_PORT": str(self.port), "POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_ADMIN_KEY": self.admin_key, **environment}
+        self.environment = clean_environment(given)
         self._log = folder / f"postern-{self.port}.log"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", *arguments],
+                [sys.executable, "-m", "postern", "serve"],
                 cwd=folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -93,6 +87,19 @@ class Program:
                 if int(group) == self.process.pid and state != "Z":
                     return True
         return False
+
+
+def clean_environment(given: dict[str, str]) -> dict[str, str]:
+    """The settings that were given and none from the shell that runs the tests."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+    return {**inherited, "PYTHONUNBUFFERED": "1", **given}
+
+
+def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list", POSTERN_DATA_DIR=…)``."""
+    given = {"POSTERN_DATA_DIR": str(folder / "data"), **environment}
+    command = [sys.executable, "-m", "postern", *arguments]
+    return subprocess.run(command, cwd=folder, env=clean_environment(given), capture_output=True, text=True, timeout=60, check=False)
 
 
 StartProgram = Callable[..., Program]
