@@ -7,6 +7,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
 from postern.core.records import ApiKey, StoredWebhook, Tally
+from postern.core.volume import Volume
 
 
 class Engine(Protocol):
@@ -111,6 +112,12 @@ class AccessStore(Protocol):
     async def used(self, key_id: str, now: float) -> None: ...
 
 
+class VolumeStore(Protocol):
+    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
+
+    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]: ...
+
+
 class Store(Protocol):
     @property
     def webhooks(self) -> WebhookStore: ...
@@ -123,6 +130,9 @@ class Store(Protocol):
 
     @property
     def access(self) -> AccessStore: ...
+
+    @property
+    def volumes(self) -> VolumeStore: ...
 
     async def record(self, entry: Entry) -> Receipt: ...
 
