@@ -1,7 +1,5 @@
 """Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is set."""
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from postern.core.identity import new_id, new_short_code, new_signing_secret, new_token
@@ -10,17 +8,13 @@ from postern.core.records import Actor, StoredWebhook, Tally
 from postern.usecases.compiling import answer_timeout
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.present import Page as Page
+from postern.usecases.present import iso as iso
 
 _SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
     "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
 }
-
-
-@dataclass(slots=True)
-class Page:
-    items: list[dict[str, Any]]
-    next_cursor: str | None
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
@@ -144,10 +138,6 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         },
         "warnings": _warnings(document),
     }
-
-
-def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _warnings(document: dict[str, Any]) -> list[str]:
