@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from postern.core.invocation import Delivery, HistoryFilter, Invocation, status_of
+from postern.core.paths import InvalidPath, as_text, parse_path, walk
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.usecases.dispatch import payload_of
@@ -50,6 +51,21 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     delivery = await gateway.store.deliveries.replay(invocation_id, fields, gateway.clock(), "queued")
     gateway.due.set()
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
+
+
+async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
+    """What these paths would take out of a recorded call. None where there is nothing; a path that is none is refused by name."""
+    require(actor, "read")
+    found = await gateway.store.history.get(invocation_id)
+    payload = None if found is None else payload_of(found[0])
+    values: dict[str, str | None] = {}
+    for name, path in paths.items():
+        try:
+            value = walk(payload, parse_path(path)) if payload is not None else None
+        except InvalidPath as error:
+            raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]) from None
+        values[name] = None if value is None else as_text(value)
+    return values
 
 
 def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
