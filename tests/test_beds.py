@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from beds.browser import Notes
 from beds.postgres import PostgresServer, find_binaries, running, within_reach
-from beds.program import Program, StartProgram
+from beds.program import Program, StartProgram, run_postern
 from beds.waiting import wait_until
 
 
@@ -91,7 +91,7 @@ class Ready(BaseHTTPRequestHandler):
 print("serving on", os.environ["POSTERN_PORT"], "with", os.environ.get("POSTERN_ENGINE"))
 if "BREAKS" in os.environ:
     sys.exit("the setting is wrong")
-child = subprocess.Popen(["sleep", "60"])
+child = subprocess.Popen(["sleep", "60"], start_new_session=True)
 signal.signal(signal.SIGTERM, lambda *_: ("FORGETS" in os.environ or (child.kill(), child.wait())) and os._exit(0))
 HTTPServer(("127.0.0.1", int(os.environ["POSTERN_PORT"])), Ready).serve_forever()
 """
@@ -126,3 +126,11 @@ def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, s
     with pytest.raises(AssertionError, match="did not end cleanly"):
         program.stop()
     wait_until(lambda: not program.processes_left())
+
+
+def test_the_real_program_serves_from_postgres_and_ends_cleanly(start_program: StartProgram, migrated_url: str, tmp_path: Path) -> None:
+    program = start_program(POSTERN_DATABASE_URL=migrated_url)
+    assert len(program.processes_left()) == 2  # the gateway, and the engine beside it
+    listed = run_postern(tmp_path, "webhooks", "list", "--json", POSTERN_DATABASE_URL=migrated_url)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert program.stop() == 0

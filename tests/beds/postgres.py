@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,8 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
 
 from beds.waiting import free_port, wait_until
+from postern.stores.database import Database
+from postern.stores.schema import migrate
 
 # Speed, not safety: the data is thrown away.
 SETTINGS = {
@@ -44,15 +47,22 @@ class PostgresServer:
     def __init__(self, url: str) -> None:
         self.url = url
         self._numbers = itertools.count(1)
+        self._created: list[str] = []
 
     def create_database(self, template: str | None = None) -> str:
         """The URL of a new database."""
-        name = f"postern_test_{os.getpid()}_{next(self._numbers)}"
+        name = f"postern_test_{os.getpid()}_{secrets.token_hex(3)}_{next(self._numbers)}"
         self._execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{make_url(template).database}"' if template else ""))
-        return make_url(self.url).set(database=name).render_as_string(hide_password=False)
+        url = make_url(self.url).set(database=name).render_as_string(hide_password=False)
+        self._created.append(url)
+        return url
 
     def drop_database(self, url: str) -> None:
         self._execute(f'DROP DATABASE IF EXISTS "{make_url(url).database}" WITH (FORCE)')
+
+    def drop_all(self) -> None:
+        for url in self._created:
+            self.drop_database(url)
 
     @contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
@@ -72,7 +82,9 @@ def postgres() -> Iterator[PostgresServer]:
     """One server for each test worker, for as long as it works."""
     given = os.environ.get("POSTERN_TEST_DATABASE_URL")
     if given:
-        yield PostgresServer(given)
+        server = PostgresServer(given)
+        yield server
+        server.drop_all()
         return
     binaries = find_binaries()
     if binaries is None:
@@ -85,6 +97,23 @@ def postgres() -> Iterator[PostgresServer]:
 def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     """An empty database of the test's own."""
     with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres: PostgresServer) -> str:
+    """A database with Postern's schema, to be copied and never connected to: a copy costs less than the migrations."""
+    url = postgres.create_database()
+    database = Database(url)
+    migrate(database)
+    database.close()
+    return url
+
+
+@pytest.fixture
+def migrated_url(postgres: PostgresServer, migrated_template: str) -> Iterator[str]:
+    """A database of the test's own that has Postern's schema."""
+    with postgres.database(template=migrated_template) as url:
         yield url
 
 

@@ -1,6 +1,7 @@
 """The real program: ``postern serve`` as a process of its own, on a free port, with its data in the test's folder."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,26 +20,22 @@ ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Program:
-    """A running ``postern serve``. What it prints is in ``output()``; it is a process group of its own, so nothing of it can stay."""
+    """A running ``postern serve``. What it prints is in ``output()``; nothing of it stays when its test ends."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], arguments: tuple[str, ...] = ("serve",)) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = int(environment.get("POSTERN_PORT") or free_port())
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_key = environment.get("POSTERN_ADMIN_KEY", ADMIN_KEY)
         self.data_dir = Path(environment.get("POSTERN_DATA_DIR", folder / "data"))
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")},
-            "POSTERN_PORT": str(self.port),
-            "POSTERN_DATA_DIR": str(self.data_dir),
-            "POSTERN_ADMIN_KEY": self.admin_key,
-            "PYTHONUNBUFFERED": "1",
-            **environment,
-        }
+        given = {"POSTERN_PORT": str(self.port), "POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_ADMIN_KEY": self.admin_key, **environment}
+        # Whatever the program starts inherits this mark, and is found by it in any process group.
+        self._mark = secrets.token_hex(8)
+        self.environment = clean_environment({**given, "TEST_BED": self._mark})
         self._log = folder / f"postern-{self.port}.log"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", *arguments],
+                [sys.executable, "-m", "postern", "serve"],
                 cwd=folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -81,18 +78,34 @@ class Program:
 
     def kill(self) -> None:
         """As a power cut does it: all of it, at once."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        for process in {self.process.pid, *self.processes_left()}:
+            # Once waited for, the number may be somebody else's.
+            if process != self.process.pid or self.process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
         self.process.wait(STOPPED_WITHIN)
 
-    def processes_left(self) -> bool:
-        # By reading /proc: to a signal, an ended process that a container's first process never collects looks alive.
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):
-                state, _parent, group = stat.read_text().rpartition(")")[2].split()[:3]
-                if int(group) == self.process.pid and state != "Z":
-                    return True
-        return False
+    def processes_left(self) -> list[int]:
+        mark = f"TEST_BED={self._mark}".encode()
+        left = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):  # ended meanwhile, or not ours
+                if mark in environment.read_bytes():
+                    left.append(int(environment.parent.name))
+        return left
+
+
+def clean_environment(given: dict[str, str]) -> dict[str, str]:
+    """The settings that were given and none from the shell that runs the tests."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+    return {**inherited, "PYTHONUNBUFFERED": "1", **given}
+
+
+def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list", POSTERN_DATA_DIR=…)``."""
+    given = {"POSTERN_DATA_DIR": str(folder / "data"), **environment}
+    command = [sys.executable, "-m", "postern", *arguments]
+    return subprocess.run(command, cwd=folder, env=clean_environment(given), capture_output=True, text=True, timeout=60, check=False)
 
 
 StartProgram = Callable[..., Program]

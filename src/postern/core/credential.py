@@ -1,6 +1,6 @@
 """Who is calling? A credential checks a call and says who proved what, or why not.
 
-``VerifiedCall`` is made here and in ``scheme.py`` only, as the answer of a check: whatever holds one may rely on the
+``VerifiedCall`` is made here and in ``signature.py`` only, as the answer of a check: whatever holds one may rely on the
 caller being genuine. Everything after authentication takes a ``VerifiedCall`` and nothing else.
 """
 
