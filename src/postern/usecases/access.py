@@ -4,9 +4,9 @@ import hmac
 from hashlib import sha256
 from typing import Any
 
-from postern.core.identity import new_api_key, new_id
 from postern.core.problems import FieldError, Refused
 from postern.core.records import LEVELS, Actor, ApiKey, Level
+from postern.identity import new_api_key, new_id
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.webhooks import iso
 
