@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from postern.core.call import Call
 from postern.core.credential import Matched, Unproven, VerifiedCall
 from postern.core.encoding import Encoding
+from postern.core.guesses import other_schemes
 from postern.core.scheme import SignatureScheme
 from postern.core.select import finder, parse_ref
 from postern.core.sightings import other_digests
@@ -25,7 +26,6 @@ from postern.core.variants import (
     changed_secrets,
     changed_times,
     changed_urls,
-    other_schemes,
 )
 
 MOST_TRIALS = 700

@@ -1,4 +1,4 @@
-"""What may differ between how a call was signed and how it is checked: the secret's form, the URL, the body on its way, the scheme.
+"""What may differ between how a call was signed and how it is checked: the secret's form, the URL, the body on its way.
 
 Each variant is a whole set-up and call to try, with words and, where a setting would help, the change of that setting.
 """
@@ -14,29 +14,13 @@ from postern.core.call import Call
 from postern.core.credential import Unproven, VerifiedCall
 from postern.core.encoding import SECRET_ENCODINGS
 from postern.core.freshness import TIMESTAMP_FORMATS
-from postern.core.scheme import InvalidScheme, SignatureScheme
-from postern.core.sightings import ids, moments, shapes
+from postern.core.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
 from postern.core.signature import Reading, SignatureCredential
 from postern.core.signed_content import MOST_TOKENS, parse_template
 
 _PREFIX = re.compile(rb"[A-Za-z]{2,12}_")
 _LARGEST_REWRITTEN = 256 * 1024
 _WRAPPING = b" \t\r\n\"'"
-
-CONTENTS = (
-    "{body}",
-    "{timestamp}.{body}",
-    "{timestamp}:{body}",
-    "{timestamp}{body}",
-    "{body}{timestamp}",
-    "v0:{timestamp}:{body}",
-    "{id}.{timestamp}.{body}",
-    "{id}{timestamp}{body}",
-    "{url}{body}",
-    "{method}{url}{body}{timestamp}",
-    "{body_sha256}",
-)
-"""What senders sign, most common first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +77,8 @@ class Trial:
     change: Change
 
 
-def _custom(scheme: SignatureScheme) -> dict[str, Any]:
+def custom_patch(scheme: SignatureScheme) -> dict[str, Any]:
+    """Of the webhook's authentication: this scheme instead of the present one."""
     return {"provider": "custom", "scheme": scheme.to_document()}
 
 
@@ -104,12 +89,16 @@ def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
         other = replace(setup, scheme=scheme)
         if form != setup.scheme.timestamp_format and other.verifies(call):
             change = Change(
-                f"Read the timestamp as {form}", f"Written as {form}, the timestamp is that of the call's receipt.", _custom(scheme)
+                f"Read the timestamp as {form}", f"Written as {form}, the timestamp is that of the call's receipt.", custom_patch(scheme)
             )
             yield Trial(other, call, change)
     reading = setup.without_clock().credential().read(call)
     if isinstance(reading, Reading) and reading.signed_at is not None:
         seconds = int(abs(call.received_at - reading.signed_at)) + 1
+        if seconds > LONGEST_TOLERANCE:
+            change = Change("Have the call signed anew", "The signature is right, and its time is over a month away from its receipt.")
+            yield Trial(setup, call, change)
+            return
         change = Change(
             f"Allow {seconds} seconds between signing and receipt",
             "The signature is right and only its time is off. Test a call that was recorded earlier at the time it was received.",
@@ -120,9 +109,9 @@ def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
 
 def changed_secrets(setup: Setup, call: Call) -> Iterator[Trial]:
     """The same secret, turned into key bytes in another way."""
-    for scheme, words in _secret_forms(setup):
+    for scheme, words in secret_forms(setup):
         explanation = f"The signature was made with the secret {words}."
-        yield Trial(replace(setup, scheme=scheme), call, Change(f"Use the secret {words}", explanation, _custom(scheme)))
+        yield Trial(replace(setup, scheme=scheme), call, Change(f"Use the secret {words}", explanation, custom_patch(scheme)))
     trimmed = setup.main.strip(_WRAPPING), setup.second.strip(_WRAPPING) if setup.second is not None else None
     if trimmed != (setup.main, setup.second):
         change = Change(
@@ -131,7 +120,7 @@ def changed_secrets(setup: Setup, call: Call) -> Iterator[Trial]:
         yield Trial(replace(setup, main=trimmed[0], second=trimmed[1]), call, change)
 
 
-def _secret_forms(setup: Setup) -> Iterator[tuple[SignatureScheme, str]]:
+def secret_forms(setup: Setup) -> Iterator[tuple[SignatureScheme, str]]:
     prefix = _PREFIX.match(setup.main)
     prefixes = dict.fromkeys(["", prefix[0].decode() if prefix else "", setup.scheme.secret_prefix])
     for encoding in SECRET_ENCODINGS:
@@ -236,73 +225,3 @@ def _bodies(body: bytes) -> Iterator[tuple[bytes, str]]:
             yield text.encode(), words
     except (ValueError, RecursionError):
         return
-
-
-def other_schemes(setup: Setup, call: Call) -> Iterator[Trial]:
-    """Everything in the call that looks like a digest, over everything senders usually sign, with every form of the secret."""
-    secrets = [setup.scheme, *(scheme for scheme, _ in _secret_forms(setup))]
-    for content, timestamp, form, delivery_id in _contents(setup, call):
-        for shape in shapes(call):
-            for secret in secrets:
-                document = {
-                    **setup.scheme.to_document(),
-                    "signature": shape.ref,
-                    "itemSeparator": shape.item_separator,
-                    "keySeparator": shape.key_separator,
-                    "signatureKey": shape.key,
-                    "encoding": shape.encoding,
-                    "signedContent": content,
-                    "secretEncoding": secret.secret_encoding,
-                    "secretPrefix": secret.secret_prefix,
-                    "timestamp": timestamp,
-                    "timestampFormat": form,
-                    "toleranceSeconds": (setup.scheme.tolerance_seconds or None) if timestamp else 0,
-                    "timestampRequired": "{timestamp}" in content or setup.scheme.timestamp_required,
-                    "deliveryId": delivery_id or list(setup.scheme.delivery_id),
-                    "bodyDigest": [],
-                }
-                try:
-                    scheme = SignatureScheme.from_document(document)
-                except InvalidScheme:
-                    continue
-                yield Trial(replace(setup, scheme=scheme), call, _described(setup.scheme, scheme, shape.words))
-
-
-def _contents(setup: Setup, call: Call) -> Iterator[tuple[str, str, str, str]]:
-    seen = moments(call, call.received_at)
-    own = setup.scheme.timestamp[0] if setup.scheme.timestamp else ""
-    for content in dict.fromkeys([setup.scheme.signed_content, *CONTENTS]):
-        if "{timestamp}" in content:
-            times = [(moment.ref, moment.form) for moment in seen]
-        else:
-            # A time outside of what is signed proves nothing, so a new scheme does not ask for it.
-            kept = own if content == setup.scheme.signed_content or own.startswith("body:") else ""
-            times = [(kept, setup.scheme.timestamp_format)]
-        for timestamp, form in times[:2]:
-            for delivery_id in ids(call) if "{id}" in content and not setup.scheme.delivery_id else [""]:
-                yield content, timestamp, form, delivery_id
-
-
-def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change:
-    """The differences in words. The commonest mistake has words of its own: a body signature where the generic scheme is set."""
-    if then.signed_content == "{body}" and "{headers:" in now.signed_content:
-        words = f"This looks like a body signature ({seen}), not one over headers. Choose the sender's preset or this custom scheme."
-        return Change("Use a custom scheme that signs the body", words, _custom(then))
-    differing = []
-    if (now.signature, now.item_separator, now.key_separator, now.signature_key, now.encoding) != (
-        then.signature,
-        then.item_separator,
-        then.key_separator,
-        then.signature_key,
-        then.encoding,
-    ):
-        differing.append(f"read the signature as {seen}")
-    if now.signed_content != then.signed_content:
-        differing.append(f"take {then.signed_content} as what is signed")
-    if (now.secret_encoding, now.secret_prefix) != (then.secret_encoding, then.secret_prefix):
-        after = f" after {then.secret_prefix}" if then.secret_prefix else ""
-        differing.append(f"use the secret as {then.secret_encoding}{after}")
-    if now.timestamp != then.timestamp and then.timestamp:
-        differing.append(f"take the timestamp from {then.timestamp[0]}")
-    words = " and ".join(differing) or "use this custom scheme"
-    return Change(words[:1].upper() + words[1:], "With these settings of a custom scheme the signature is right.", _custom(then))
