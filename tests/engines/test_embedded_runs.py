@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.engines.conftest import Door, Stage, until
+from engines.embedded_stage import Door, Stage, until
 
 from postern.core.delivery import EngineRejected, Trigger
 
