@@ -112,6 +112,8 @@ def test_a_time_that_autumn_repeats_runs_once() -> None:
     run = next_run(schedule, at("2026-10-24T12:00", "Europe/Berlin"))
     assert run == at("2026-10-25T02:30", "Europe/Berlin")
     assert next_run(schedule, run) == at("2026-10-26T02:30", "Europe/Berlin")
+    ten_past_two_again = run + 40 * 60
+    assert next_run(schedule, ten_past_two_again) == at("2026-10-26T02:30", "Europe/Berlin")
 
 
 @given(
