@@ -18,11 +18,11 @@ def query_pairs(query: bytes) -> list[tuple[bytes, bytes]]:
     for part in query.split(b"&"):
         if part:
             name, _, value = part.partition(b"=")
-            pairs.append((_unquote_plus(name), _unquote_plus(value)))
+            pairs.append((unquote_plus(name), unquote_plus(value)))
     return pairs
 
 
-def _unquote_plus(text: bytes) -> bytes:
+def unquote_plus(text: bytes) -> bytes:
     if b"+" in text:
         text = text.replace(b"+", b" ")
     return unquote_to_bytes(text) if b"%" in text else text

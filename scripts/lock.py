@@ -1,0 +1,14 @@
+"""Resolve the dependencies in pyproject.toml again and write the lock files: names, versions and hashes, for every platform."""
+
+import sys
+
+from install import find_uv, follow_pip_configuration, run
+
+# No index address in the files: whoever installs from them does so from their own index or mirror.
+FORM = "--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header"
+
+follow_pip_configuration()
+uv = find_uv() or sys.exit("uv makes the lock files, and it could not be installed")
+compile_lock = (uv, "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--upgrade", "--quiet", *FORM.split())
+run(*compile_lock, "--output-file", "requirements.lock")
+run(*compile_lock, "--output-file", "requirements-dev.lock", "--group", "dev", "--constraint", "requirements.lock")

@@ -1,0 +1,139 @@
+"""May this call come in, and what does it mean? The order of the questions, readable on one screen.
+
+Cheap before costly, and nothing a stranger does may cost the real sender: the per-webhook rate is asked only of those
+who have proven themselves, the per-address limit counts failures only, and duplicate keys are claimed last of all.
+"""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+from postern.core.call import Call
+from postern.core.content import Unreadable, read_object
+from postern.core.cors import is_preflight
+from postern.core.credential import Matched, Unproven, VerifiedCall
+from postern.core.limits import Limits
+from postern.core.paths import walk
+from postern.core.webhook import DuplicateKey, HandshakeReply, Webhook
+
+Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
+Step = tuple[str, bool, str]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was decided about a call and why. ``detail`` and ``trace`` are for the owner; the caller hears the code."""
+
+    outcome: Outcome
+    code: str
+    detail: str = ""
+    trace: list[Step] = field(default_factory=list)
+    matched: Matched = ""
+    payload: bytes = b""
+    fields: dict[str, str] = field(default_factory=dict)
+    duplicate_key: bytes | None = None
+    handshake: HandshakeReply | None = None
+    retry_after: int | None = None
+
+
+def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
+    """The questions that need no body. None means: read it and ask ``admit``."""
+    if webhook.cors and is_preflight(call):
+        if webhook.cors.allows(call.first_header(b"origin") or b""):
+            return Verdict("preflight", "accepted")
+        return _refuse([], "CORS preflight", "origin_not_allowed", "the page's origin is not on this webhook's list")
+    if call.method not in webhook.allowed_methods:
+        return _refuse([], "method", "method_not_allowed", f"{call.method[:20]} instead of POST")
+    if not webhook.enabled:
+        return _refuse([], "enabled", "webhook_disabled", "the webhook is switched off")
+    if webhook.allowlist is not None and not webhook.allowlist.allows(call.address):
+        return _refuse([], "IP allowlist", "ip_not_allowed", f"{call.address[:60]} is not on the allowlist")
+    return None
+
+
+def too_large(webhook: Webhook) -> Verdict:
+    """Said by whoever reads the body, as soon as it has seen one byte too many."""
+    return _refuse([], "body size", "payload_too_large", f"the body is larger than {webhook.payload_limit} bytes")
+
+
+def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
+    """The questions about a call whose body has been read whole."""
+    now = call.received_at
+    trace: list[Step] = []
+    if webhook.allowlist is not None:
+        trace.append(("IP allowlist", True, f"{call.address} is allowed"))
+
+    wait = limits.may_try(webhook.id, call.address, now)
+    if wait:
+        return _refuse(trace, "failed authentications", "rate_limited", "too many failed authentications from this address", wait)
+
+    if webhook.handshake is not None:
+        reply = webhook.handshake.before_authentication(call)
+        if reply is not None:
+            return _handshake(webhook, call, limits, trace, reply)
+
+    verified = webhook.credential.check(call)
+    if isinstance(verified, Unproven):
+        limits.failed(webhook.id, call.address, now)
+        return _refuse(trace, "authentication", verified.code, verified.detail)
+    trace.append(("authentication", True, verified.step))
+
+    if webhook.handshake is not None:
+        reply = webhook.handshake.after_authentication(verified)
+        if reply is not None:
+            return _handshake(webhook, call, limits, trace, reply, verified.matched)
+        if call.method != "POST":
+            return _refuse(trace, "method", "method_not_allowed", f"{call.method[:20]} is answered for the set-up handshake only")
+
+    wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst, now)
+    if wait:
+        return _refuse(trace, "rate limit", "rate_limited", f"more than {webhook.calls_per_second:g} calls a second", wait, verified.matched)
+    return read_verified(webhook, verified, trace)
+
+
+def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -> Verdict:
+    """What a genuine call says: its object, the mapped fields, its key. Also asked when a refused call is checked again."""
+    payload = read_object(verified.call)
+    if isinstance(payload, Unreadable):
+        return _refuse(trace, "content", payload.code, payload.detail, matched=verified.matched)
+    trace.append(("content", True, f"a JSON object of {len(payload)} bytes"))
+
+    fields, said = webhook.mapping.apply(payload)
+    trace.append(("field mapping", True, said))
+
+    key = None
+    if webhook.duplicates is not None:
+        key, said = _duplicate_key(webhook.duplicates, verified, payload)
+        trace.append(("duplicate key", True, said))
+    return Verdict("accepted", "accepted", "", trace, verified.matched, payload, fields, key)
+
+
+def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: bytes) -> tuple[bytes, str]:
+    call = verified.call
+    if setting.header is not None:
+        own = call.first_header(setting.header)
+        if own:
+            return sha256(b"header\0" + own).digest(), f"the header {setting.header.decode('latin-1')}"
+    if setting.path is not None:
+        value = walk(payload, setting.path)
+        if value is not None:
+            return sha256(b"path\0" + value).digest(), "the configured path in the body"
+    if setting.header is None and setting.path is None and verified.delivery_id:
+        if verified.delivery_id_signed:
+            return sha256(b"id\0" + verified.delivery_id).digest(), "the sender's delivery id"
+        # Anybody who saw one genuine call could send it again under another unsigned id, or take the id of a later one.
+        return sha256(b"id\0" + verified.delivery_id + b"\0" + sha256(call.body).digest()).digest(), "the sender's delivery id and the body"
+    return sha256(b"body\0" + call.body).digest(), "the body"
+
+
+def _handshake(webhook: Webhook, call: Call, limits: Limits, trace: list[Step], reply: HandshakeReply | Unproven, matched: Matched = "") -> Verdict:
+    if isinstance(reply, Unproven):
+        limits.failed(webhook.id, call.address, call.received_at)
+        return _refuse(trace, "set-up handshake", reply.code, reply.detail)
+    trace.append(("set-up handshake", True, reply.detail))
+    return Verdict("handshake", "handshake", reply.detail, trace, matched, handshake=reply)
+
+
+def _refuse(trace: list[Step], step: str, code: str, detail: str, wait: float | None = None, matched: Matched = "") -> Verdict:
+    trace.append((step, False, detail))
+    return Verdict("rejected", code, detail, trace, matched, retry_after=None if wait is None else int(wait) + 1)

@@ -1,0 +1,122 @@
+"""What the caller hears."""
+
+import re
+from dataclasses import dataclass, field
+
+import msgspec
+
+from postern.core.problems import PROBLEMS
+
+JSON = (b"content-type", b"application/json")
+PROBLEM_JSON = (b"content-type", b"application/problem+json")
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+
+Header = tuple[bytes, bytes]
+
+
+@dataclass(slots=True)
+class Answer:
+    status: int
+    headers: list[Header] = field(default_factory=list)
+    body: bytes = b""
+
+
+def accepted(invocation_id: str) -> Answer:
+    return _said("accepted", invocation_id)
+
+
+def duplicate(first_invocation_id: str) -> Answer:
+    return _said("duplicate", first_invocation_id)
+
+
+def completed(invocation_id: str) -> Answer:
+    return _said("completed", invocation_id)
+
+
+def _said(status: str, invocation_id: str) -> Answer:
+    name = invocation_id.encode()
+    return Answer(200, [JSON, (b"x-invocation-id", name)], b'{"status":"' + status.encode() + b'","invocationId":"' + name + b'"}')
+
+
+def refusal(
+    code: str, invocation_id: str | None = None, *, challenge: bytes | None = None, retry_after: int | None = None, allow: bytes | None = None
+) -> Answer:
+    """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in history."""
+    problem = PROBLEMS[code]
+    document: dict[str, object] = {
+        "type": f"/problems/{code}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.help,
+        "code": code,
+    }
+    headers = [PROBLEM_JSON]
+    if invocation_id is not None:
+        document["invocationId"] = invocation_id
+        headers.append((b"x-invocation-id", invocation_id.encode()))
+    if challenge is not None and problem.status == 401:
+        headers.append((b"www-authenticate", challenge))
+    wait = retry_after if retry_after is not None else problem.retry_after
+    if wait is not None:
+        headers.append((b"retry-after", str(wait).encode()))
+    if allow is not None:
+        headers.append((b"allow", allow))
+    return Answer(problem.status, headers, msgspec.json.encode(document))
+
+
+# --- what a workflow's response action may say -----------------------------------------------------------------------
+
+LARGEST_RESPONSE = 1024 * 1024
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_ALLOWED = {"content-type", "content-language", "content-disposition", "cache-control", "etag", "last-modified", "expires", "location", "retry-after", "link", "vary", "age", "allow"}
+_HTML = re.compile(r"\s*(text/html|application/xhtml\+xml|image/svg\+xml|text/xml|application/xml)", re.IGNORECASE)
+
+
+class InvalidResponse(ValueError):
+    """What the workflow supplied cannot be sent; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowResponse:
+    """What the response action supplied, as it is stored and sent."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def workflow_response(status: object, headers: object, body: object) -> WorkflowResponse:
+    """Check what a workflow wants its caller to hear: no line breaks, no headers that steer the connection."""
+    if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
+        raise InvalidResponse("status must be a number from 200 to 599")
+    if not isinstance(headers, dict):
+        raise InvalidResponse("headers must be an object of texts")
+    kept: list[tuple[str, str]] = []
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
+            raise InvalidResponse("headers must be an object of texts")
+        if not (name.lower() in _ALLOWED or name.lower().startswith("x-")) or name.lower() == "x-invocation-id":
+            raise InvalidResponse(f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and X-…")
+        if len(value) > 4096 or not value.isprintable() or not value.isascii():
+            raise InvalidResponse(f"the header {name} may hold printable ASCII on one line only")
+        kept.append((name.lower(), value))
+    if isinstance(body, str):
+        content, kind = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
+    else:
+        content, kind = b"" if body is None and status in (204, 304) else msgspec.json.encode(body), "application/json"
+    if status in (204, 304):
+        content = b""
+    if len(content) > LARGEST_RESPONSE:
+        raise InvalidResponse("the body may have 1 MiB")
+    if content and not any(name == "content-type" for name, _ in kept):
+        kept.insert(0, ("content-type", kind))
+    return WorkflowResponse(status, tuple(kept), content)
+
+
+def responded(response: WorkflowResponse, invocation_id: str) -> Answer:
+    headers = [(name.encode(), value.encode()) for name, value in response.headers]
+    headers += [NOSNIFF, (b"x-invocation-id", invocation_id.encode())]
+    if any(name == "content-type" and _HTML.match(value) for name, value in response.headers):
+        # It is served from the gateway's own origin: without the sandbox its scripts could act as the console's user.
+        headers.append((b"content-security-policy", b"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: https:"))
+    return Answer(response.status, headers, response.body)

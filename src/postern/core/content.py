@@ -1,0 +1,102 @@
+"""From body bytes to one JSON object, or the reason why not."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from postern.core.call import Call, query_pairs
+
+DEEPEST = 100
+MOST_FORM_FIELDS = 1000
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_FORM = b"application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    code: str
+    detail: str
+
+
+def read_object(call: Call) -> bytes | Unreadable:
+    """The call's JSON object as text, exactly as sent; a form becomes an object of strings."""
+    types = call.header(b"content-type")
+    if len(types) > 1:
+        return Unreadable("unsupported_media_type", "two Content-Type headers")
+    for encoding in call.header(b"content-encoding"):
+        if encoding.strip().lower() not in (b"", b"identity"):
+            return Unreadable("unsupported_media_type", "the body is compressed; send it as it is")
+    full = types[0] if types else b""
+    kind, _, parameters = full.partition(b";")
+    kind = kind.strip().lower()
+    if parameters and not _is_utf8(parameters):
+        return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
+    if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
+        return _json_object(call.body)
+    if kind == b"text/plain":
+        read = _json_object(call.body)
+        return Unreadable("unsupported_media_type", f"text/plain is accepted only when it is a JSON object: {read.detail}") if isinstance(read, Unreadable) else read
+    if kind == _FORM:
+        return _form_object(call.body)
+    return Unreadable("unsupported_media_type", "neither JSON nor a URL-encoded form")
+
+
+def _is_utf8(parameters: bytes) -> bool:
+    for parameter in parameters.lower().split(b";"):
+        name, _, value = parameter.strip().partition(b"=")
+        if name == b"charset":
+            return value.strip(b" \"'") in (b"utf-8", b"utf8", b"us-ascii", b"ascii")
+    return True
+
+
+def _json_object(body: bytes) -> bytes | Unreadable:
+    # Some .NET senders put a byte order mark in front; it is no part of the JSON.
+    text = body.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text.decode()  # the decoder below passes text over without looking inside it
+        _OBJECT.decode(text)
+        if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(text) > DEEPEST:
+            return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+    except UnicodeDecodeError:
+        return Unreadable("malformed_json", "the body is not UTF-8")
+    except msgspec.ValidationError:
+        return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
+    except RecursionError:
+        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+    except (msgspec.DecodeError, ValueError) as error:
+        return Unreadable("malformed_json", str(error) if text else "the body is empty")
+    return text
+
+
+def _depth(text: bytes) -> int:
+    """How deep valid JSON nests. Only asked of documents with enough brackets to matter."""
+    deepest = depth = 0
+    in_string = escaped = False
+    for byte in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif byte == 0x5C:
+                escaped = True
+            elif byte == 0x22:
+                in_string = False
+        elif byte == 0x22:
+            in_string = True
+        elif byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+            if deepest > DEEPEST:
+                return deepest
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _form_object(body: bytes) -> bytes | Unreadable:
+    if body.count(b"&") >= MOST_FORM_FIELDS:
+        return Unreadable("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
+    fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
+    if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
+        return _json_object(fields["payload"])
+    return msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})

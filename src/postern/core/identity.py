@@ -1,0 +1,36 @@
+"""Ids and generated secrets: their forms, said once."""
+
+import base64
+import secrets
+import string
+
+import uuid_utils
+
+_BASE62 = string.ascii_letters + string.digits
+
+
+def new_id(kind: str) -> str:
+    """``inv_0193…``: time-ordered (UUIDv7), so that inserts append and a page of history is one index range."""
+    return f"{kind}_{uuid_utils.uuid7().hex}"
+
+
+def first_id_at(kind: str, seconds: float) -> str:
+    """The smallest id of that moment: a time filter is an id range."""
+    return f"{kind}_{max(int(seconds * 1000), 0):012x}{'0' * 20}"
+
+
+def new_short_code() -> str:
+    """130 bits: nobody guesses a webhook's URL."""
+    return "".join(secrets.choice(_BASE62) for _ in range(22))
+
+
+def new_token() -> str:
+    return "whk_" + secrets.token_urlsafe(32)
+
+
+def new_signing_secret() -> str:
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def new_api_key() -> str:
+    return "pk_" + secrets.token_urlsafe(32)

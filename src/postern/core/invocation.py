@@ -1,0 +1,109 @@
+"""What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small, moving part)."""
+
+from dataclasses import dataclass, field
+
+from postern.core.answer import WorkflowResponse
+from postern.core.delivery import State
+
+Json = bytes
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One call to a known webhook and what was decided about it. Headers and query are masked before they get here."""
+
+    id: str
+    webhook_id: str
+    received_at: float
+    outcome: str
+    code: str
+    status: int
+    """The HTTP status of the answer; 0 where a workflow supplies it later (its delivery then says)."""
+    config_version: int
+    method: str
+    path: bytes
+    query: bytes
+    headers: Json
+    body: bytes | None
+    body_size: int
+    address: str
+    duration_us: int
+    matched: str
+    detail: str
+    trace: Json
+    duplicate_of: str | None = None
+
+
+@dataclass(slots=True)
+class Delivery:
+    key: str
+    invocation_id: str
+    webhook_id: str
+    emission: int
+    state: State
+    attempts: int
+    next_at: float
+    fields: dict[str, str]
+    created_at: float
+    deadline: float | None = None
+    """Until when a caller waits for the workflow's answer; None where nobody waits."""
+    started_at: float | None = None
+    runs: int | None = None
+    error: str = ""
+    log: list[dict[str, object]] = field(default_factory=list)
+    """What each attempt came to, the newest last, bounded."""
+    response: WorkflowResponse | None = None
+    responded_at: float | None = None
+    answer_code: str = ""
+    """What the waiting caller heard: accepted, completed, workflow_failed, response_timeout."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """What one call asks the recorder to write, all or nothing."""
+
+    invocation: Invocation
+    delivery: Delivery | None = None
+    duplicate_key: bytes | None = None
+    duplicate_until: float = 0.0
+    secret_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """It is on disk. ``first`` names the earlier invocation when the unique insert said: seen before."""
+
+    first: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Which invocations: every part that is given must hold."""
+
+    webhook_id: str | None = None
+    status: str | None = None
+    code: str | None = None
+    since: float | None = None
+    until: float | None = None
+    search: str | None = None
+
+
+@dataclass(slots=True)
+class HistoryPage:
+    """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next one."""
+
+    rows: list[tuple[Invocation, Delivery | None]]
+    next_before: str | None = None
+
+
+def status_of(outcome: str, delivery: Delivery | None) -> str:
+    """The invocation status a user sees, told by the newest delivery: rejected, duplicate, handshake, accepted, held, started, responded, failed, dropped."""
+    if outcome != "accepted" or delivery is None:
+        return outcome
+    if delivery.responded_at is not None and delivery.state == "started":
+        return "responded"
+    return "accepted" if delivery.state == "queued" else delivery.state
+
+
+class StoreUnavailable(Exception):
+    """The store cannot take it now: full, locked, absent, or too much is waiting. Nothing was written."""

@@ -1,0 +1,27 @@
+"""From a payload to the trigger's four fields."""
+
+from postern.core.delivery import FIELD_NAMES
+from postern.core.paths import Path, as_text, parse_path, walk
+
+LONGEST_VALUE = 65_536
+
+
+class Mapping:
+    """Which value becomes which field. A path that leads nowhere leaves its field empty: the call is accepted all the same."""
+
+    def __init__(self, paths: dict[str, str]) -> None:
+        self._paths: list[tuple[str, str, Path]] = [(name, paths[name], parse_path(paths[name])) for name in FIELD_NAMES if paths.get(name)]
+
+    def apply(self, payload: bytes) -> tuple[dict[str, str], str]:
+        """The fields, and what to say in the trace."""
+        fields: dict[str, str] = {}
+        missing = []
+        for name, text, path in self._paths:
+            value = walk(payload, path)
+            if value is None:
+                missing.append(f"{name}: nothing at {text}")
+            else:
+                fields[name] = as_text(value)[:LONGEST_VALUE]
+        if missing:
+            return fields, "; ".join(missing)
+        return fields, f"{len(fields)} of {len(self._paths)} fields found" if self._paths else "no field is mapped"

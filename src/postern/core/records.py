@@ -1,0 +1,60 @@
+"""What is kept of configuration and access, as use cases see it and stores keep it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Level = Literal["read", "write", "admin"]
+LEVELS: tuple[Level, ...] = ("read", "write", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSecret:
+    id: str
+    value: bytes
+    created_at: float
+
+
+@dataclass(slots=True)
+class StoredWebhook:
+    """A webhook's configuration. ``document`` holds every setting except the secrets, which live in the vault."""
+
+    id: str
+    short_code: str
+    name: str
+    enabled: bool
+    held: bool
+    document: dict[str, Any]
+    version: int
+    created_at: float
+    updated_at: float
+    deleted: bool = False
+    secrets: dict[str, StoredSecret] = field(default_factory=dict)
+    """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that uses them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    count: int
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    id: str
+    name: str
+    level: Level
+    prefix: str
+    created_at: float
+    created_by: str
+    last_used_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who is asking, and what they may do."""
+
+    name: str
+    level: Level
+
+    def may(self, needed: Level) -> bool:
+        return LEVELS.index(self.level) >= LEVELS.index(needed)

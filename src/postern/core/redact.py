@@ -1,0 +1,62 @@
+"""What may be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can be checked again."""
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+from postern.core.call import Headers, unquote_plus
+from postern.core.credential import Credential
+
+MASK = "***"
+_MASK = MASK.encode()
+
+_ALWAYS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
+# Wherever a sender puts a credential that this webhook does not even look at, it is still one.
+_LOOKS_SECRET = re.compile(rb"(^|[-_])(api[-_]?key|token|secret|password|passwd|credentials?|authorization|session)s?$")
+_SECRET_PARAMETERS = frozenset({b"token", b"access_token", b"api_key", b"apikey", b"key", b"secret", b"password", b"auth", b"hub.verify_token"})
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_header(name: bytes) -> bool:
+    return name in _ALWAYS or _LOOKS_SECRET.search(name) is not None
+
+
+class Mask:
+    """The masks of one webhook, made once with its credential."""
+
+    def __init__(self, credential: Credential, keep: frozenset[bytes] = frozenset()) -> None:
+        self._names = credential.masked_headers
+        self._parameters = credential.masked_parameters | _SECRET_PARAMETERS
+        self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
+        self._keep = keep
+        """Headers the scheme reads and that only look like credentials."""
+
+    def headers(self, headers: Headers) -> bytes:
+        """The headers as stored: JSON pairs, credentials masked, in order."""
+        pairs = []
+        for name, value in headers:
+            if name in self._names or (_is_secret_header(name) and name not in self._keep) or self._holds_secret(value):
+                pairs.append((name.decode("latin-1"), MASK))
+            else:
+                pairs.append((name.decode("latin-1"), value.decode("latin-1")))
+        return msgspec.json.encode(pairs)
+
+    def query(self, query: bytes) -> bytes:
+        """The query string as stored. What is not masked keeps every byte: a signature may cover it."""
+        if not query:
+            return query
+        parts = []
+        for part in query.split(b"&"):
+            name, equals, value = part.partition(b"=")
+            plain = unquote_plus(name)
+            if equals and (plain in self._parameters or self._holds_secret(unquote_plus(value))):
+                parts.append(name + b"=" + _MASK)
+            else:
+                parts.append(part)
+        return b"&".join(parts)
+
+    def _holds_secret(self, value: bytes) -> bool:
+        """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole URL."""
+        plain = unquote_plus(value) if b"%" in value else value
+        return any(secret in value or secret in plain for secret in self._secrets)

@@ -1,0 +1,70 @@
+"""A webhook as the path of a call sees it: compiled once when its configuration changes, read by every call."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from postern.core.address import Allowlist
+from postern.core.answer import Answer
+from postern.core.call import Call
+from postern.core.cors import Cors
+from postern.core.credential import Credential, Unproven, VerifiedCall
+from postern.core.mapping import Mapping
+from postern.core.paths import Path
+from postern.core.redact import Mask
+
+PAYLOAD_LIMIT = 1024 * 1024
+LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
+
+
+class Handshake(Protocol):
+    """What some senders want answered before they deliver anything. Starts nothing, is recorded as what it is."""
+
+    methods: frozenset[str]
+
+    def before_authentication(self, call: Call) -> "HandshakeReply | Unproven | None": ...
+
+    def after_authentication(self, verified: VerifiedCall) -> "HandshakeReply | Unproven | None": ...
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeReply:
+    answer: Answer
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateKey:
+    """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else the body."""
+
+    window_seconds: int
+    header: bytes | None = None
+    path: Path | None = None
+
+
+@dataclass(slots=True)
+class Webhook:
+    id: str
+    short_code: str
+    name: str
+    version: int
+    enabled: bool
+    credential: Credential
+    mapping: Mapping
+    mask: Mask
+    allowlist: Allowlist | None = None
+    cors: Cors | None = None
+    handshake: Handshake | None = None
+    duplicates: DuplicateKey | None = None
+    payload_limit: int = PAYLOAD_LIMIT
+    calls_per_second: float = 100.0
+    burst: float = 200.0
+    answer_timeout: float | None = None
+    """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
+    held: bool = False
+    method: str = "none"
+    secret_ids: dict[str, str] = field(default_factory=dict)
+    """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose them."""
+
+    @property
+    def allowed_methods(self) -> frozenset[str]:
+        return frozenset({"POST"}) | (self.handshake.methods if self.handshake else frozenset())

@@ -1,0 +1,150 @@
+"""Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the same."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, func, select, update
+
+from postern.core.answer import WorkflowResponse
+from postern.core.delivery import Started
+from postern.core.invocation import Delivery
+from postern.stores.database import Database
+from postern.stores.recorder import insert_delivery, milliseconds
+from postern.stores.tables import deliveries
+from postern.stores.writer import Writer
+
+LONGEST_LOG = 20
+
+
+class Deliveries:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]:
+        """The due ones, now ours until the lease is over: a process that dies gives them back by doing nothing."""
+
+        def job(connection: Connection) -> list[Delivery]:
+            due = (
+                select(deliveries.c.key)
+                .where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now))
+                .order_by(deliveries.c.next_at)
+                .limit(limit)
+                .with_for_update(skip_locked=True)
+            )
+            rows = connection.execute(
+                update(deliveries).where(deliveries.c.key.in_(due.scalar_subquery())).values(next_at=milliseconds(now + lease)).returning(deliveries)
+            ).all()
+            return sorted((delivery_of(row) for row in rows), key=lambda delivery: delivery.key)
+
+        return await self._writer.write(job)
+
+    async def any_due(self, now: float) -> bool:
+        """Cheap enough to ask often: a look at the partial index, without touching the writer."""
+
+        def query(connection: Connection) -> bool:
+            found = select(deliveries.c.key).where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now)).limit(1)
+            return connection.execute(found).first() is not None
+
+        return await self._database.read(query)
+
+    async def started(self, delivery: Delivery, started: Started, now: float) -> None:
+        await self._settle(
+            delivery,
+            {"state": "started", "started_at": milliseconds(now), "runs": started.runs, "error": ""},
+            {"at": now, "outcome": "started", "runs": started.runs, "workflows": list(started.workflows)},
+        )
+
+    async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
+        await self._settle(delivery, {"next_at": milliseconds(next_at), "error": detail}, {"at": now, "outcome": "unavailable", "detail": detail})
+
+    async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
+        await self._settle(delivery, {"state": "failed", "error": detail}, {"at": now, "outcome": "failed", "detail": detail})
+
+    async def _settle(self, delivery: Delivery, values: dict[str, Any], said: dict[str, object]) -> None:
+        log = [*delivery.log, said][-LONGEST_LOG:]
+
+        def job(connection: Connection) -> None:
+            connection.execute(
+                update(deliveries)
+                .where(deliveries.c.key == delivery.key, deliveries.c.state == "queued")
+                .values(attempts=delivery.attempts + 1, log=msgspec.json.encode(log), **values)
+            )
+
+        await self._writer.write(job)
+
+    async def add(self, delivery: Delivery) -> None:
+        await self._writer.write(lambda connection: insert_delivery(connection, delivery))
+
+    async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool:
+        """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
+
+        def job(connection: Connection) -> bool:
+            values = {
+                "response_status": response.status,
+                "response_headers": msgspec.json.encode(response.headers),
+                "response_body": response.body,
+                "responded_at": milliseconds(now),
+            }
+            open_slot = update(deliveries).where(deliveries.c.key == key, deliveries.c.responded_at.is_(None))
+            in_time = connection.execute(
+                open_slot.where(deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == "").values(**values, answer_code="accepted")
+            )
+            if in_time.rowcount == 1:
+                return True
+            connection.execute(open_slot.where(deliveries.c.deadline.is_not(None)).values(**values))
+            return False
+
+        return await self._writer.write(job)
+
+    async def close_slot(self, key: str, answer_code: str) -> bool:
+        """Say what the caller heard instead of an answer. False when an answer came first after all."""
+
+        def job(connection: Connection) -> bool:
+            closed = update(deliveries).where(deliveries.c.key == key, deliveries.c.answer_code == "").values(answer_code=answer_code)
+            return connection.execute(closed).rowcount == 1
+
+        return await self._writer.write(job)
+
+    async def get(self, key: str) -> Delivery | None:
+        def query(connection: Connection) -> Delivery | None:
+            row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
+            return None if row is None else delivery_of(row)
+
+        return await self._database.read(query)
+
+    async def backlog(self, now: float) -> tuple[int, float]:
+        """How many wait (counted up to 10,000), and for how long the oldest has been due."""
+
+        def query(connection: Connection) -> tuple[int, float]:
+            due = select(deliveries.c.next_at).where(deliveries.c.state == "queued").order_by(deliveries.c.next_at).limit(10_000).subquery()
+            count, oldest = connection.execute(select(func.count(), func.min(due.c.next_at)).select_from(due)).one()
+            return count, 0.0 if oldest is None else max(0.0, now - oldest / 1000)
+
+        return await self._database.read(query)
+
+
+def delivery_of(row: Row[Any]) -> Delivery:
+    response = None
+    if row.response_status is not None:
+        headers = tuple((name, value) for name, value in msgspec.json.decode(row.response_headers or b"[]"))
+        response = WorkflowResponse(row.response_status, headers, row.response_body or b"")
+    return Delivery(
+        key=row.key,
+        invocation_id=row.invocation_id,
+        webhook_id=row.webhook_id,
+        emission=row.emission,
+        state=row.state,
+        attempts=row.attempts,
+        next_at=row.next_at / 1000,
+        fields=msgspec.json.decode(row.fields),
+        created_at=row.created_at / 1000,
+        deadline=None if row.deadline is None else row.deadline / 1000,
+        started_at=None if row.started_at is None else row.started_at / 1000,
+        runs=row.runs,
+        error=row.error,
+        log=msgspec.json.decode(row.log) if row.log else [],
+        response=response,
+        responded_at=None if row.responded_at is None else row.responded_at / 1000,
+        answer_code=row.answer_code,
+    )

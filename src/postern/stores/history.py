@@ -1,0 +1,153 @@
+"""Reading history. A page is one index range, however many millions of rows there are."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, literal, not_, or_, select
+
+from postern.core.identity import first_id_at
+from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
+from postern.stores.database import Database
+from postern.stores.deliveries import delivery_of
+from postern.stores.tables import deliveries, invocations
+
+LONGEST_LOOK = 5_000
+"""How many invocations one page looks through where no index helps (text search); the next page goes on from there."""
+
+_BULKY = ("body", "trace", "headers")
+_LISTED = [column for column in invocations.c if column.name not in _BULKY]
+_APART = ("rejected", "duplicate", "handshake")
+
+
+class History:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
+        def query(connection: Connection) -> HistoryPage:
+            conditions, indexed = _conditions(wanted, connection.dialect.name)
+            if before is not None:
+                conditions.append(invocations.c.id < before)
+            horizon = None
+            if not indexed:
+                horizon = connection.execute(_range(wanted, before).offset(LONGEST_LOOK).limit(1)).scalar()
+                if horizon is not None:
+                    conditions.append(invocations.c.id > horizon)
+            rows = connection.execute(select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)).all()
+            more = rows[limit - 1].id if len(rows) > limit else horizon
+            found = [_invocation_of(row) for row in rows[:limit]]
+            newest = _newest_deliveries(connection, [invocation.id for invocation in found])
+            return HistoryPage([(invocation, newest.get(invocation.id)) for invocation in found], more)
+
+        return await self._database.read(query)
+
+    async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None:
+        def query(connection: Connection) -> tuple[Invocation, list[Delivery]] | None:
+            row = connection.execute(select(invocations).where(invocations.c.id == invocation_id)).first()
+            if row is None:
+                return None
+            return _invocation_of(row), _deliveries(connection, [invocation_id])
+
+        return await self._database.read(query)
+
+    async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]:
+        def query(connection: Connection) -> dict[str, Invocation]:
+            rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
+            return {row.id: _invocation_of(row) for row in rows}
+
+        return await self._database.read(query)
+
+
+def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement[bool]], bool]:
+    """The WHERE, and whether an index leads straight to the rows."""
+    conditions: list[ColumnElement[bool]] = []
+    indexed = True
+    if wanted.webhook_id is not None:
+        conditions.append(invocations.c.webhook_id == wanted.webhook_id)
+    if wanted.since is not None:
+        conditions.append(invocations.c.id >= first_id_at("inv", wanted.since))
+    if wanted.until is not None:
+        conditions.append(invocations.c.id < first_id_at("inv", wanted.until))
+    if wanted.status in _APART:
+        conditions.append(invocations.c.outcome == wanted.status)
+    elif wanted.status is not None:
+        state = {"accepted": "queued", "responded": "started"}.get(wanted.status, wanted.status)
+        later = deliveries.alias("later")
+        newest = and_(
+            deliveries.c.invocation_id == invocations.c.id,
+            deliveries.c.state == state,
+            not_(exists().where(later.c.invocation_id == invocations.c.id, *_belongs(later), later.c.emission > deliveries.c.emission)),
+        )
+        if wanted.status in ("responded", "started"):
+            answered = deliveries.c.responded_at.is_not(None)
+            newest = and_(newest, answered if wanted.status == "responded" else not_(answered))
+            conditions.append(exists().where(newest, *_belongs(deliveries)))
+            indexed = wanted.status == "started"
+        else:
+            # Few rows and an index of their own: come from there, not from the history.
+            conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(deliveries.c.state == state)))
+            conditions.append(exists().where(newest, *_belongs(deliveries)))
+    if wanted.code is not None:
+        conditions.append(invocations.c.code == wanted.code)
+        if wanted.code not in ("accepted", *_APART):
+            conditions.append(invocations.c.outcome == "rejected")
+    if wanted.search:
+        indexed = False
+        text = wanted.search.encode()
+        conditions.append(or_(invocations.c.id == wanted.search, *(_holds(column, text, dialect) for column in (invocations.c.body, invocations.c.headers, invocations.c.query))))
+    return conditions, indexed
+
+
+def _belongs(table: Any) -> list[ColumnElement[bool]]:
+    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
+    return [table.c.key >= invocations.c.id + ".", table.c.key < invocations.c.id + "/"]
+
+
+def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
+    if dialect == "sqlite":
+        return func.instr(column, text) > 0
+    return func.position(literal(text).op("IN")(column)) > 0
+
+
+def _range(wanted: HistoryFilter, before: str | None) -> Select[tuple[str]]:
+    statement = select(invocations.c.id).order_by(invocations.c.id.desc())
+    if wanted.webhook_id is not None:
+        statement = statement.where(invocations.c.webhook_id == wanted.webhook_id)
+    if before is not None:
+        statement = statement.where(invocations.c.id < before)
+    return statement
+
+
+def _newest_deliveries(connection: Connection, invocation_ids: list[str]) -> dict[str, Delivery]:
+    return {delivery.invocation_id: delivery for delivery in _deliveries(connection, invocation_ids)}
+
+
+def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Delivery]:
+    """In the order of their emissions."""
+    if not invocation_ids:
+        return []
+    ranges = or_(*(and_(deliveries.c.key >= f"{one}.", deliveries.c.key < f"{one}/") for one in invocation_ids))
+    return sorted((delivery_of(row) for row in connection.execute(select(deliveries).where(ranges))), key=lambda delivery: delivery.emission)
+
+
+def _invocation_of(row: Row[Any]) -> Invocation:
+    return Invocation(
+        id=row.id,
+        webhook_id=row.webhook_id,
+        received_at=row.received_at / 1000,
+        outcome=row.outcome,
+        code=row.code,
+        status=row.status,
+        config_version=row.config_version,
+        method=row.method,
+        path=row.path,
+        query=row.query,
+        headers=getattr(row, "headers", b"[]"),
+        body=getattr(row, "body", None),
+        body_size=row.body_size,
+        address=row.address,
+        duration_us=row.duration_us,
+        matched=row.matched,
+        detail=row.detail,
+        trace=getattr(row, "trace", b"[]"),
+        duplicate_of=row.duplicate_of,
+    )

@@ -1,0 +1,156 @@
+"""The tables, one per concept. Times are milliseconds since 1970; ids are time-ordered, so inserts append.
+
+What strangers send is kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its neighbours' commit.
+"""
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, String, Table, Text, text
+
+metadata = MetaData()
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("short_code", String(40), nullable=False, unique=True),  # kept after deletion: a code is never given out again
+    Column("name", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("held", Boolean, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("epoch", BigInteger, nullable=False, index=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("deleted_at", BigInteger),
+)
+
+# One row: counted up by every change of configuration, so that each process notices what another one changed.
+epochs = Table("epochs", metadata, Column("id", Integer, primary_key=True), Column("epoch", BigInteger, nullable=False))
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("webhook_id", String(40), nullable=False),
+    Column("field", String(120), nullable=False),
+    Column("envelope", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index("secrets_of_webhook", "webhook_id", "field", unique=True),
+)
+
+invocations = Table(
+    "invocations",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("webhook_id", String(40), nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("outcome", String(12), nullable=False),
+    Column("code", String(40), nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("config_version", Integer, nullable=False),
+    Column("method", String(20), nullable=False),
+    Column("path", LargeBinary, nullable=False),
+    Column("query", LargeBinary, nullable=False),
+    Column("headers", LargeBinary, nullable=False),
+    Column("body_size", Integer, nullable=False),
+    Column("address", String(80), nullable=False),
+    Column("duration_us", Integer, nullable=False),
+    Column("matched", String(8), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("trace", LargeBinary, nullable=False),
+    Column("duplicate_of", String(40)),
+    Column("body", LargeBinary),  # last: a page of history reads the columns before it and never touches the overflow
+    Index("invocations_of_webhook", "webhook_id", "id"),
+    # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it amounts to.
+    Index("invocations_apart", "outcome", "id", sqlite_where=text("outcome <> 'accepted'"), postgresql_where=text("outcome <> 'accepted'")),
+    Index(
+        "invocations_apart_of_webhook",
+        "webhook_id",
+        "outcome",
+        "id",
+        sqlite_where=text("outcome <> 'accepted'"),
+        postgresql_where=text("outcome <> 'accepted'"),
+    ),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", String(48), primary_key=True),
+    Column("invocation_id", String(40), nullable=False),
+    Column("webhook_id", String(40), nullable=False),
+    Column("emission", Integer, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", BigInteger, nullable=False),  # when it is due; claiming moves it on by the lease
+    Column("fields", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("deadline", BigInteger),
+    Column("started_at", BigInteger),
+    Column("runs", Integer),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("log", LargeBinary),
+    Column("response_status", SmallInteger),
+    Column("response_headers", LargeBinary),
+    Column("response_body", LargeBinary),
+    Column("responded_at", BigInteger),
+    Column("answer_code", String(40), nullable=False, server_default=""),
+    Index("deliveries_due", "next_at", sqlite_where=text("state = 'queued'"), postgresql_where=text("state = 'queued'")),
+    Index(
+        "deliveries_apart",
+        "state",
+        "webhook_id",
+        "key",
+        sqlite_where=text("state IN ('failed', 'held', 'dropped')"),
+        postgresql_where=text("state IN ('failed', 'held', 'dropped')"),
+    ),
+    sqlite_with_rowid=False,
+)
+
+duplicate_keys = Table(
+    "duplicate_keys",
+    metadata,
+    Column("webhook_id", String(40), primary_key=True),
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("invocation_id", String(40), nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    sqlite_with_rowid=False,
+)
+
+# Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them wait for a row.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("webhook_id", String(40), primary_key=True),
+    Column("name", String(60), primary_key=True),
+    Column("shard", Integer, primary_key=True),
+    Column("count", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000)
+
+volumes = Table(
+    "volumes",
+    metadata,
+    Column("webhook_id", String(40), primary_key=True),
+    Column("minute", Integer, primary_key=True),
+    Column("code", String(40), primary_key=True),
+    Column("shard", Integer, primary_key=True),
+    Column("calls", Integer, nullable=False),
+    *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
+    sqlite_with_rowid=False,
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("level", String(8), nullable=False),
+    Column("prefix", String(16), nullable=False),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("last_used_at", BigInteger),
+)

@@ -1,0 +1,75 @@
+"""Secrets at rest: AES-256-GCM, each bound to its row and field, so that ciphertexts cannot change places.
+
+An envelope is ``v1.<key id>.<base64 of nonce and ciphertext>``. Several keys may be known; the first one encrypts.
+"""
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+
+class VaultError(Exception):
+    """A secret cannot be opened; the message says what to do and holds nothing secret."""
+
+
+class Vault:
+    def __init__(self, keys: list[str]) -> None:
+        if not keys:
+            raise VaultError("no key to encrypt secrets with")
+        self._keys = {_key_id(key): AESGCM(_derive(key)) for key in keys}
+        self.current = _key_id(keys[0])
+
+    def seal(self, secret: bytes, webhook_id: str, field: str) -> str:
+        nonce = os.urandom(12)
+        sealed = self._keys[self.current].encrypt(nonce, secret, _bound_to(webhook_id, field))
+        return f"v1.{self.current}.{base64.b64encode(nonce + sealed).decode()}"
+
+    def open(self, envelope: str, webhook_id: str, field: str) -> bytes:
+        version, _, rest = envelope.partition(".")
+        key_id, _, data = rest.partition(".")
+        cipher = self._keys.get(key_id)
+        if version != "v1" or cipher is None:
+            raise VaultError(f"a secret was encrypted with key {key_id}, which POSTERN_SECRET_KEYS does not hold")
+        raw = base64.b64decode(data)
+        try:
+            return cipher.decrypt(raw[:12], raw[12:], _bound_to(webhook_id, field))
+        except InvalidTag as error:
+            raise VaultError(f"the stored {field} of {webhook_id} has been altered") from error
+
+    def sealed_with_current(self, envelope: str) -> bool:
+        return envelope.startswith(f"v1.{self.current}.")
+
+
+def _bound_to(webhook_id: str, field: str) -> bytes:
+    return f"secrets:{webhook_id}:{field}".encode()
+
+
+def _derive(key: str) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"postern secrets v1").derive(key.encode())
+
+
+def _key_id(key: str) -> str:
+    return hashlib.sha256(b"postern key id\0" + key.encode()).hexdigest()[:8]
+
+
+def key_from_file(path: Path) -> str:
+    """The generated key beside the database. Made 0600 before it holds anything, and never made twice."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        key = path.read_text().strip()
+        if not key:
+            raise VaultError(f"{path} is empty: restore it from a backup, or the stored secrets cannot be opened") from None
+        return key
+    key = base64.urlsafe_b64encode(os.urandom(32)).decode()
+    with os.fdopen(descriptor, "w") as file:
+        file.write(key + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return key

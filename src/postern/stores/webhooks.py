@@ -1,0 +1,192 @@
+"""Webhooks and their secrets: configuration, kept whole and versioned."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
+
+from postern.core.identity import new_id
+from postern.core.invocation import StoreUnavailable
+from postern.core.records import StoredSecret, StoredWebhook, Tally
+from postern.stores.database import Database
+from postern.stores.recorder import milliseconds
+from postern.stores.tables import duplicate_keys, epochs, secrets, tallies, webhooks
+from postern.stores.vault import Vault
+from postern.stores.writer import Writer
+
+SecretChanges = dict[str, bytes | None]
+"""By field: a new value, or None to remove it. What is not named stays."""
+
+
+class Webhooks:
+    def __init__(self, database: Database, writer: Writer, vault: Vault) -> None:
+        self._database = database
+        self._writer = writer
+        self._vault = vault
+
+    async def create(self, webhook: StoredWebhook, changes: SecretChanges) -> None:
+        def job(connection: Connection) -> None:
+            connection.execute(
+                insert(webhooks).values(id=webhook.id, short_code=webhook.short_code, created_at=milliseconds(webhook.created_at), **self._columns(connection, webhook))
+            )
+            self._change_secrets(connection, webhook.id, changes, webhook.created_at)
+
+        await self._writer.write(job)
+
+    async def update(self, webhook: StoredWebhook, seen_version: int, changes: SecretChanges, promote: bool = False) -> bool:
+        """False when somebody else was faster: nothing is changed then."""
+
+        def job(connection: Connection) -> bool:
+            changed = connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook.id, webhooks.c.version == seen_version, webhooks.c.deleted_at.is_(None))
+                .values(**self._columns(connection, webhook))
+            )
+            if changed.rowcount != 1:
+                return False
+            if promote:
+                self._promote(connection, webhook.id)
+            self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
+            return True
+
+        return await self._writer.write(job)
+
+    async def delete(self, webhook_id: str, now: float) -> bool:
+        """The row stays as a tombstone: its short code is never given out again."""
+
+        def job(connection: Connection) -> bool:
+            changed = connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
+                .values(deleted_at=milliseconds(now), updated_at=milliseconds(now), document="{}", enabled=False, epoch=_next_epoch(connection))
+            )
+            connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
+            connection.execute(delete(duplicate_keys).where(duplicate_keys.c.webhook_id == webhook_id))
+            return changed.rowcount == 1
+
+        return await self._writer.write(job)
+
+    async def get(self, webhook_id: str) -> StoredWebhook | None:
+        def query(connection: Connection) -> StoredWebhook | None:
+            row = connection.execute(select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))).first()
+            return None if row is None else self._stored(row, self._secrets(connection, [row.id]))
+
+        return await self._database.read(query)
+
+    async def page(self, limit: int, before: str | None = None, search: str | None = None) -> list[StoredWebhook]:
+        def query(connection: Connection) -> list[StoredWebhook]:
+            statement = select(webhooks).where(webhooks.c.deleted_at.is_(None)).order_by(webhooks.c.id.desc()).limit(limit)
+            if before:
+                statement = statement.where(webhooks.c.id < before)
+            if search:
+                like = "%" + search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                statement = statement.where(
+                    or_(func.lower(webhooks.c.name).like(like, escape="\\"), func.lower(webhooks.c.id) == search.lower(), webhooks.c.short_code == search)
+                )
+            rows = connection.execute(statement).all()
+            held = self._secrets(connection, [row.id for row in rows])
+            return [self._stored(row, held) for row in rows]
+
+        return await self._database.read(query)
+
+    async def changed_since(self, epoch: int) -> tuple[int, list[StoredWebhook]]:
+        """Every webhook changed after that epoch, deleted ones too, and the epoch to ask from next time."""
+
+        def query(connection: Connection) -> tuple[int, list[StoredWebhook]]:
+            now = connection.execute(select(epochs.c.epoch)).scalar_one_or_none() or 0
+            if now == epoch:
+                return epoch, []
+            rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
+            held = self._secrets(connection, [row.id for row in rows])
+            return now, [self._stored(row, held) for row in rows]
+
+        return await self._database.read(query)
+
+    async def tallies(self, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
+        """By webhook: how many calls, and how often each secret matched, with the last time."""
+
+        def query(connection: Connection) -> dict[str, dict[str, Tally]]:
+            statement = select(tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)).group_by(
+                tallies.c.webhook_id, tallies.c.name
+            )
+            found: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
+            for webhook_id, name, count, last_at in connection.execute(statement.where(tallies.c.webhook_id.in_(webhook_ids))):
+                found[webhook_id][name] = Tally(int(count), last_at / 1000)
+            return found
+
+        return await self._database.read(query)
+
+    async def reseal(self, limit: int = 500) -> tuple[int, int]:
+        """Encrypt with the current key what was encrypted with an older one: how many were done, how many remain."""
+
+        def job(connection: Connection) -> tuple[int, int]:
+            old = select(secrets).where(~secrets.c.envelope.startswith(f"v1.{self._vault.current}."))
+            rows = connection.execute(old.limit(limit)).all()
+            for row in rows:
+                value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                connection.execute(update(secrets).where(secrets.c.id == row.id).values(envelope=self._vault.seal(value, row.webhook_id, row.field)))
+            left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
+            return len(rows), left
+
+        return await self._writer.write(job)
+
+    # --- inside a transaction ----------------------------------------------------------------------------------------
+
+    def _columns(self, connection: Connection, webhook: StoredWebhook) -> dict[str, Any]:
+        return {
+            "name": webhook.name,
+            "enabled": webhook.enabled,
+            "held": webhook.held,
+            "document": msgspec.json.encode(webhook.document).decode(),
+            "version": webhook.version,
+            "epoch": _next_epoch(connection),
+            "updated_at": milliseconds(webhook.updated_at),
+        }
+
+    def _change_secrets(self, connection: Connection, webhook_id: str, changes: SecretChanges, now: float) -> None:
+        for field, value in changes.items():
+            connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == field))
+            if value is not None:
+                connection.execute(
+                    insert(secrets).values(
+                        id=new_id("sec"), webhook_id=webhook_id, field=field, envelope=self._vault.seal(value, webhook_id, field), created_at=milliseconds(now)
+                    )
+                )
+
+    def _promote(self, connection: Connection, webhook_id: str) -> None:
+        """The second becomes the main one. It keeps its id, and with it the count of what it matched."""
+        second = connection.execute(select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")).one()
+        value = self._vault.open(second.envelope, webhook_id, "second")
+        connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main"))
+        connection.execute(update(secrets).where(secrets.c.id == second.id).values(field="main", envelope=self._vault.seal(value, webhook_id, "main")))
+
+    def _secrets(self, connection: Connection, webhook_ids: list[str]) -> dict[str, dict[str, StoredSecret]]:
+        held: dict[str, dict[str, StoredSecret]] = {}
+        for start in range(0, len(webhook_ids), 500):
+            for row in connection.execute(select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))):
+                value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(row.id, value, row.created_at / 1000)
+        return held
+
+    @staticmethod
+    def _stored(row: Any, held: dict[str, dict[str, StoredSecret]]) -> StoredWebhook:
+        return StoredWebhook(
+            id=row.id,
+            short_code=row.short_code,
+            name=row.name,
+            enabled=row.enabled,
+            held=row.held,
+            document=msgspec.json.decode(row.document),
+            version=row.version,
+            created_at=row.created_at / 1000,
+            updated_at=row.updated_at / 1000,
+            deleted=row.deleted_at is not None,
+            secrets=held.get(row.id, {}),
+        )
+
+
+def _next_epoch(connection: Connection) -> int:
+    epoch = connection.execute(update(epochs).where(epochs.c.id == 1).values(epoch=epochs.c.epoch + 1).returning(epochs.c.epoch)).scalar_one_or_none()
+    if epoch is None:
+        raise StoreUnavailable("the database has no schema yet: run postern migrate")
+    return int(epoch)

@@ -1,0 +1,175 @@
+"""The one writer: everything that is waiting shares the next transaction, and is told when it is on disk.
+
+It never sleeps to collect: while one commit is under way the next one's work gathers. Group commit is what makes a
+durable answer cheap (one fsync for a hundred calls), and one writer per process is what keeps SQLite from contending.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from postern.core.invocation import Entry, Receipt, StoreUnavailable
+from postern.stores.database import Database
+from postern.stores.recorder import record_all
+
+T = TypeVar("T")
+Job = Callable[[Connection], Any]
+
+MOST_WAITING = 20_000
+MOST_BYTES = 256 * 1024 * 1024
+LARGEST_BATCH = 1_000
+
+log = structlog.get_logger("postern.writer")
+
+
+class Writer:
+    def __init__(self, database: Database, shard: int = 0, most_waiting: int = MOST_WAITING) -> None:
+        self._database = database
+        self._shard = shard
+        self._most_waiting = most_waiting
+        self._queue: queue.SimpleQueue[tuple[Entry | Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._bytes = 0
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
+    async def record(self, entry: Entry) -> Receipt:
+        """Returns when the entry is on disk. Raises ``StoreUnavailable`` when it is not, and then nothing of it is."""
+        size = len(entry.invocation.body or b"") + 2000
+        if self._waiting >= self._most_waiting or self._bytes + size > MOST_BYTES or self._closing:
+            raise StoreUnavailable("too many calls are waiting to be stored")
+        self._bytes += size
+        try:
+            receipt: Receipt = await self._submit(entry)
+            return receipt
+        finally:
+            self._bytes -= size
+
+    async def write(self, job: Callable[[Connection], T]) -> T:
+        """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised here."""
+        if self._closing:
+            raise StoreUnavailable("the store is closing")
+        result: T = await self._submit(job)
+        return result
+
+    def _submit(self, work: "Entry | Job") -> "asyncio.Future[Any]":
+        assert self._loop is not None, "the writer has not been started"
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting += 1
+        self._queue.put((work, future))
+        return future
+
+    async def close(self) -> None:
+        """Writes what is waiting, then ends."""
+        self._closing = True
+        self._queue.put(None)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 30)
+
+    # --- in the writer's thread --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        ending = False
+        while not ending:
+            item = self._queue.get()
+            batch = []
+            while True:
+                if item is None:
+                    ending = True
+                else:
+                    batch.append(item)
+                if ending or len(batch) >= LARGEST_BATCH:
+                    break
+                try:
+                    item = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            if batch:
+                results = self._commit([work for work, _ in batch])
+                self._tell(batch, results)
+
+    def _commit(self, works: list[Entry | Job]) -> list[Any]:
+        """One transaction for all; when it fails for a reason that one of them may be, each gets one of its own."""
+        try:
+            return self._transact(works)
+        except StoreUnavailable as error:
+            return [error] * len(works)
+        except Exception as error:  # an entry no store can take must not fail its neighbours
+            if len(works) == 1:
+                log.error("a write failed", error=str(error))
+                return [error if not isinstance(error, SQLAlchemyError) else StoreUnavailable(type(error).__name__)]
+            return [result for work in works for result in self._commit([work])]
+
+    def _transact(self, works: list[Entry | Job]) -> list[Any]:
+        results: list[Any] = [None] * len(works)
+        try:
+            with self._database.writer.begin() as connection:
+                entries = [(place, work) for place, work in enumerate(works) if isinstance(work, Entry)]
+                if entries:
+                    receipts = record_all(connection, [entry for _, entry in entries], self._shard)
+                    for (place, _), receipt in zip(entries, receipts, strict=True):
+                        results[place] = receipt
+                for place, work in enumerate(works):
+                    if not isinstance(work, Entry):
+                        results[place] = self._nested(connection, work)
+        except DBAPIError as error:
+            if _is_store_trouble(error):
+                log.error("the store refused a commit", error=str(error.orig), calls=len(works))
+                raise StoreUnavailable(str(error.orig)) from error
+            raise
+        return results
+
+    @staticmethod
+    def _nested(connection: Connection, job: Job) -> Any:
+        savepoint = connection.begin_nested()
+        try:
+            result = job(connection)
+        except DBAPIError as error:
+            if _is_store_trouble(error):
+                raise
+            savepoint.rollback()
+            return error
+        except Exception as error:  # the job's own refusal: it alone is undone
+            savepoint.rollback()
+            return error
+        savepoint.commit()
+        return result
+
+    def _tell(self, batch: list[tuple[Any, "asyncio.Future[Any]"]], results: list[Any]) -> None:
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._resolve, batch, results)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            pass
+
+    def _resolve(self, batch: list[tuple[Any, "asyncio.Future[Any]"]], results: list[Any]) -> None:
+        self._waiting -= len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
+                continue
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+
+def _is_store_trouble(error: DBAPIError) -> bool:
+    """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
+    if error.connection_invalidated:
+        return True
+    name = type(error.orig).__name__
+    return name in ("OperationalError", "InterfaceError", "AdminShutdown", "InternalError") or "disk" in str(error.orig).lower()

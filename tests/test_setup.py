@@ -1,0 +1,92 @@
+"""The two commands: what they install is what pyproject.toml asks for, and they say what they can do."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUNTIME = PROJECT["project"]["dependencies"]
+DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+STAND_IN = """#!/bin/sh
+trap 'sleep 0.3; echo ended; exit 0' INT TERM
+echo "$POSTERN_PORT $*"
+while :; do sleep 0.05; done
+"""
+LOCKS = ["requirements.lock", "requirements-dev.lock"]
+
+
+def locked(name: str) -> dict[str, str]:
+    found = re.findall(r"^([\w.-]+)(?:\[.*?\])?==(\S+)", (ROOT / name).read_text(), re.MULTILINE)
+    return {canonicalize_name(package): version for package, version in found}
+
+
+@pytest.mark.parametrize(("lock", "wanted"), [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + DEVELOPMENT)])
+def test_every_dependency_is_locked_within_its_range(lock: str, wanted: list[str]) -> None:
+    versions = locked(lock)
+    for requirement in map(Requirement, wanted):
+        version = versions.get(canonicalize_name(requirement.name))
+        assert version and requirement.specifier.contains(version), f"{requirement} and {lock} disagree: run `make lock`"
+
+
+def test_what_is_tested_is_what_runs() -> None:
+    tested = locked("requirements-dev.lock")
+    assert {name: tested.get(name) for name in locked("requirements.lock")} == locked("requirements.lock")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_holds_names_versions_and_hashes_only(lock: str) -> None:
+    for line in (ROOT / lock).read_text().splitlines():
+        assert re.fullmatch(r"[\w.-]+==\S+( ; [^/]+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line), line
+
+
+def test_help_lists_every_task() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    tasks = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^  make ([a-z]+) ", told, re.MULTILINE)) == tasks
+    assert set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()) == tasks
+
+
+def test_continuous_integration_runs_the_command_that_people_run() -> None:
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "exec make test"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_make_run_ends_the_program_before_make(tmp_path: Path, how: signal.Signals) -> None:
+    """A stand-in for the program that takes its time to end, as the real one may: make must not leave it behind."""
+    program = tmp_path / ".venv" / "bin" / "postern"
+    program.parent.mkdir(parents=True)
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / ".venv" / ".run").touch()
+
+    with subprocess.Popen(
+        ["make", "run", "--old-file", ".venv/.run"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "POSTERN_PORT": "8099"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        process_group=0,
+    ) as make:
+        try:
+            assert make.stdout is not None
+            assert make.stdout.readline() == "8099 serve\n"
+            # A terminal's Ctrl-C goes to the whole group; a supervisor's SIGTERM may go to make alone.
+            os.killpg(make.pid, how) if how is signal.SIGINT else make.send_signal(how)
+            said, _ = make.communicate(timeout=10)
+            assert said == "ended\n"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(make.pid, signal.SIGKILL)
