@@ -289,8 +289,35 @@ async def test_a_slow_name_server_counts_too() -> None:
         return []
 
     made = Fetcher(resolve=slowly)
-    assert (await failure(made, "http://slow.test/", timeout=0.1)).reason_code == "timeout"
+    assert (await failure(made, "http://slow.test/", timeout=0.2)).reason_code == "connection_failed"
     await made.aclose()
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("120", 120.0),
+        ("2.0", 2.0),
+        ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("soon", None),
+        ("", None),
+    ],
+)
+async def test_retry_after_is_read_as_seconds_or_as_a_date(said: str, seconds: float | None) -> None:
+    async with stand_in(lambda _: Reply(503, {"Retry-After": said})) as server, fetcher() as made:
+        assert (await made.fetch(server.url)).retry_after(now=1000.0) == seconds
+
+
+async def test_reaching_out_sends_nothing() -> None:
+    async with stand_in(say_hello) as server, fetcher() as made:
+        await made.reach(server.url)
+    assert not server.received
+    async with fetcher() as made:
+        with pytest.raises(FetchFailed):
+            await made.reach(server.url)
+        with pytest.raises(FetchFailed):
+            await made.reach("http://10.0.0.1/")
 
 
 async def test_nobody_listening_is_a_failed_connection() -> None:

@@ -34,10 +34,12 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 class FetchFailed(Exception):
     """No answer was received, and why. The detail is for the user who configured the URL."""
 
-    def __init__(self, reason_code: Reason, detail: str) -> None:
+    def __init__(self, reason_code: Reason, detail: str, status: int | None = None) -> None:
         super().__init__(f"{reason_code}: {detail}")
         self.reason_code = reason_code
         self.detail = detail
+        self.status = status
+        """The answer's status where one had already been received."""
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
@@ -63,7 +65,10 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         try:
-            addresses = await self._resolve(host, port)
+            async with asyncio.timeout(timeout):
+                addresses = await self._resolve(host, port)
+        except TimeoutError as error:
+            raise FetchFailed("connection_failed", f"the name server did not say in time where {host} is") from error
         except (OSError, UnicodeError) as error:
             raise FetchFailed("name_not_found", f"{host} has no address") from error
         if not addresses:
