@@ -1,6 +1,7 @@
 import asyncio
 import importlib.util
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from conformance import Door, EngineConformance, Harness, door, trigger, until
+from conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
@@ -290,19 +291,22 @@ async def test_what_is_forgotten_is_gone_and_what_runs_stays(harness: TemporalHa
     await until(only_the_running_one)
 
 
-async def test_the_example_answers_the_order_look_up(server: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_example, "ORDER_LOOKUP", "wh_1")
-    async with door() as gateway, temporal(server, gateway) as made:
-        queue = made.queue + "-example"
-        engine = TemporalEngine(f"127.0.0.1:{server}", targets=[Target(task_queue=queue)])
-        async with Worker(
-            made.client,
-            task_queue=queue,
-            workflows=[worker_example.WebhookTrigger],
-            activities=[worker_example.look_up_order, worker_example.respond],
-            workflow_runner=UnsandboxedWorkflowRunner(),
-        ):
-            await engine.start(asked := trigger(field_one="1001", response=gateway.slot()))
-            assert await engine.ended(asked.key) == "completed"
+async def test_the_example_worker_answers_the_order_look_up(server: int, tmp_path: Path) -> None:
+    environment = {**os.environ, "TEMPORAL_ADDRESS": f"127.0.0.1:{server}", "ORDER_LOOKUP_WEBHOOK": "wh_1"}
+    with (tmp_path / "worker.log").open("wb") as log:
+        worker = await asyncio.create_subprocess_exec(sys.executable, str(EXAMPLE), env=environment, stdout=log, stderr=log)
+        try:
+            async with door() as gateway:
+                engine = TemporalEngine(f"127.0.0.1:{server}")
+                await engine.start(asked := trigger(field_one="1001", response=gateway.slot()))
+                async with asyncio.timeout(PATIENCE):
+                    assert await engine.ended(asked.key) == "completed"
+        finally:
+            worker.terminate()
+            await worker.wait()
     [answer] = gateway.accepted
-    assert answer["body"] == {"orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]}
+    assert answer == {
+        "status": 200,
+        "headers": {},
+        "body": {"orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]},
+    }
