@@ -2,10 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SETUP := scripts/install.py pyproject.toml requirements.lock
-
-# The example workflows, unless you bring your own.
-export POSTERN_WORKFLOWS ?= examples
+SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint types lock bench screenshots reference clean
@@ -13,6 +10,9 @@ export POSTERN_WORKFLOWS ?= examples
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
 
+# The example, unless you bring your own workflows.
+run: export POSTERN_WORKFLOWS ?= examples/workflows
+run: export POSTERN_EXAMPLE ?= on
 # No shell in between: make's only child is the program, so Ctrl-C and SIGTERM reach it and make waits for it to end.
 run: .venv/.run ## set up, and serve in the foreground on http://127.0.0.1:8080 (POSTERN_PORT=…)
 	@$(BIN)/postern serve
@@ -42,7 +42,7 @@ reference: .venv/.test ## write docs/reference again from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what was installed and built; your data stays
-	rm -rf .venv .tools dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .tools dist build src/postern/surfaces/console/static/vendor .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 .venv/.run: $(SETUP)
 	@$(PYTHON) scripts/install.py

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chromium import install_chromium
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
@@ -34,6 +36,7 @@ def main() -> None:
     run(*install, "--no-deps", "--editable", ".")
     (VENV / ".run").touch()
     if for_tests:
+        install_chromium() or say("no Chromium to be had: the tests that need a browser will skip")
         (VENV / ".test").touch()
 
 

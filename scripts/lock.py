@@ -1,5 +1,6 @@
-"""Resolve the dependencies in pyproject.toml again and write the lock files: names, versions and hashes, for every platform."""
+"""Resolve the dependencies in pyproject.toml and package.json again and write the lock files: names, versions and hashes, no addresses."""
 
+import shutil
 import sys
 
 from install import find_uv, follow_pip_configuration, run
@@ -12,3 +13,6 @@ uv = find_uv() or sys.exit("uv makes the lock files, and it could not be install
 compile_lock = (uv, "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--upgrade", "--quiet", *FORM.split())
 run(*compile_lock, "--output-file", "requirements.lock")
 run(*compile_lock, "--output-file", "requirements-dev.lock", "--group", "dev", "--constraint", "requirements.lock")
+
+if shutil.which("npm"):
+    run("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")

@@ -5,7 +5,9 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tomllib
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = PROJECT["project"]["dependencies"]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+ASSETS = PROJECT["tool"]["hatch"]["build"]["hooks"]["custom"]["assets"]
+
 STAND_IN = """#!/bin/sh
 trap 'sleep 0.3; echo ended; exit 0' INT TERM
 echo "$POSTERN_PORT $*"
@@ -47,6 +51,36 @@ def test_what_is_tested_is_what_runs() -> None:
 def test_a_lock_holds_names_versions_and_hashes_only(lock: str) -> None:
     for line in (ROOT / lock).read_text().splitlines():
         assert re.fullmatch(r"[\w.-]+==\S+( ; [^/]+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line), line
+
+
+def test_the_assets_lock_holds_no_addresses() -> None:
+    assert "://" not in (ROOT / "package-lock.json").read_text()
+
+
+def build_wheel(source: Path, target: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
+    return subprocess.run(command, cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
+def test_a_wheel_holds_the_assets(tmp_path: Path) -> None:
+    built = build_wheel(ROOT, tmp_path)
+    assert built.returncode == 0, built.stdout + built.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        sizes = {Path(file.filename).name: file.file_size for file in wheel.infolist() if "/static/vendor/" in file.filename}
+    assert set(ASSETS.values()) <= set(sizes)
+    assert min(sizes.values()) > 0
+
+
+def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
+    """A console without its scripts must not be published by mistake."""
+    for name in ("pyproject.toml", "hatch_build.py", "package.json", "package-lock.json", ".npmrc", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "src" / "postern").mkdir(parents=True)
+    (tmp_path / "src" / "postern" / "__init__.py").touch()
+    built = build_wheel(tmp_path, tmp_path / "dist", PATH=str(tmp_path))
+    assert built.returncode != 0
+    assert "assets come from npm" in built.stderr
+    assert not list(tmp_path.glob("dist/*"))
 
 
 def test_help_lists_every_task() -> None:

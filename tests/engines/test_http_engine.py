@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from conformance import Door, EngineConformance, Harness, door, trigger
+from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from standardwebhooks import Webhook
 
 from postern.core.address import NOBODY

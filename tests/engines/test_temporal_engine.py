@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
+from engines.conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError

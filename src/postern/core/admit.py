@@ -87,7 +87,9 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
     wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst, now)
     if wait:
-        return _refuse(trace, "rate limit", "rate_limited", f"more than {webhook.calls_per_second:g} calls a second", wait, verified.matched)
+        return _refuse(
+            trace, "rate limit", "rate_limited", f"more than {webhook.calls_per_second:g} calls a second", wait, verified.matched
+        )
     return read_verified(webhook, verified, trace)
 
 
@@ -126,7 +128,9 @@ def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: bytes
     return sha256(b"body\0" + call.body).digest(), "the body"
 
 
-def _handshake(webhook: Webhook, call: Call, limits: Limits, trace: list[Step], reply: HandshakeReply | Unproven, matched: Matched = "") -> Verdict:
+def _handshake(
+    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], reply: HandshakeReply | Unproven, matched: Matched = ""
+) -> Verdict:
     if isinstance(reply, Unproven):
         limits.failed(webhook.id, call.address, call.received_at)
         return _refuse(trace, "set-up handshake", reply.code, reply.detail)

@@ -39,7 +39,12 @@ def _said(status: str, invocation_id: str) -> Answer:
 
 
 def refusal(
-    code: str, invocation_id: str | None = None, *, challenge: bytes | None = None, retry_after: int | None = None, allow: bytes | None = None
+    code: str,
+    invocation_id: str | None = None,
+    *,
+    challenge: bytes | None = None,
+    retry_after: int | None = None,
+    allow: bytes | None = None,
 ) -> Answer:
     """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in history."""
     problem = PROBLEMS[code]
@@ -68,7 +73,21 @@ def refusal(
 
 LARGEST_RESPONSE = 1024 * 1024
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_ALLOWED = {"content-type", "content-language", "content-disposition", "cache-control", "etag", "last-modified", "expires", "location", "retry-after", "link", "vary", "age", "allow"}
+_ALLOWED = {
+    "content-type",
+    "content-language",
+    "content-disposition",
+    "cache-control",
+    "etag",
+    "last-modified",
+    "expires",
+    "location",
+    "retry-after",
+    "link",
+    "vary",
+    "age",
+    "allow",
+}
 _HTML = re.compile(r"\s*(text/html|application/xhtml\+xml|image/svg\+xml|text/xml|application/xml)", re.IGNORECASE)
 
 

@@ -36,7 +36,11 @@ def read_object(call: Call) -> bytes | Unreadable:
         return _json_object(call.body)
     if kind == b"text/plain":
         read = _json_object(call.body)
-        return Unreadable("unsupported_media_type", f"text/plain is accepted only when it is a JSON object: {read.detail}") if isinstance(read, Unreadable) else read
+        return (
+            Unreadable("unsupported_media_type", f"text/plain is accepted only when it is a JSON object: {read.detail}")
+            if isinstance(read, Unreadable)
+            else read
+        )
     if kind == _FORM:
         return _form_object(call.body)
     return Unreadable("unsupported_media_type", "neither JSON nor a URL-encoded form")

@@ -57,4 +57,8 @@ class Cors:
 
 
 def is_preflight(call: Call) -> bool:
-    return call.method == "OPTIONS" and call.first_header(b"origin") is not None and call.first_header(b"access-control-request-method") is not None
+    return (
+        call.method == "OPTIONS"
+        and call.first_header(b"origin") is not None
+        and call.first_header(b"access-control-request-method") is not None
+    )

@@ -1,6 +1,6 @@
 """Who is calling? A credential checks a call and says who proved what, or why not.
 
-``VerifiedCall`` is made here and in ``scheme.py`` only, as the answer of a check: whatever holds one may rely on the
+``VerifiedCall`` is made here and in ``signature.py`` only, as the answer of a check: whatever holds one may rely on the
 caller being genuine. Everything after authentication takes a ``VerifiedCall`` and nothing else.
 """
 
@@ -59,7 +59,7 @@ class Credential(Protocol):
 class NoCredential:
     """Method None: anybody may call."""
 
-    challenge = None
+    challenge: bytes | None = None
     masked_headers: frozenset[bytes] = frozenset()
     masked_parameters: frozenset[bytes] = frozenset()
     secrets: tuple[bytes, ...] = ()
@@ -89,12 +89,14 @@ class TokenCredential:
         # Digests have one length, so that comparing them tells nothing about the token's length.
         self._main = sha256(main).digest()
         self._second = sha256(second).digest() if second is not None else None
-        self.secrets = (main,) if second is None else (main, second)
+        self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
         self.placement = placement
         self._header = header_name.lower().encode()
         self._username = username.encode()
         self._parameter = parameter_name.encode()
-        self.challenge = {"bearer": b'Bearer realm="webhook"', "basic": b'Basic realm="webhook", charset="UTF-8"'}.get(placement)
+        self.challenge: bytes | None = {"bearer": b'Bearer realm="webhook"', "basic": b'Basic realm="webhook", charset="UTF-8"'}.get(
+            placement
+        )
         self.masked_headers = frozenset({self._header} if placement == "header" else ())
         self.masked_parameters = frozenset({self._parameter} if placement == "url" else ())
         self._place, self._find = {

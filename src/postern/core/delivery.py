@@ -39,7 +39,11 @@ class Trigger:
     @property
     def variables(self) -> dict[str, str]:
         """The specification's trigger variables, as every engine hands them to a workflow."""
-        return {"webhookId": self.webhook_id, **{name: self.fields.get(name, "") for name in FIELD_NAMES}, "invocationId": self.invocation_id}
+        return {
+            "webhookId": self.webhook_id,
+            **{name: self.fields.get(name, "") for name in FIELD_NAMES},
+            "invocationId": self.invocation_id,
+        }
 
 
 def delivery_key(invocation_id: str, emission: int) -> str:
@@ -49,8 +53,8 @@ def delivery_key(invocation_id: str, emission: int) -> str:
 
 def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
     """Exponential, with jitter so that what failed together does not come back together; never sooner than asked for."""
-    longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempts - 1, 20))
-    wait = longest * random.uniform(0.5, 1.0)
+    longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts - 1, 20))
+    wait: float = longest * random.uniform(0.5, 1.0)
     return max(wait, min(asked_for or 0.0, LONGEST_WAIT))
 
 

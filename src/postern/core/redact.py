@@ -14,7 +14,9 @@ _MASK = MASK.encode()
 _ALWAYS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
 # Wherever a sender puts a credential that this webhook does not even look at, it is still one.
 _LOOKS_SECRET = re.compile(rb"(^|[-_])(api[-_]?key|token|secret|password|passwd|credentials?|authorization|session)s?$")
-_SECRET_PARAMETERS = frozenset({b"token", b"access_token", b"api_key", b"apikey", b"key", b"secret", b"password", b"auth", b"hub.verify_token"})
+_SECRET_PARAMETERS = frozenset(
+    {b"token", b"access_token", b"api_key", b"apikey", b"key", b"secret", b"password", b"auth", b"hub.verify_token"}
+)
 
 
 @lru_cache(maxsize=4096)

@@ -3,14 +3,14 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, and_, func, select, update
 
 from postern.core.answer import WorkflowResponse
-from postern.core.delivery import Started
+from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery
 from postern.stores.database import Database
 from postern.stores.recorder import insert_delivery, milliseconds
-from postern.stores.tables import deliveries
+from postern.stores.tables import deliveries, invocations
 from postern.stores.writer import Writer
 
 LONGEST_LOG = 20
@@ -33,7 +33,10 @@ class Deliveries:
                 .with_for_update(skip_locked=True)
             )
             rows = connection.execute(
-                update(deliveries).where(deliveries.c.key.in_(due.scalar_subquery())).values(next_at=milliseconds(now + lease)).returning(deliveries)
+                update(deliveries)
+                .where(deliveries.c.key.in_(due.scalar_subquery()))
+                .values(next_at=milliseconds(now + lease))
+                .returning(deliveries)
             ).all()
             return sorted((delivery_of(row) for row in rows), key=lambda delivery: delivery.key)
 
@@ -56,7 +59,9 @@ class Deliveries:
         )
 
     async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
-        await self._settle(delivery, {"next_at": milliseconds(next_at), "error": detail}, {"at": now, "outcome": "unavailable", "detail": detail})
+        await self._settle(
+            delivery, {"next_at": milliseconds(next_at), "error": detail}, {"at": now, "outcome": "unavailable", "detail": detail}
+        )
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
         await self._settle(delivery, {"state": "failed", "error": detail}, {"at": now, "outcome": "failed", "detail": detail})
@@ -73,8 +78,29 @@ class Deliveries:
 
         await self._writer.write(job)
 
-    async def add(self, delivery: Delivery) -> None:
-        await self._writer.write(lambda connection: insert_delivery(connection, delivery))
+    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery:
+        """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
+
+        def job(connection: Connection) -> Delivery:
+            of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
+            last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
+            webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
+            delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
+            insert_delivery(connection, delivery)
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def release(self, now: float, lease: float) -> int:
+        """After a crash, when no other process serves this database: what the dead one had claimed is due at once."""
+
+        def job(connection: Connection) -> int:
+            claimed = update(deliveries).where(
+                deliveries.c.state == "queued", deliveries.c.next_at > milliseconds(now), deliveries.c.next_at <= milliseconds(now + lease)
+            )
+            return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
+
+        return await self._writer.write(job)
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool:
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
@@ -88,7 +114,9 @@ class Deliveries:
             }
             open_slot = update(deliveries).where(deliveries.c.key == key, deliveries.c.responded_at.is_(None))
             in_time = connection.execute(
-                open_slot.where(deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == "").values(**values, answer_code="accepted")
+                open_slot.where(deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == "").values(
+                    **values, answer_code="accepted"
+                )
             )
             if in_time.rowcount == 1:
                 return True

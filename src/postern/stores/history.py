@@ -27,13 +27,13 @@ class History:
             conditions, indexed = _conditions(wanted, connection.dialect.name)
             if before is not None:
                 conditions.append(invocations.c.id < before)
-            horizon = None
+            horizon: str | None = None
             if not indexed:
-                horizon = connection.execute(_range(wanted, before).offset(LONGEST_LOOK).limit(1)).scalar()
+                horizon = connection.scalar(_range(wanted, before).offset(LONGEST_LOOK).limit(1))
                 if horizon is not None:
                     conditions.append(invocations.c.id > horizon)
             rows = connection.execute(select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)).all()
-            more = rows[limit - 1].id if len(rows) > limit else horizon
+            more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
             found = [_invocation_of(row) for row in rows[:limit]]
             newest = _newest_deliveries(connection, [invocation.id for invocation in found])
             return HistoryPage([(invocation, newest.get(invocation.id)) for invocation in found], more)
@@ -93,7 +93,12 @@ def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement
     if wanted.search:
         indexed = False
         text = wanted.search.encode()
-        conditions.append(or_(invocations.c.id == wanted.search, *(_holds(column, text, dialect) for column in (invocations.c.body, invocations.c.headers, invocations.c.query))))
+        conditions.append(
+            or_(
+                invocations.c.id == wanted.search,
+                *(_holds(column, text, dialect) for column in (invocations.c.body, invocations.c.headers, invocations.c.query)),
+            )
+        )
     return conditions, indexed
 
 
@@ -108,7 +113,7 @@ def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
     return func.position(literal(text).op("IN")(column)) > 0
 
 
-def _range(wanted: HistoryFilter, before: str | None) -> Select[tuple[str]]:
+def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
     statement = select(invocations.c.id).order_by(invocations.c.id.desc())
     if wanted.webhook_id is not None:
         statement = statement.where(invocations.c.webhook_id == wanted.webhook_id)
@@ -126,7 +131,9 @@ def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Deliv
     if not invocation_ids:
         return []
     ranges = or_(*(and_(deliveries.c.key >= f"{one}.", deliveries.c.key < f"{one}/") for one in invocation_ids))
-    return sorted((delivery_of(row) for row in connection.execute(select(deliveries).where(ranges))), key=lambda delivery: delivery.emission)
+    return sorted(
+        (delivery_of(row) for row in connection.execute(select(deliveries).where(ranges))), key=lambda delivery: delivery.emission
+    )
 
 
 def _invocation_of(row: Row[Any]) -> Invocation:

@@ -27,7 +27,12 @@ class Webhooks:
     async def create(self, webhook: StoredWebhook, changes: SecretChanges) -> None:
         def job(connection: Connection) -> None:
             connection.execute(
-                insert(webhooks).values(id=webhook.id, short_code=webhook.short_code, created_at=milliseconds(webhook.created_at), **self._columns(connection, webhook))
+                insert(webhooks).values(
+                    id=webhook.id,
+                    short_code=webhook.short_code,
+                    created_at=milliseconds(webhook.created_at),
+                    **self._columns(connection, webhook),
+                )
             )
             self._change_secrets(connection, webhook.id, changes, webhook.created_at)
 
@@ -58,7 +63,9 @@ class Webhooks:
             changed = connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
-                .values(deleted_at=milliseconds(now), updated_at=milliseconds(now), document="{}", enabled=False, epoch=_next_epoch(connection))
+                .values(
+                    deleted_at=milliseconds(now), updated_at=milliseconds(now), document="{}", enabled=False, epoch=_next_epoch(connection)
+                )
             )
             connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
             connection.execute(delete(duplicate_keys).where(duplicate_keys.c.webhook_id == webhook_id))
@@ -81,7 +88,11 @@ class Webhooks:
             if search:
                 like = "%" + search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
                 statement = statement.where(
-                    or_(func.lower(webhooks.c.name).like(like, escape="\\"), func.lower(webhooks.c.id) == search.lower(), webhooks.c.short_code == search)
+                    or_(
+                        func.lower(webhooks.c.name).like(like, escape="\\"),
+                        func.lower(webhooks.c.id) == search.lower(),
+                        webhooks.c.short_code == search,
+                    )
                 )
             rows = connection.execute(statement).all()
             held = self._secrets(connection, [row.id for row in rows])
@@ -124,7 +135,9 @@ class Webhooks:
             rows = connection.execute(old.limit(limit)).all()
             for row in rows:
                 value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                connection.execute(update(secrets).where(secrets.c.id == row.id).values(envelope=self._vault.seal(value, row.webhook_id, row.field)))
+                connection.execute(
+                    update(secrets).where(secrets.c.id == row.id).values(envelope=self._vault.seal(value, row.webhook_id, row.field))
+                )
             left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
             return len(rows), left
 
@@ -149,7 +162,11 @@ class Webhooks:
             if value is not None:
                 connection.execute(
                     insert(secrets).values(
-                        id=new_id("sec"), webhook_id=webhook_id, field=field, envelope=self._vault.seal(value, webhook_id, field), created_at=milliseconds(now)
+                        id=new_id("sec"),
+                        webhook_id=webhook_id,
+                        field=field,
+                        envelope=self._vault.seal(value, webhook_id, field),
+                        created_at=milliseconds(now),
                     )
                 )
 
@@ -158,7 +175,9 @@ class Webhooks:
         second = connection.execute(select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")).one()
         value = self._vault.open(second.envelope, webhook_id, "second")
         connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main"))
-        connection.execute(update(secrets).where(secrets.c.id == second.id).values(field="main", envelope=self._vault.seal(value, webhook_id, "main")))
+        connection.execute(
+            update(secrets).where(secrets.c.id == second.id).values(field="main", envelope=self._vault.seal(value, webhook_id, "main"))
+        )
 
     def _secrets(self, connection: Connection, webhook_ids: list[str]) -> dict[str, dict[str, StoredSecret]]:
         held: dict[str, dict[str, StoredSecret]] = {}
@@ -186,7 +205,9 @@ class Webhooks:
 
 
 def _next_epoch(connection: Connection) -> int:
-    epoch = connection.execute(update(epochs).where(epochs.c.id == 1).values(epoch=epochs.c.epoch + 1).returning(epochs.c.epoch)).scalar_one_or_none()
+    epoch = connection.execute(
+        update(epochs).where(epochs.c.id == 1).values(epoch=epochs.c.epoch + 1).returning(epochs.c.epoch)
+    ).scalar_one_or_none()
     if epoch is None:
         raise StoreUnavailable("the database has no schema yet: run postern migrate")
     return int(epoch)

@@ -1,0 +1,11 @@
+"""`postern` and `python -m postern`."""
+
+from postern.wiring import cli
+
+
+def main() -> None:
+    cli()
+
+
+if __name__ == "__main__":
+    main()

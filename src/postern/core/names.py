@@ -1,0 +1,41 @@
+"""Names a user may choose: headers, parameters, usernames; and the header names that are not theirs to take."""
+
+import re
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_PARAMETER = re.compile(r"[A-Za-z0-9._~\-\[\]]{1,100}")
+
+# Set, removed or read by proxies, CDNs, browsers or the gateway itself: a token there would be lost, leaked or forged.
+_RESERVED = {
+    "host", "authorization", "cookie", "set-cookie", "connection", "transfer-encoding", "te", "upgrade", "forwarded", "via", "x-real-ip",
+    "true-client-ip", "x-client-ip", "x-request-id", "x-signature", "origin", "referer", "user-agent", "traceparent", "tracestate", "keep-alive",
+    "trailer", "expect", "date", "server",
+}  # fmt: skip
+_RESERVED_PREFIXES = (
+    "x-forwarded-", "x-webhook-", "cf-", "content-", "proxy-", "sec-", "accept", "x-amz-", "x-azure-", "x-vercel-", "fastly-", "akamai-",
+    "access-control-", "x-invocation-", "x-envoy-", "x-goog-", "x-appengine-",
+)  # fmt: skip
+
+
+def header_name_problem(name: str) -> str | None:
+    """What is wrong with this as the header that carries a token, or None."""
+    if not _HEADER.fullmatch(name):
+        return "a header name has 1 to 100 letters, digits and hyphens, like X-Api-Key"
+    lowered = name.lower()
+    if lowered == "authorization":
+        return "Authorization is used through the Bearer and Basic placements only"
+    if lowered in _RESERVED or lowered.startswith(_RESERVED_PREFIXES):
+        return f"{name} is reserved: proxies, browsers or the gateway itself set it; choose a name like X-Api-Key"
+    return None
+
+
+def parameter_name_problem(name: str) -> str | None:
+    if not _PARAMETER.fullmatch(name):
+        return "a parameter name has 1 to 100 letters, digits and . _ ~ -"
+    return None
+
+
+def username_problem(name: str) -> str | None:
+    if not 1 <= len(name) <= 100 or ":" in name or not name.isprintable():
+        return "a username has 1 to 100 printable characters and no colon"
+    return None

@@ -1,0 +1,75 @@
+"""The embedded engine as the gateway holds it: asks the engine process, which a supervisor keeps running."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from postern.core.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.engines.embedded import frames
+from postern.engines.embedded.supervisor import Supervisor
+
+PATIENCE = 30.0
+
+
+class EmbeddedEngine:
+    """Runs the workflows of one file or folder, in a process of its own, on ``<data_dir>/engine.db``."""
+
+    name = "embedded"
+
+    def __init__(self, data_dir: Path, workflows: Path, *, keep_runs_days: float = 7.0) -> None:
+        self._data_dir = data_dir.resolve()
+        self._path = workflows.resolve()
+        self._supervisor = Supervisor([str(self._data_dir / "engine.db"), str(self._path), str(keep_runs_days * 86400)], self._path)
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing is made."""
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        if self._path.suffix != ".py":
+            self._path.mkdir(parents=True, exist_ok=True)
+        self._task = asyncio.create_task(self._supervisor.run(), name="embedded engine")
+
+    async def start(self, trigger: Trigger) -> Started:
+        done = await self._supervisor.link.ask(lambda id: frames.Start(id, trigger), PATIENCE)
+        return done.started or Started(0)
+
+    async def ended(self, key: str) -> Literal["completed", "failed"]:
+        """Waits on through a restart of the process: its runs are taken up again, and so is the question."""
+        while True:
+            with suppress(EngineUnavailable):
+                done = await self._supervisor.link.ask(lambda id: frames.Ended(id, key))
+                return "completed" if done.ended == "completed" else "failed"
+            await self._supervisor.wait_until_up()
+            await asyncio.sleep(0.05)
+
+    async def health(self) -> EngineHealth:
+        try:
+            self._supervisor.link  # noqa: B018
+        except EngineUnavailable as error:
+            return EngineHealth(False, error.detail)
+        known = len(self._supervisor.workflows)
+        return EngineHealth(True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}")
+
+    async def workflows(self) -> list[Workflow] | None:
+        """What the engine knows now, or last knew while its files have an error."""
+        return list(self._supervisor.workflows)
+
+    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
+        done = await self._supervisor.link.ask(lambda id: frames.Runs(id, limit, delivery_key), PATIENCE)
+        return done.runs
+
+    async def forget(self, keys: list[str]) -> None:
+        for first in range(0, len(keys), 100):
+            await self._supervisor.link.ask(lambda id, some=keys[first : first + 100]: frames.Forget(id, some), PATIENCE)  # type: ignore[misc]
+
+    async def close(self) -> None:
+        """Give running workflows a moment, then end the process. Unfinished runs go on when the engine is opened again."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def process_id(self) -> int | None:
+        """The engine process, or None while there is none."""
+        return self._supervisor.process_id

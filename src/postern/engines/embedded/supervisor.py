@@ -1,0 +1,168 @@
+"""Keeps one engine process running: starts it, starts it again when it dies or the workflow files change, stops it."""
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+import time
+from asyncio.subprocess import Process
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from postern.core.delivery import EngineUnavailable, Workflow
+from postern.engines.embedded import frames
+from postern.engines.embedded.link import Link
+from postern.workflows.load import workflow_files
+
+log = logging.getLogger("postern.engine")
+
+LOOK_EVERY = 0.5
+GRACE = 10.0
+STEADY_AFTER = 30.0
+LONGEST_PAUSE = 30.0
+
+Stamps = dict[Path, tuple[int, int, int] | None]
+
+
+class Supervisor:
+    """``link`` is there while the engine can be asked; otherwise ``trouble`` says why not."""
+
+    def __init__(self, arguments: list[str], workflows: Path) -> None:
+        self._arguments = arguments
+        self._path = workflows
+        self._seen: Stamps = {}
+        self._up = asyncio.Event()
+        self._link: Link | None = None
+        self._process: Process | None = None
+        self._error = ""
+        self.trouble = "the engine process is starting"
+        self.workflows: list[Workflow] = []
+
+    @property
+    def link(self) -> Link:
+        """The way to the engine, or ``EngineUnavailable``."""
+        if not self._up.is_set() or self._link is None or self._link.broken:
+            raise EngineUnavailable(self.trouble, 1.0)
+        return self._link
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    async def wait_until_up(self) -> None:
+        await self._up.wait()
+
+    async def run(self) -> None:
+        """For ever; cancelled to stop."""
+        deaths = 0
+        while True:
+            self._seen = await asyncio.to_thread(_stamps, self._path, set[Path]())
+            self._error = ""
+            began = time.monotonic()
+            try:
+                why = await self._live()
+            except OSError as error:  # no process to be had: out of memory or of descriptors
+                why, self.trouble = "died", f"the engine process could not be started: {error}"
+            finally:
+                await self._end(GRACE)
+            if why == "changed":
+                deaths = 0
+                continue
+            if self._error:
+                self.trouble = f"workflows file has an error: {self._error}"
+                log.error(self.trouble)
+                await self._wait_for_change()
+                continue
+            deaths = 1 if time.monotonic() - began > STEADY_AFTER else deaths + 1
+            pause = min(LONGEST_PAUSE, 0.1 * 2 ** (deaths - 1))
+            log.error("%s; it is started again in %.1f seconds", self.trouble, pause)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wait_for_change(), pause)
+
+    async def _live(self) -> Literal["changed", "died"]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    # -P: what lies in the directory the gateway was started from must not stand in for a library.
+                    *(sys.executable, "-P", "-m", "postern.engines.embedded.process", str(theirs.fileno()), *self._arguments),
+                    pass_fds=(theirs.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                    stdout=2,  # what a workflow prints belongs with the log lines
+                    start_new_session=True,
+                )
+            except BaseException:
+                ours.close()
+                raise
+        self._link = await Link.over(ours)
+        listening = asyncio.create_task(self._link.listen(self._ready))
+        changing = asyncio.create_task(self._wait_for_change())
+        try:
+            await asyncio.wait({listening, changing}, return_when=asyncio.FIRST_COMPLETED)
+            self._up.clear()
+            if changing.done():
+                self.trouble = "the engine process is starting again: the workflows changed"
+                log.info(self.trouble)
+                await self._end(GRACE)
+                return "changed"
+            self.trouble = f"the engine process ended unexpectedly (exit {await self._process.wait()})"
+            return "died"
+        finally:
+            self._up.clear()
+            changing.cancel()
+            if not listening.done():
+                await self._end(GRACE)
+            await asyncio.gather(listening, changing, return_exceptions=True)
+
+    def _ready(self, frame: frames.Ready) -> None:
+        self._seen = {file: _stamp(Path(file)) for file in map(Path, frame.files)} | self._seen
+        self._error = frame.error
+        if not frame.error:
+            self.workflows = frame.workflows
+            log.info("the engine process is ready with %d workflows", len(frame.workflows))
+            self._up.set()
+
+    async def _wait_for_change(self) -> None:
+        """Return when the workflow files are not what they were, and have stopped changing: an editor may empty one before
+        it fills it."""
+        before = self._seen
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            now = await self._look()
+            while now != self._seen and now != before:
+                await asyncio.sleep(0.1)
+                before, now = now, await self._look()
+            if now != self._seen:
+                return
+
+    async def _look(self) -> Stamps:
+        return await asyncio.to_thread(_stamps, self._path, set(self._seen))
+
+    async def _end(self, grace: float) -> None:
+        process, link = self._process, self._link
+        if process is None or process.returncode is not None:
+            return
+        if link is not None:
+            link.tell(frames.Stop(grace))
+        try:
+            async with asyncio.timeout(grace + 2.0):
+                await process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def _stamps(path: Path, known: set[Path]) -> Stamps:
+    return {file: _stamp(file) for file in {path, *workflow_files(path), *known}}
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    # A folder's own times change with every cache written into it; its files are looked at one by one.
+    return (0, 0, 0) if file.is_dir() else (status.st_mtime_ns, status.st_size, status.st_ino)

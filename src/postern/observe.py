@@ -1,0 +1,84 @@
+"""What can be seen from outside: metrics, and one wide log line for each call."""
+
+import asyncio
+import sys
+from functools import lru_cache
+from typing import Any, TextIO
+
+import msgspec
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY = CollectorRegistry()
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+calls = Counter("postern_calls", "Calls by webhook and outcome.", ["webhook", "outcome", "code"], registry=REGISTRY)
+answer_seconds = Histogram(
+    "postern_answer_seconds", "From receiving a call to answering it.", ["kind"], buckets=_SECONDS, registry=REGISTRY
+)
+unknown_codes = Counter("postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY)
+refused_storage = Counter("postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY)
+writer_waiting = Gauge("postern_writer_waiting", "Writes waiting for the next commit.", registry=REGISTRY)
+deliveries_waiting = Gauge("postern_deliveries_waiting", "Deliveries that wait to be started (counted up to 10,000).", registry=REGISTRY)
+oldest_due_seconds = Gauge("postern_oldest_due_seconds", "For how long the oldest waiting delivery has been due.", registry=REGISTRY)
+engine_starts = Counter("postern_engine_starts", "Starts asked of the engine, by how they went.", ["engine", "outcome"], registry=REGISTRY)
+engine_start_seconds = Histogram(
+    "postern_engine_start_seconds", "How long the engine took to take a trigger.", buckets=_SECONDS, registry=REGISTRY
+)
+
+
+@lru_cache(maxsize=10_000)
+def count_calls(webhook_id: str, outcome: str, code: str) -> Any:
+    return calls.labels(webhook_id, outcome, code)
+
+
+_AT_ONCE = answer_seconds.labels("at once")
+_WAITED = answer_seconds.labels("waited for the workflow")
+
+
+class CallLog:
+    """Lines are gathered for a moment and written together: a write for each call would cost more than storing it does."""
+
+    def __init__(self, stream: TextIO = sys.stderr, style: str = "auto") -> None:
+        self._stream = stream
+        self._off = style == "off"
+        self._pretty = style == "text" or (style == "auto" and stream.isatty())
+        self._lines: list[bytes] = []
+        self._encode = msgspec.json.Encoder().encode
+
+    def call(self, seconds: float, waited: bool, **said: Any) -> None:
+        (_WAITED if waited else _AT_ONCE).observe(seconds)
+        if self._off:
+            return
+        if not self._lines:
+            asyncio.get_running_loop().call_later(0.1, self.flush)
+        if self._pretty:
+            words = " ".join(f"{name}={value}" for name, value in said.items() if value not in ("", None))
+            self._lines.append(f"call {words} ms={seconds * 1000:.1f}".encode("utf-8", "replace"))
+        else:
+            self._lines.append(self._encode({"event": "call", **said, "ms": round(seconds * 1000, 2)}))
+
+    def flush(self) -> None:
+        lines, self._lines = self._lines, []
+        if lines:
+            try:
+                self._stream.write(b"\n".join(lines).decode("utf-8", "replace") + "\n")
+                self._stream.flush()
+            except (OSError, ValueError):  # whoever read the log has gone; calls go on
+                pass
+
+
+def set_up_logs(style: str = "auto") -> None:
+    """Everything else that is worth a line: JSON for machines, readable on a terminal."""
+    pretty = style == "text" or (style == "auto" and sys.stderr.isatty())
+    renderer: Any = structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,50 @@
+"""The store: every repository over one database and one writer."""
+
+from postern.core.invocation import Entry, Receipt
+from postern.stores import schema
+from postern.stores.access import Access
+from postern.stores.checkpoint import Checkpoints
+from postern.stores.database import Database
+from postern.stores.deliveries import Deliveries
+from postern.stores.history import History
+from postern.stores.vault import Vault
+from postern.stores.webhooks import Webhooks
+from postern.stores.writer import Writer
+
+
+class Store:
+    def __init__(self, url: str, secret_keys: list[str], shard: int = 0) -> None:
+        self.database = Database(url)
+        self.writer = Writer(self.database, shard)
+        self.vault = Vault(secret_keys)
+        self.webhooks = Webhooks(self.database, self.writer, self.vault)
+        self.history = History(self.database)
+        self.deliveries = Deliveries(self.database, self.writer)
+        self.access = Access(self.database, self.writer)
+        self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
+
+    async def open(self, migrate: bool | None = None) -> None:
+        """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a command."""
+        if migrate if migrate is not None else self.database.is_sqlite:
+            schema.migrate(self.database)
+        schema.verify(self.database)
+        self.writer.start()
+        if self._checkpoints is not None:
+            self._checkpoints.start()
+
+    async def record(self, entry: Entry) -> Receipt:
+        return await self.writer.record(entry)
+
+    async def reachable(self) -> str | None:
+        """None when the store answers and its schema is right, else what is wrong."""
+        try:
+            found = await self.database.read(lambda connection: schema.revision(connection))
+        except Exception as error:
+            return str(error)
+        return None if found == schema.newest() else f"schema {found}, expected {schema.newest()}"
+
+    async def close(self) -> None:
+        await self.writer.close()
+        if self._checkpoints is not None:
+            self._checkpoints.stop()
+        self.database.close()

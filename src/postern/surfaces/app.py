@@ -1,0 +1,22 @@
+"""The application: calls go straight to the ingress, everything else to the pages and APIs."""
+
+from collections.abc import Callable
+from typing import Any
+
+from postern.core.address import Allowlist
+from postern.surfaces.ingress import PREFIX, Ingress
+from postern.surfaces.rest import make_rest
+from postern.usecases.gateway import Gateway
+
+
+def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str) -> Callable[..., Any]:
+    ingress = Ingress(gateway, Allowlist.parse(trusted_proxies), client_header)
+    pages = make_rest(gateway)
+
+    async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["raw_path"].startswith(PREFIX):
+            await ingress(scope, receive, send)
+        else:
+            await pages(scope, receive, send)
+
+    return app

@@ -1,0 +1,1 @@
+"""The command line: the same use cases, for people in a terminal and for scripts (``--json``)."""

@@ -1,0 +1,103 @@
+"""`postern …`: the table of commands."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from postern.core.records import LEVELS
+from postern.surfaces.cli import history, webhooks
+from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
+from postern.usecases import access, engine
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Postern, the inbound webhook gateway.\n\nCommands work on the same database as a running gateway, which notices their changes within a second.",
+    epilog=f"Exit codes: {EXIT_CODES}.",
+)
+app.add_typer(webhooks.commands, name="webhooks")
+app.add_typer(history.commands, name="history")
+app.command("replay")(history.replay)
+
+keys = typer.Typer(no_args_is_help=True, help="API keys.")
+app.add_typer(keys, name="keys")
+workflows = typer.Typer(no_args_is_help=True, help="The workflows that the embedded engine runs.")
+app.add_typer(workflows, name="workflows")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+@keys.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="What or whom it is for.")],
+    level: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
+    as_json: Json = False,
+) -> None:
+    """Make an API key. It is shown now and never again."""
+    if level not in LEVELS:
+        end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
+    made = session.run(lambda gateway: access.create_key(gateway, ACTOR, name, level))
+    if as_json:
+        show_json(made)
+    else:
+        out.print(made["key"], markup=False)
+
+
+@keys.command("list")
+def list_keys(as_json: Json = False) -> None:
+    """The API keys: what they are for, what they may do, when they were last used."""
+    found = session.run(lambda gateway: access.keys(gateway, ACTOR))
+    if as_json:
+        show_json({"items": found})
+    else:
+        columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
+        show_table(columns, [[one[column] for column in columns] for one in found], "No API key yet: postern keys create NAME")
+
+
+@keys.command("delete")
+def delete_key(key: Annotated[str, typer.Argument(help="The key's id (key_…).")], as_json: Json = False) -> None:
+    """Revoke an API key at once."""
+    session.run(lambda gateway: access.delete_key(gateway, ACTOR, key))
+    if as_json:
+        show_json({"deleted": key})
+    else:
+        out.print("Revoked.")
+
+
+@workflows.command("list")
+def list_workflows(as_json: Json = False) -> None:
+    """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
+    found = session.run(lambda gateway: engine.workflows(gateway, ACTOR))
+    if as_json:
+        show_json({"items": found})
+    else:
+        rows = [[one["name"], ", ".join(one["webhookIds"]) or "every webhook", one["help"]] for one in found]
+        show_table(["name", "webhook ids", "about"], rows, "No workflow found: see docs/workflows.md")
+
+
+def make_cli(serve: Callable[[], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str]) -> typer.Typer:
+    """The commands that need the wiring are handed in by it."""
+
+    @app.command("serve")
+    def serve_command() -> None:
+        """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good order."""
+        serve()
+
+    @app.command("migrate")
+    def migrate_command() -> None:
+        """Bring the database's schema up to date. Needed on Postgres only; SQLite does it at the start."""
+        out.print(migrate(), markup=False)
+
+    @app.command("settings")
+    def settings_command(as_json: Json = False) -> None:
+        """Every setting: its environment variable, the value in force, what it is for."""
+        listed = list_settings()
+        if as_json:
+            show_json({"items": listed})
+        else:
+            show_table(["variable", "value", "what it is for"], [[one["variable"], one["value"], one["help"]] for one in listed], "")
+
+    return app

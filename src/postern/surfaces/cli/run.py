@@ -1,0 +1,99 @@
+"""How a command runs a use case, prints what came of it, and ends: exit codes that mean something."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NoReturn, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from postern.core.invocation import StoreUnavailable
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.usecases.gateway import Gateway
+
+T = TypeVar("T")
+
+OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE = 0, 1, 2, 3, 4, 5
+EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 store or engine not reachable"
+
+# Whoever may open the database file may do everything anyway.
+ACTOR = Actor("command line", "admin")
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Opened = Callable[[], AbstractAsyncContextManager[Gateway]]
+
+
+class Session:
+    """What every command needs: how to open a gateway, and whether to speak JSON."""
+
+    open: Opened
+
+    def run(self, use_case: Callable[[Gateway], Awaitable[T]]) -> T:
+        async def inside() -> T:
+            async with self.open() as gateway:
+                return await use_case(gateway)
+
+        try:
+            return asyncio.run(inside())
+        except Refused as refused:
+            lines = [f"  {error.field}: {error.message}" for error in refused.errors]
+            end("\n".join([refused.detail or refused.problem.help, *lines]), _exit_code(refused))
+        except StoreUnavailable as trouble:
+            end(f"The database cannot be used: {trouble}", UNAVAILABLE)
+
+
+session = Session()
+
+
+def _exit_code(refused: Refused) -> int:
+    return {404: NOT_FOUND, 409: CONFLICT, 412: CONFLICT, 422: USAGE, 400: USAGE, 503: UNAVAILABLE}.get(refused.problem.status, FAILED)
+
+
+def end(message: str, code: int) -> NoReturn:
+    err.print(message, style="red", markup=False)
+    sys.exit(code)
+
+
+def show_json(value: Any) -> None:
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2)
+    sys.stdout.write("\n")
+
+
+def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> None:
+    if not rows:
+        out.print(when_empty, markup=False)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else plain(str(cell)) for cell in row))
+    out.print(table)
+
+
+def plain(text: str) -> str:
+    """A stranger's text on a terminal: no escape sequences, no markup."""
+    return "".join(char if char.isprintable() else "·" for char in text).replace("[", "\\[")
+
+
+def show_tree(value: Any, indent: int = 0) -> None:
+    """A nested answer as indented lines, for reading."""
+    pad = "  " * indent
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, one in items:
+        if isinstance(one, dict | list) and one and not _is_flat(one):
+            out.print(f"{pad}[bold]{plain(str(name))}[/bold]")
+            show_tree(one, indent + 1)
+        else:
+            shown = json.dumps(one, ensure_ascii=False) if isinstance(one, dict | list) else "" if one is None else str(one)
+            out.print(f"{pad}[bold]{plain(str(name))}[/bold]  {plain(shown)}")
+
+
+def _is_flat(value: Any) -> bool:
+    return isinstance(value, list) and all(not isinstance(one, dict | list) for one in value)

@@ -1,0 +1,226 @@
+"""`postern webhooks …`"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from postern.surfaces.cli.run import ACTOR, USAGE, end, out, plain, session, show_json, show_table, show_tree
+from postern.usecases import webhooks
+from postern.usecases.configuration import WebhookRequest, validated
+
+commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SETTING=VALUE]...",
+        help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
+    ),
+]
+
+
+def read_secret(source: str) -> str:
+    """Secrets come from a file, an environment variable or standard input, never from an argument: other users see those."""
+    kind, _, rest = source.partition(":")
+    if source == "-":
+        return sys.stdin.readline().rstrip("\n")
+    if kind == "env" and rest in os.environ:
+        return os.environ[rest]
+    if kind == "file":
+        try:
+            return Path(rest).read_text().rstrip("\n")
+        except OSError as error:
+            end(f"{rest} cannot be read: {error.strerror}", USAGE)
+    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
+
+
+def assignments(pairs: list[str] | None) -> dict[str, Any]:
+    """``a.b=value`` as nested objects. Values are JSON where they read as JSON, else text."""
+    result: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            end(f"{pair!r}: write setting=value", USAGE)
+        try:
+            value: Any = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            value = text
+        place = result
+        *parents, last = name.split(".")
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    return result
+
+
+@commands.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="What you call it.")],
+    settings: Settings = None,
+    auth: Annotated[str, typer.Option(help="none, token, or hmac.")] = "token",
+    placement: Annotated[str, typer.Option(help="Where the token travels: header, bearer, basic or url.")] = "header",
+    provider: Annotated[str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="The token or signing secret: env:NAME, file:PATH or -. Left out: a token is generated.")
+    ] = None,
+    second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Create a webhook and print its URL.
+
+    Examples:
+
+      postern webhooks create "Order look-up" fieldMapping.fieldOne=orderNumber synchronousResponse.enabled=true
+
+      STRIPE=whsec_… postern webhooks create Payments --auth hmac --provider stripe --secret env:STRIPE
+    """
+    authentication: dict[str, Any] = {"method": auth}
+    if auth == "token":
+        authentication |= {"placement": placement, "token": read_secret(secret) if secret else {"generate": True}}
+        if second_secret:
+            authentication["secondToken"] = read_secret(second_secret)
+    elif auth == "hmac":
+        authentication |= {"provider": provider or "generic", "secret": read_secret(secret) if secret else {"generate": True}}
+        if second_secret:
+            authentication["secondSecret"] = read_secret(second_secret)
+    given = assignments(settings)
+    authentication |= given.pop("authentication", {})
+
+    async def use_case(gateway: Any) -> dict[str, Any]:
+        request: WebhookRequest = validated(WebhookRequest, {"name": name, "authentication": authentication, **given})
+        return await webhooks.create(gateway, ACTOR, request)
+
+    made = session.run(use_case)
+    if as_json:
+        show_json(made)
+        return
+    out.print(f"Created [bold]{plain(made['name'])}[/bold]  {made['id']}")
+    out.print(f"URL: {made['url']}", markup=False)
+    for warning in made["warnings"]:
+        out.print(f"Note: {warning}", style="yellow", markup=False)
+
+
+@commands.command("list")
+def listing(
+    search: Annotated[str | None, typer.Option(help="Only those whose name holds this.")] = None,
+    limit: Annotated[int, typer.Option(help="How many.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """The webhooks, newest first."""
+    page = session.run(lambda gateway: webhooks.listing(gateway, ACTOR, limit, None, search))
+    if as_json:
+        show_json({"items": page.items, "nextCursor": page.next_cursor})
+        return
+    show_table(
+        ["id", "name", "authentication", "calls", "state", "url"],
+        [[one["id"], one["name"], _authentication(one), one["callCount"], _state(one), one["url"]] for one in page.items],
+        "No webhook yet: postern webhooks create NAME",
+    )
+
+
+@commands.command("show")
+def show(webhook: WebhookId, as_json: Json = False) -> None:
+    """Everything about one webhook, except its secrets."""
+    found = session.run(lambda gateway: webhooks.show(gateway, ACTOR, webhook))
+    (show_json if as_json else show_tree)(found)
+
+
+@commands.command("set")
+def change(
+    webhook: WebhookId,
+    settings: Settings = None,
+    secret: Annotated[
+        str | None, typer.Option(help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once.")
+    ] = None,
+    second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise; `none` removes it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Change settings. What is not named stays.
+
+    Examples:
+
+      postern webhooks set wh_… fieldMapping.fieldTwo=customer.email rateLimit.callsPerSecond=20
+
+      postern webhooks set wh_… --second-secret file:new-secret
+    """
+    patch = assignments(settings)
+
+    async def use_case(gateway: Any) -> dict[str, Any]:
+        if secret or second_secret:
+            method = (await webhooks.show(gateway, ACTOR, webhook))["authentication"]["method"]
+            main_name, second_name = ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
+            authentication = patch.setdefault("authentication", {})
+            if secret:
+                authentication[main_name] = read_secret(secret)
+            if second_secret:
+                authentication[second_name] = None if second_secret == "none" else read_secret(second_secret)
+        return await webhooks.change(gateway, ACTOR, webhook, patch)
+
+    changed = session.run(use_case)
+    if as_json:
+        show_json(changed)
+    else:
+        out.print(f"Changed {plain(changed['name'])}; it is now version {changed['version']}.")
+
+
+@commands.command("enable")
+def enable(webhook: WebhookId, as_json: Json = False) -> None:
+    """Accept calls again."""
+    _switch(webhook, True, as_json)
+
+
+@commands.command("disable")
+def disable(webhook: WebhookId, as_json: Json = False) -> None:
+    """Refuse every call with 403 until enabled again."""
+    _switch(webhook, False, as_json)
+
+
+@commands.command("promote")
+def promote(webhook: WebhookId, as_json: Json = False) -> None:
+    """Make the second valid secret the main one, and clear the second."""
+    done = session.run(lambda gateway: webhooks.promote(gateway, ACTOR, webhook))
+    if as_json:
+        show_json(done)
+    else:
+        out.print(f"The second secret of {plain(done['name'])} is now the main one.")
+
+
+@commands.command("delete")
+def delete(
+    webhook: WebhookId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a webhook: its URL never works again. Its history stays until retention takes it."""
+    if not yes and not as_json:
+        typer.confirm("Its URL will never work again. Delete it?", abort=True)
+    session.run(lambda gateway: webhooks.remove(gateway, ACTOR, webhook))
+    if as_json:
+        show_json({"deleted": webhook})
+    else:
+        out.print("Deleted.")
+
+
+def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
+    done = session.run(lambda gateway: webhooks.switch(gateway, ACTOR, webhook, enabled))
+    if as_json:
+        show_json(done)
+    else:
+        out.print(f"{plain(done['name'])} is {'enabled' if enabled else 'disabled'}.")
+
+
+def _authentication(webhook: dict[str, Any]) -> str:
+    authentication = webhook["authentication"]
+    return {"none": "None", "token": f"token ({authentication.get('placement')})", "hmac": f"signature ({authentication.get('provider')})"}[
+        authentication["method"]
+    ]
+
+
+def _state(webhook: dict[str, Any]) -> str:
+    return "held" if webhook["held"] else "enabled" if webhook["enabled"] else "disabled"

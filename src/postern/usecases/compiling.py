@@ -1,0 +1,72 @@
+"""From a stored configuration to the webhook that calls meet: everything parsed, keyed and hashed once."""
+
+from typing import Any
+
+from postern.core.address import Allowlist
+from postern.core.cors import Cors
+from postern.core.credential import Credential, NoCredential, TokenCredential
+from postern.core.mapping import Mapping
+from postern.core.paths import parse_path
+from postern.core.records import StoredSecret, StoredWebhook
+from postern.core.redact import Mask
+from postern.core.webhook import DuplicateKey, Webhook
+from postern.usecases.configuration import mapped_paths
+
+DEFAULT_ANSWER_TIMEOUT = 25.0
+
+
+def compile_webhook(stored: StoredWebhook) -> Webhook:
+    document = stored.document
+    credential = credential_of(document["authentication"], stored.secrets)
+    cors = document["cors"]
+    rate = document["rateLimit"]
+    return Webhook(
+        id=stored.id,
+        short_code=stored.short_code,
+        name=stored.name,
+        version=stored.version,
+        enabled=stored.enabled,
+        held=stored.held,
+        credential=credential,
+        mapping=Mapping(mapped_paths(document)),
+        mask=Mask(credential),
+        allowlist=Allowlist.parse(document["ipAllowlist"]) if document["ipAllowlist"] else None,
+        cors=Cors(tuple(cors["origins"])) if cors["enabled"] else None,
+        duplicates=_duplicates(document["duplicateProtection"]),
+        payload_limit=document["payloadLimitBytes"],
+        calls_per_second=rate["callsPerSecond"],
+        burst=rate["burst"],
+        answer_timeout=answer_timeout(document),
+        method=document["authentication"]["method"],
+        secret_ids={field: secret.id for field, secret in stored.secrets.items()},
+    )
+
+
+def answer_timeout(document: dict[str, Any]) -> float | None:
+    setting = document["synchronousResponse"]
+    if not setting["enabled"]:
+        return None
+    return setting["timeoutSeconds"] or document["authentication"].get("answerTimeoutSeconds") or DEFAULT_ANSWER_TIMEOUT
+
+
+def credential_of(authentication: dict[str, Any], secrets: dict[str, StoredSecret]) -> Credential:
+    if authentication["method"] == "none":
+        return NoCredential()
+    second = secrets["second"].value if "second" in secrets else None
+    return TokenCredential(
+        authentication["placement"],
+        secrets["main"].value,
+        second,
+        header_name=authentication["headerName"],
+        username=authentication["username"] or "",
+        parameter_name=authentication["parameterName"],
+    )
+
+
+def _duplicates(setting: dict[str, Any]) -> DuplicateKey | None:
+    if not setting["enabled"]:
+        return None
+    key: str = setting["key"] or ""
+    if key.lower().startswith("header:"):
+        return DuplicateKey(setting["windowSeconds"], header=key[7:].lower().encode())
+    return DuplicateKey(setting["windowSeconds"], path=parse_path(key.removeprefix("body:")) if key else None)

@@ -1,0 +1,152 @@
+"""Starting what is due: claim deliveries with a lease, start the trigger in the engine, settle. Survives whatever dies.
+
+Starts are idempotent on the delivery's key, so a lease that runs out under a slow engine starts nothing twice.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+import msgspec
+import structlog
+
+from postern.core.call import Call
+from postern.core.content import Unreadable, read_object
+from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
+from postern.core.invocation import Delivery, Invocation, StoreUnavailable
+from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
+from postern.usecases.gateway import Gateway
+
+LEASE = 30.0
+START_TIMEOUT = 20.0
+BATCH = 100
+LOOK_EVERY = 1.0
+LONGEST_PAUSE = 15.0
+
+log = structlog.get_logger("postern.dispatch")
+
+
+def payload_of(invocation: Invocation) -> bytes | None:
+    """The JSON object that the stored call carried, or None when its body is no longer kept."""
+    if invocation.body is None:
+        return None
+    headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(invocation.headers))
+    stored = Call(
+        invocation.method, invocation.path, invocation.query, headers, invocation.body, invocation.address, invocation.received_at
+    )
+    payload = read_object(stored)
+    return None if isinstance(payload, Unreadable) else payload
+
+
+async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
+    """Ask the engine, and write down how it went. Raises what the engine raised, after writing it down."""
+    assert gateway.engine is not None
+    slot = gateway.response_slot(delivery.invocation_id, delivery.key, delivery.deadline) if delivery.deadline is not None else None
+    trigger = Trigger(delivery.key, delivery.webhook_id, delivery.invocation_id, delivery.fields, payload, slot)
+    began = time.perf_counter()
+    try:
+        try:
+            started = await asyncio.wait_for(gateway.engine.start(trigger), START_TIMEOUT)
+        except TimeoutError:
+            raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
+    except EngineUnavailable as trouble:
+        engine_starts.labels(gateway.engine.name, "unavailable").inc()
+        now = gateway.clock()
+        if now - delivery.created_at > GIVE_UP_AFTER:
+            await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
+        else:
+            await gateway.store.deliveries.again(
+                delivery, now + wait_before_retry(delivery.attempts + 1, trouble.retry_after), trouble.detail, now
+            )
+        raise
+    except EngineRejected as refusal:
+        engine_starts.labels(gateway.engine.name, "rejected").inc()
+        await gateway.store.deliveries.failed(delivery, refusal.detail, gateway.clock())
+        raise
+    engine_starts.labels(gateway.engine.name, "started").inc()
+    engine_start_seconds.observe(time.perf_counter() - began)
+    await gateway.store.deliveries.started(delivery, started, gateway.clock())
+    return started
+
+
+class Dispatcher:
+    """The loop. Any number of processes may run one on the same database."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._pause = 0.0
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._gateway.due.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if not await self.round():
+                    await self._idle()
+            except StoreUnavailable as trouble:
+                log.warning("the store cannot be asked for due deliveries", error=str(trouble))
+                await self._sleep(1.0)
+            except Exception:
+                log.exception("a round of deliveries failed")
+                await self._sleep(1.0)
+
+    async def round(self) -> int:
+        """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the others keep
+        their turn instead of collecting ever longer waits."""
+        gateway = self._gateway
+        self._gateway.due.clear()
+        now = gateway.clock()
+        if not await gateway.store.deliveries.any_due(now):
+            return 0
+        claimed = await gateway.store.deliveries.claim(now, LEASE, 1 if self._pause else BATCH)
+        if not claimed:
+            return 0
+        calls = await gateway.store.history.many([delivery.invocation_id for delivery in claimed])
+        outcomes = await asyncio.gather(*(self._start(delivery, calls.get(delivery.invocation_id)) for delivery in claimed))
+        if "unavailable" in outcomes:
+            self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
+            await self._sleep(self._pause)
+        else:
+            self._pause = 0.0
+        return len(claimed)
+
+    async def _start(self, delivery: Delivery, invocation: Invocation | None) -> str:
+        payload = None if invocation is None else payload_of(invocation)
+        if payload is None:
+            await self._gateway.store.deliveries.failed(delivery, "the call's body is no longer kept", self._gateway.clock())
+            return "failed"
+        try:
+            await start_delivery(self._gateway, delivery, payload)
+        except EngineUnavailable:
+            return "unavailable"
+        except EngineRejected:
+            return "failed"
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # a defect in an engine: the delivery comes back, the loop goes on
+            log.exception("an engine failed in a way it should not", engine=self._gateway.engine and self._gateway.engine.name)
+            now = self._gateway.clock()
+            await self._gateway.store.deliveries.again(
+                delivery, now + wait_before_retry(delivery.attempts + 1), f"internal: {type(error).__name__}", now
+            )
+            return "unavailable"
+        return "started"
+
+    async def _idle(self) -> None:
+        count, oldest = await self._gateway.store.deliveries.backlog(self._gateway.clock())
+        deliveries_waiting.set(count)
+        oldest_due_seconds.set(oldest)
+        await self._first_of(self._gateway.due.wait(), LOOK_EVERY)
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._first_of(self._stopping.wait(), seconds)
+
+    @staticmethod
+    async def _first_of(event: Awaitable[object], seconds: float) -> None:
+        try:
+            await asyncio.wait_for(event, seconds)
+        except TimeoutError:
+            pass

@@ -1,0 +1,36 @@
+"""What the engine knows: workflows, runs, its own health."""
+
+from typing import Any
+
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.usecases.gateway import Gateway, require
+from postern.usecases.webhooks import iso
+
+
+async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    require(actor, "read")
+    known = await gateway.engine.workflows() if gateway.engine is not None else await gateway.known_workflows()
+    if known is None:
+        raise Refused("conflict", "this engine cannot say which workflows it has")
+    return [{"name": one.name, "webhookIds": list(one.webhook_ids), "help": one.help, "source": one.source} for one in known]
+
+
+async def runs(gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None) -> list[dict[str, Any]]:
+    require(actor, "read")
+    found = await gateway.engine.runs(max(1, min(limit, 200)), delivery_key) if gateway.engine is not None else None
+    if found is None:
+        raise Refused("conflict", "this engine cannot list its runs")
+    return [
+        {
+            "id": run.id,
+            "workflow": run.workflow,
+            "state": run.state,
+            "deliveryKey": run.delivery_key,
+            "startedAt": iso(run.started_at),
+            "endedAt": None if run.ended_at is None else iso(run.ended_at),
+            "error": run.error or None,
+            "steps": list(run.steps),
+        }
+        for run in found
+    ]

@@ -1,0 +1,86 @@
+"""Everything a use case works with, in one place. Made by ``wiring``, handed to every use case."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from postern.core.delivery import ResponseSlot, Workflow
+from postern.core.limits import Limits
+from postern.core.problems import Refused
+from postern.core.records import Actor, Level
+from postern.observe import CallLog
+from postern.usecases.directory import Directory
+from postern.usecases.ports import Engine, PresetShelf, Store
+
+
+class Waiters:
+    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is the truth;
+    this only says when to look at it."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, set[asyncio.Event]] = {}
+
+    def register(self, key: str) -> asyncio.Event:
+        event = asyncio.Event()
+        self._events.setdefault(key, set()).add(event)
+        return event
+
+    def leave(self, key: str, event: asyncio.Event) -> None:
+        waiting = self._events.get(key)
+        if waiting is not None:
+            waiting.discard(event)
+            if not waiting:
+                del self._events[key]
+
+    def wake(self, key: str) -> None:
+        for event in self._events.get(key, ()):
+            event.set()
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for waiting in self._events.values())
+
+
+async def _nothing_known() -> list[Workflow] | None:
+    return None
+
+
+@dataclass
+class Gateway:
+    store: Store
+    directory: Directory
+    presets: PresetShelf
+    base_url: str
+    callback_url: str
+    """Where workflows reach the response action's door: the base address, or the loopback one for the embedded engine."""
+    response_key: bytes
+    engine: Engine | None = None
+    """None in a process that only changes or reads things (the CLI): deliveries are left for one that serves."""
+    limits: Limits = field(default_factory=Limits)
+    waiters: Waiters = field(default_factory=Waiters)
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a delivery has become due in this process, so that nobody has to poll for it."""
+    call_log: CallLog = field(default_factory=CallLog)
+    clock: Callable[[], float] = time.time
+    admin_key_digest: bytes | None = None
+    """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
+    known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
+    """How a process without an engine finds out which workflows there are."""
+
+    def response_token(self, key: str) -> str:
+        """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""
+        return "rt_" + hmac.new(self.response_key, key.encode(), sha256).hexdigest()
+
+    def response_slot(self, invocation_id: str, key: str, deadline: float) -> ResponseSlot:
+        return ResponseSlot(f"{self.callback_url}/api/v1/invocations/{invocation_id}/response", self.response_token(key), deadline)
+
+    def webhook_url(self, short_code: str) -> str:
+        return f"{self.base_url}/webhook/{short_code}"
+
+
+def require(actor: Actor, level: Level) -> None:
+    """Every use case names the level it needs, first thing."""
+    if not actor.may(level):
+        raise Refused("access_denied", f"this needs the access level {level}; yours is {actor.level}")

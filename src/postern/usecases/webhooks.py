@@ -1,0 +1,222 @@
+"""Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is set."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from postern.core.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.core.problems import FieldError, Refused
+from postern.core.records import Actor, StoredWebhook, Tally
+from postern.usecases.compiling import answer_timeout
+from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
+from postern.usecases.gateway import Gateway, require
+
+_SECRETS = {
+    "token": (("token", "main"), ("secondToken", "second")),
+    "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
+}
+
+
+@dataclass(slots=True)
+class Page:
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+
+
+async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
+    require(actor, "write")
+    document, sent = parts(request)
+    secrets = _made(document, sent)
+    _needs_main(document, "main" in secrets)
+    now = gateway.clock()
+    webhook = StoredWebhook(
+        id=new_id("wh"),
+        short_code=new_short_code(),
+        name=request.name,
+        enabled=request.enabled,
+        held=False,
+        document=_resolved(gateway, document),
+        version=1,
+        created_at=now,
+        updated_at=now,
+    )
+    await gateway.store.webhooks.create(webhook, dict(secrets))
+    await gateway.directory.refresh()
+    return await show(gateway, actor, webhook.id)
+
+
+async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    require(actor, "read")
+    webhook = await _stored(gateway, webhook_id)
+    tallies = await gateway.store.webhooks.tallies([webhook_id])
+    return presented(gateway, webhook, tallies[webhook_id])
+
+
+async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
+    require(actor, "read")
+    limit = max(1, min(limit, 200))
+    found = await gateway.store.webhooks.page(limit + 1, cursor, search)
+    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
+    items = [presented(gateway, webhook, tallies[webhook.id]) for webhook in found[:limit]]
+    return Page(items, found[limit - 1].id if len(found) > limit else None)
+
+
+async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None) -> dict[str, Any]:
+    """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without any."""
+    require(actor, "write")
+    webhook = await _stored(gateway, webhook_id)
+    _check_version(webhook, seen_version)
+    merged = _merged({"enabled": webhook.enabled, **_as_request(webhook.document)}, patch)
+    request: WebhookRequest = validated(WebhookRequest, merged)
+    document, sent = parts(request)
+    changes: dict[str, bytes | None] = dict(_made(document, sent))
+    keeps = _same_sender(webhook.document["authentication"], document["authentication"])
+    for name, field in _SECRETS.get(document["authentication"]["method"], ()):
+        named = isinstance(patch.get("authentication"), dict) and name in patch["authentication"]
+        if named and patch["authentication"][name] is None:
+            changes[field] = None
+    if not keeps:
+        changes = {**dict.fromkeys(webhook.secrets), **changes}
+    after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
+        field for field, value in changes.items() if value
+    }
+    _needs_main(document, "main" in after)
+    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, _resolved(gateway, document, webhook.document)
+    await _save(gateway, webhook, changes)
+    return await show(gateway, actor, webhook_id)
+
+
+async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None) -> dict[str, Any]:
+    return await change(gateway, actor, webhook_id, {"enabled": enabled}, seen_version)
+
+
+async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
+    """The second valid secret becomes the main one, and the second is cleared."""
+    require(actor, "write")
+    webhook = await _stored(gateway, webhook_id)
+    _check_version(webhook, seen_version)
+    if "second" not in webhook.secrets:
+        raise Refused("conflict", "there is no second secret to promote")
+    await _save(gateway, webhook, {}, promote=True)
+    return await show(gateway, actor, webhook_id)
+
+
+async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
+    """The URL stops answering, for ever; its history stays until retention takes it."""
+    require(actor, "write")
+    webhook = await _stored(gateway, webhook_id)
+    _check_version(webhook, seen_version)
+    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
+        raise Refused("not_found")
+    await gateway.directory.refresh()
+
+
+def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally]) -> dict[str, Any]:
+    """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
+    document = webhook.document
+    authentication = dict(document["authentication"])
+    for name, field in _SECRETS.get(authentication["method"], ()):
+        secret = webhook.secrets.get(field)
+        authentication[f"{name}Set"] = secret is not None
+        if secret is not None and field != "verifyToken":
+            tally = tallies.get(f"secret:{secret.id}")
+            authentication[name.replace("oken", "okenUse") if "oken" in name else f"{name}Use"] = {
+                "matchCount": tally.count if tally else 0,
+                "lastMatchedAt": iso(tally.last_at) if tally else None,
+                "setAt": iso(secret.created_at),
+            }
+    calls = tallies.get("calls")
+    return {
+        "id": webhook.id,
+        "url": gateway.webhook_url(webhook.short_code),
+        "enabled": webhook.enabled,
+        "held": webhook.held,
+        "version": webhook.version,
+        "createdAt": iso(webhook.created_at),
+        "updatedAt": iso(webhook.updated_at),
+        "callCount": calls.count if calls else 0,
+        "lastCallAt": iso(calls.last_at) if calls else None,
+        **document,
+        "authentication": authentication,
+        "synchronousResponse": {
+            **document["synchronousResponse"],
+            "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
+        },
+        "warnings": _warnings(document),
+    }
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _warnings(document: dict[str, Any]) -> list[str]:
+    warnings = []
+    if document["authentication"]["method"] == "none":
+        warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+    return warnings
+
+
+async def _stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+    webhook = await gateway.store.webhooks.get(webhook_id)
+    if webhook is None:
+        raise Refused("not_found", "there is no webhook with this id")
+    return webhook
+
+
+def _check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+    if seen_version is not None and seen_version != webhook.version:
+        raise Refused("version_conflict")
+
+
+async def _save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+    seen = webhook.version
+    webhook.version += 1
+    webhook.updated_at = gateway.clock()
+    if not await gateway.store.webhooks.update(webhook, seen, changes, promote):
+        raise Refused("version_conflict")
+    await gateway.directory.refresh()
+
+
+def _made(document: dict[str, Any], sent: dict[str, str | Generate]) -> dict[str, bytes]:
+    make = new_signing_secret if document["authentication"]["method"] == "hmac" else new_token
+    return {field: (make() if isinstance(value, Generate) else value).encode() for field, value in sent.items()}
+
+
+def _needs_main(document: dict[str, Any], is_set: bool) -> None:
+    method = document["authentication"]["method"]
+    if method != "none" and not is_set:
+        name = "token" if method == "token" else "secret"
+        raise Refused(
+            "invalid_request", errors=[FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')]
+        )
+
+
+def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return before["method"] == after["method"] and before.get("provider") == after.get("provider")
+
+
+def _resolved(gateway: Gateway, document: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
+    return document
+
+
+def _as_request(document: dict[str, Any]) -> dict[str, Any]:
+    return document
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if (
+            name == "authentication"
+            and isinstance(value, dict)
+            and value.get("method", result.get(name, {}).get("method")) != result.get(name, {}).get("method")
+        ):
+            result[name] = value  # another method: nothing of the old one's settings belongs to it
+        elif value is None and name not in ("authentication",):
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), value)
+    return result

@@ -1,0 +1,185 @@
+"""The one place where the parts are put together."""
+
+import asyncio
+import fcntl
+import hashlib
+import hmac
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import uvloop
+
+from postern import presets
+from postern.core.delivery import Workflow
+from postern.engines.embedded.engine import EmbeddedEngine
+from postern.observe import CallLog, set_up_logs
+from postern.settings import SettingError, Settings
+from postern.stores import schema
+from postern.stores.database import Database
+from postern.stores.store import Store
+from postern.stores.vault import VaultError, key_from_file
+from postern.surfaces.app import make_app
+from postern.surfaces.cli.main import make_cli
+from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
+from postern.surfaces.server import listen
+from postern.surfaces.server import serve as serve_http
+from postern.usecases.compiling import compile_webhook
+from postern.usecases.directory import Directory
+from postern.usecases.dispatch import LEASE, Dispatcher
+from postern.usecases.example import example_curl
+from postern.usecases.gateway import Gateway
+from postern.usecases.ports import Engine, PresetShelf
+from postern.workflows.load import load
+
+
+def secret_keys(settings: Settings) -> list[str]:
+    if settings.secret_keys:
+        return settings.secret_keys
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return [key_from_file(settings.data_dir / "secret.key")]
+
+
+def make_engine(settings: Settings) -> Engine | None:
+    if settings.engine == "none":
+        return None
+    return EmbeddedEngine(settings.data_dir, settings.workflows)
+
+
+@asynccontextmanager
+async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
+    """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an engine."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    keys = secret_keys(settings)
+    store = Store(settings.database, keys)
+    await store.open()
+    base_url = settings.base_url or serving_on or f"http://{settings.host}:{settings.port}"
+    engine = make_engine(settings) if serving_on else None
+
+    async def known_workflows() -> list[Workflow] | None:
+        if settings.engine != "embedded":
+            return None
+        return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
+
+    gateway = Gateway(
+        store=store,
+        directory=Directory(store.webhooks, compile_webhook),
+        presets=cast(PresetShelf, presets),
+        base_url=base_url,
+        callback_url=serving_on if serving_on and settings.engine == "embedded" else base_url,
+        response_key=hmac.new(keys[0].encode(), b"postern response tokens", hashlib.sha256).digest(),
+        engine=engine,
+        call_log=CallLog(style=settings.log),
+        admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
+        known_workflows=known_workflows,
+    )
+    try:
+        await gateway.directory.refresh()
+        if engine is not None:
+            await engine.open()
+        yield gateway
+    finally:
+        if engine is not None:
+            await engine.close()
+        gateway.call_log.flush()
+        await store.close()
+
+
+@contextmanager
+def alone(data_dir: Path) -> Iterator[None]:
+    """One serving process per data folder: two would run the same unfinished workflows twice."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with open(data_dir / "serving.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            end(f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.", FAILED)
+        yield
+
+
+async def _serve(settings: Settings) -> None:
+    try:
+        listener = listen(settings.host, settings.port)
+    except OSError as error:
+        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set POSTERN_PORT to another port.", USAGE)
+    with listener, alone(settings.data_dir):
+        port = listener.getsockname()[1]
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
+            settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host
+        )
+        address = f"http://{reachable}:{port}"
+        async with opened(settings, address) as gateway:
+            if settings.is_sqlite:
+                # This process is alone: what one that died had claimed need not wait for its lease to run out.
+                await gateway.store.deliveries.release(gateway.clock(), LEASE)
+            curl = await example_curl(gateway) if settings.example == "on" else None
+            dispatcher = Dispatcher(gateway)
+            following = asyncio.create_task(gateway.directory.follow(), name="directory")
+            dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
+            try:
+                app = make_app(gateway, settings.trusted_proxies, settings.client_header)
+                await serve_http(app, listener, settings.body_timeout, lambda: _announce(address, settings, curl))
+            finally:
+                following.cancel()
+                if dispatching is not None:
+                    dispatcher.stop()
+                    with suppress(TimeoutError, asyncio.CancelledError):
+                        await asyncio.wait_for(dispatching, 10)
+
+
+def _announce(address: str, settings: Settings, curl: str | None) -> None:
+    lines = [f"Postern is serving on {address}", f"  Console   {address}/", f"  API       {address}/docs", f"  Health    {address}/readyz"]
+    if settings.engine == "embedded":
+        lines.append(f"  Workflows {settings.workflows}")
+    if curl:
+        lines += ["", "Try it:", "", curl]
+    print("\n".join([*lines, ""]), flush=True)
+
+
+def serve() -> None:
+    settings = _settings()
+    set_up_logs(settings.log)
+    with _told_in_words():
+        uvloop.run(_serve(settings))
+
+
+def migrate() -> str:
+    settings = _settings()
+    with _told_in_words():
+        database = Database(settings.database)
+        schema.migrate(database)
+        database.close()
+    return f"The schema is {schema.newest()}."
+
+
+def _settings() -> Settings:
+    try:
+        return Settings()
+    except SettingError as error:
+        end(str(error), USAGE)
+
+
+@contextmanager
+def _told_in_words() -> Iterator[None]:
+    """What stops the program at its start is said in a sentence, not in a traceback."""
+    try:
+        yield
+    except (schema.SchemaMismatch, VaultError) as error:
+        end(str(error), UNAVAILABLE)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def cli() -> Any:
+    @asynccontextmanager
+    async def open_for_a_command() -> AsyncIterator[Gateway]:
+        settings = _settings()
+        set_up_logs("off" if settings.log == "off" else "text")
+        with _told_in_words():
+            async with opened(settings) as gateway:
+                yield gateway
+
+    session.open = open_for_a_command
+    return make_cli(serve, lambda: _settings().listed(), migrate)()

@@ -1,0 +1,202 @@
+"""The five words of a workflow: workflow, step, sleep, respond, and the event it is given.
+
+Nothing here knows an engine. Whoever runs a workflow puts a ``Runner`` into the context; the words ask that one.
+"""
+
+import functools
+import inspect
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, overload
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Event(TypedDict):
+    """What a workflow is given: the trigger's variables by name, and the call's whole JSON object as ``payload``."""
+
+    webhookId: str
+    fieldOne: str
+    fieldTwo: str
+    fieldThree: str
+    fieldFour: str
+    invocationId: str
+    payload: dict[str, Any]
+
+
+Automation = Callable[[Any], object]
+F = TypeVar("F", bound=Automation)
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A function its author declared to be a workflow, and the condition it declared."""
+
+    name: str
+    webhook_ids: tuple[str, ...]
+    function: Automation
+
+    @property
+    def source(self) -> str:
+        """Where it is written: ``orders.py:12``."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
+
+    def wants(self, webhook_id: str) -> bool:
+        return not self.webhook_ids or webhook_id in self.webhook_ids
+
+
+class Runner(Protocol):
+    """Whoever runs a workflow, and what the words mean there."""
+
+    def durable(self, name: str, action: Callable[[], Any]) -> Any:
+        """Do it once for this run, however often the run is taken up again; ``StepFailed`` when it failed."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+    def respond(self, answer: dict[str, Any]) -> bool: ...
+
+
+_runner: ContextVar[Runner | None] = ContextVar("runner", default=None)
+_in_step: ContextVar[bool] = ContextVar("in_step", default=False)
+_collected: ContextVar[list[Declared] | None] = ContextVar("collected", default=None)
+
+
+class StepFailed(Exception):
+    """A step failed. It reads the same when the run is taken up again after a crash, when the first error is long gone."""
+
+
+@overload
+def workflow(webhook_id: F, /) -> F: ...
+@overload
+def workflow(webhook_id: str | Sequence[str] | None = None, *, name: str | None = None) -> Callable[[F], F]: ...
+def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
+    """Declare a workflow. It gets every webhook's events unless it names the Webhook IDs it wants.
+
+    An unset or empty Webhook ID means every webhook, so that it may come from the environment.
+    """
+    if callable(webhook_id):
+        return workflow()(webhook_id)
+    if not isinstance(webhook_id, str) and webhook_id is not None and not list(webhook_id):
+        raise ValueError("an empty list of Webhook IDs: this workflow would never run")
+    webhook_ids = (webhook_id,) if isinstance(webhook_id, str) else tuple(webhook_id or ())
+
+    def declare(function: F) -> F:
+        title = name or function.__name__
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"the workflow {title} is an async function; write it with a plain def")
+        if not _NAME.fullmatch(title):
+            raise ValueError(f"{title!r} cannot be a workflow's name: use letters, digits, spaces, dots, dashes and underscores")
+        collected = _collected.get()
+        if collected is not None:
+            if any(other.name == title for other in collected):
+                raise ValueError(f"two workflows are called {title}")
+            collected.append(Declared(title, tuple(filter(None, webhook_ids)), function))
+        return function
+
+    return declare
+
+
+@overload
+def step(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def step(*, retries: int = 0, wait: float = 1.0, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str | None = None) -> Any:
+    """Declare a step: its result is kept, so that a run taken up again after a crash does not do it again.
+
+    What it returns must be JSON. With ``retries`` it is tried again that often, after ``wait`` seconds, then twice as long, …
+    """
+    if function is None:
+        return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload]
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"the step {function.__name__} is an async function; write it with a plain def")
+    title = name or function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        runner = _runner.get()
+        if runner is None or _in_step.get():  # a step within a step is part of it, and one without a run is a plain function
+            return function(*args, **kwargs)
+        return runner.durable(title, lambda: _attempt(title, retries, wait, lambda: function(*args, **kwargs)))
+
+    return call
+
+
+def _attempt(title: str, retries: int, wait: float, action: Callable[[], Any]) -> Any:
+    token = _in_step.set(True)
+    try:
+        for attempt in range(retries + 1):
+            try:
+                result = action()
+                break
+            except Exception as error:
+                if attempt == retries:
+                    raise StepFailed(f"{title} failed: {type(error).__name__}: {error}") from error
+            time.sleep(min(wait * 2**attempt, 60.0))
+    finally:
+        _in_step.reset(token)
+    return as_json(result, f"what {title} returned")
+
+
+def sleep(seconds: float) -> None:
+    """Wait, for as long as you like: the run goes on at the same moment even if everything was restarted meanwhile."""
+    if _in_step.get():
+        raise RuntimeError("sleep() belongs between steps, not inside one")
+    if seconds > 0:
+        _running("sleep").sleep(seconds)
+
+
+def respond(body: Any = None, status: int = 200, headers: dict[str, str] | None = None) -> bool:
+    """The response action: answer the caller that waits. True if this was the answer it got.
+
+    False where nobody waits: the webhook answers at once, another workflow was faster, or the time was over.
+    """
+    if not isinstance(status, int) or not 200 <= status <= 599:
+        raise ValueError(f"{status!r} cannot be an answer's status: it is a number from 200 to 599")
+    return _running("respond").respond({"status": status, "headers": dict(headers or {}), "body": as_json(body, "the body")})
+
+
+def as_json(value: Any, what: str) -> Any:
+    """The value as JSON gives it back, so that the first run sees exactly what a later one will read."""
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StepFailed(f"{what} is not JSON: {error}") from error
+
+
+def _running(word: str) -> Runner:
+    runner = _runner.get()
+    if runner is None:
+        raise RuntimeError(f"{word}() works while a workflow runs; to try one without an engine use postern.workflows.rehearse")
+    return runner
+
+
+@contextmanager
+def running(runner: Runner) -> Iterator[None]:
+    """Within, the words mean what this runner makes of them."""
+    token = _runner.set(runner)
+    try:
+        yield
+    finally:
+        _runner.reset(token)
+
+
+@contextmanager
+def collecting() -> Iterator[list[Declared]]:
+    """Within, every workflow that gets declared is added to the list."""
+    found: list[Declared] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)

@@ -1,0 +1,96 @@
+"""Read the user's workflow files: what they declare, which files that took, or what is wrong with them in one line."""
+
+import importlib.util
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from postern.workflows.language import Declared, collecting
+
+_ours: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    workflows: tuple[Declared, ...] = ()
+    files: tuple[Path, ...] = ()
+    """Everything that was read, so that somebody can notice when it changes."""
+    error: str = ""
+
+
+def workflow_files(path: Path) -> list[Path]:
+    """The file itself, or the folder's Python files; a leading underscore keeps one out."""
+    if path.is_dir():
+        return sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
+    return [path]
+
+
+def load(path: Path) -> Loaded:
+    """Run the files and collect what they declare. Never raises: they are somebody's work in progress."""
+    path = path.resolve()
+    folder = path if path.is_dir() else path.parent
+    _forget_ours()
+    known = set(sys.modules)
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # last: a shop.py is found, a json.py takes nobody's place
+    # A cached compilation is told apart by second and size only: two quick edits of one length would look the same.
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    files = set(workflow_files(path))
+    try:
+        with collecting() as found:
+            for file in sorted(files):
+                _run(file)
+    except (Exception, SystemExit) as error:
+        where = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+        if isinstance(error, SyntaxError) and error.filename:
+            where.append(Path(error.filename))
+        files.update(file for file in where if file.is_relative_to(folder))
+        return Loaded(files=tuple(files | _take_note(known, folder)), error=_in_one_line(error, folder))
+    finally:
+        sys.dont_write_bytecode = kept
+    return Loaded(tuple(found), tuple(files | _take_note(known, folder)))
+
+
+def _run(file: Path) -> None:
+    loaded = sys.modules.get(file.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(file):
+        return  # another workflow file imported it already
+    # Under its own name its siblings can import it; unless that name is taken by a library (a json.py, say).
+    name = file.stem if loaded is None else f"workflow_file_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.exists():
+        raise FileNotFoundError(f"{file} does not exist")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+
+
+def _take_note(known: set[str], folder: Path) -> set[Path]:
+    """The user's modules among those that came since: which files they are, and what to forget before the next load."""
+    files = set()
+    for name in set(sys.modules) - known:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).is_relative_to(folder) and "site-packages" not in Path(file).parts:
+            _ours.add(name)
+            files.add(Path(file))
+    return files
+
+
+def _forget_ours() -> None:
+    """So that a second load sees the files as they are now."""
+    for name in _ours:
+        sys.modules.pop(name, None)
+    _ours.clear()
+
+
+def _in_one_line(error: BaseException, folder: Path) -> str:
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}, line {error.lineno}: {error.msg}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)]
+    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
+    return f"{where}{type(error).__name__}: {error}" if where else str(error) or type(error).__name__

@@ -1,0 +1,72 @@
+"""Write the beginning of a workflow from a recorded event, its fields typed as they really came."""
+
+import keyword
+import re
+from typing import Any
+
+
+def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
+    """Python source: the event as a TypedDict, and a workflow with its Webhook ID condition filled in."""
+    function = re.sub(r"\W+", "_", name).strip("_").lower() or "my_workflow"
+    if function[0].isdigit() or keyword.iskeyword(function):
+        function = f"on_{function}"
+    classes: list[str] = []
+    event = _typed("Event", sample, classes)
+    shown = next((field for field in ("fieldOne", "fieldTwo", "fieldThree", "fieldFour") if sample.get(field)), "webhookId")
+    typing = ["Any"] if any(re.search(r"\bAny\b", text) for text in classes) else []
+    declared = repr(webhook_id) + (f", name={name!r}" if name != function else "")
+    definitions = "\n\n\n".join(classes)
+    return f'''"""{name}: say here what it does; the console shows the text below the function's first line."""
+
+from typing import {", ".join([*typing, "TypedDict"])}
+
+from postern.workflows import respond, workflow
+
+
+{definitions}
+
+
+@workflow({declared})
+def {function}(event: {event}) -> None:
+    """What this workflow is for."""
+    print("called with", event["{shown}"])
+    respond({{"ok": True}})
+'''
+
+
+def _typed(title: str, value: Any, classes: list[str]) -> str:
+    """The value's type in words; an object becomes a class of its own, added before whoever mentions it."""
+    match value:
+        case bool() | int() | float() | str():
+            return type(value).__name__
+        case None:
+            return "Any"
+        case list():
+            kinds = {_typed(title, item, []) for item in value}
+            if len(kinds) != 1:
+                return "list[Any]"
+            return f"list[{_typed(title, value[0], classes)}]"
+        case dict() if value:
+            return _class(title, value, classes)
+        case _:
+            return "dict[str, Any]"
+
+
+def _class(title: str, value: dict[str, Any], classes: list[str]) -> str:
+    taken = {re.match(r"(?:class )?(\w+)", text)[1] for text in classes}  # type: ignore[index]
+    fields = {str(key): _typed(_title(str(key), title), inner, classes) for key, inner in value.items()}
+    taken |= {re.match(r"(?:class )?(\w+)", text)[1] for text in classes}  # type: ignore[index]
+    while title in taken:
+        title += "_"
+    if all(key.isidentifier() and not keyword.iskeyword(key) for key in fields):
+        body = "\n".join(f"    {key}: {kind}" for key, kind in fields.items())
+        classes.append(f"class {title}(TypedDict):\n{body}")
+    else:
+        body = ", ".join(f"{key!r}: {kind}" for key, kind in fields.items())
+        classes.append(f"{title} = TypedDict({title!r}, {{{body}}})")
+    return title
+
+
+def _title(key: str, parent: str) -> str:
+    words = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W+|_", key) if part)
+    return words if words[:1].isalpha() and words not in ("Any", "TypedDict") else f"{parent}{words}"

@@ -1,0 +1,1 @@
+"""What the tests stand on: a real Postgres, a real browser, and the real program, each started here and ended here."""

@@ -1,0 +1,42 @@
+"""Nothing sleeps and hopes: wait for the condition, and give up after a bound with words that help."""
+
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: str | Callable[[], str] = "", every: float = 0.02) -> T:
+    """The condition's first true answer. Its last exception, or its last answer, is told when time is up."""
+    deadline = time.monotonic() + timeout
+    while True:
+        last: object
+        try:
+            answer = condition()
+            if answer:
+                return answer
+            last = f"its last answer was {answer!r}"
+        except Exception as error:
+            last = f"it last raised {error!r}"
+        if time.monotonic() > deadline:
+            awaited = what() if callable(what) else what or condition.__qualname__
+            raise AssertionError(f"waited {timeout:g} s for {awaited}; {last}")
+        time.sleep(every)
+
+
+def free_port() -> int:
+    """A port nobody listens on. Below the range that outgoing connections take theirs from, and a range for each worker."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 12_000 + worker % 10 * 2_000
+    while True:
+        port = first + random.randrange(2_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port

@@ -1,0 +1,264 @@
+"""The architecture, as rules that fail. Each rule is seen failing on a planted violation before it is believed."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import combinations, permutations
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "postern"
+
+# From the top down; the siblings in one row do not know each other. `.importlinter` says the same to the tool.
+LAYERS = [
+    ["__main__"],
+    ["wiring"],
+    ["surfaces"],
+    ["usecases", "stores", "engines", "presets", "settings"],
+    ["outbound"],
+    ["observe"],
+    ["core"],
+]
+PAST_THE_USE_CASES = ["stores", "engines", "presets", "outbound"]
+
+LONGEST_FILE = 350
+
+# What `core` may know of the world outside: values and their arithmetic.
+PURE = {
+    *("__future__", "base64", "binascii", "bisect", "collections", "collections.abc", "dataclasses", "datetime", "decimal", "enum"),
+    *("fractions", "functools", "hashlib", "heapq", "hmac", "ipaddress", "itertools", "json", "math", "operator", "re", "string"),
+    *("struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib", "zoneinfo"),
+}
+PURE_PACKAGES = {"cryptography", "cronsim", "jmespath", "msgspec"}
+CHANCE = {
+    "delivery.py": {"random"},  # jitter: what failed together must not come back together
+    "identity.py": {"secrets", "uuid_utils"},  # new ids and tokens cannot be computed from anything
+}
+CLOCKS = {"now", "utcnow", "today"}
+DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
+
+PROVERS = {"core/credential.py", "core/scheme.py", "core/signature.py"}
+
+# Imports that wait inside a function because they are slow and most commands never need them: file -> what it may fetch late.
+LATE_IMPORTS: dict[str, set[str]] = {
+    "engines/embedded/process.py": {"postern.engines.embedded.runs"},  # DBOS; a workflow file that does not load needs none of it
+}
+
+Rule = Callable[[Path], list[str]]
+
+
+def sources(package: Path) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(package.rglob("*.py")):
+        yield path.relative_to(package).as_posix(), ast.parse(path.read_text())
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return ["." * node.level + (node.module or "")]
+    return []
+
+
+def name_of(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def core_is_pure(package: Path) -> list[str]:
+    """`core` imports values only, and asks neither the clock nor the world."""
+    found = []
+    for file, tree in sources(package / "core"):
+        for node in ast.walk(tree):
+            for module in imported(node):
+                known = module in PURE or module.partition(".")[0] in PURE_PACKAGES
+                if not known and not re.match(r"postern\.core(\.|$)", module) and module not in CHANCE.get(file, ()):
+                    found.append(f"core/{file}:{node.lineno} imports {module}")
+            if isinstance(node, ast.Name) and node.id in DOORS:
+                found.append(f"core/{file}:{node.lineno} uses {node.id}")
+            # A value called `now` is how time is handed in; `datetime.now` is how it would be read.
+            if isinstance(node, ast.Attribute) and node.attr in CLOCKS and name_of(node.value) != "self":
+                found.append(f"core/{file}:{node.lineno} reads the clock with .{node.attr}")
+            if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.Global):
+                found.append(f"core/{file}:{node.lineno} {type(node).__name__}")
+    return found
+
+
+def only_a_check_proves_a_caller(package: Path) -> list[str]:
+    """A `VerifiedCall` is made where a credential or a signature is checked, and nowhere else. Elsewhere it may only be named."""
+    found = []
+    for file, tree in sources(package):
+        if file in PROVERS:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                made = name_of(node.func) == "VerifiedCall"
+                handed_on = name_of(node.func) != "isinstance" and any(name_of(part) == "VerifiedCall" for part in node.args)
+                if made or handed_on:
+                    found.append(f"{file}:{node.lineno} makes a VerifiedCall")
+            elif isinstance(node, ast.alias) and node.name == "VerifiedCall" and node.asname:
+                found.append(f"{file}:{node.lineno} imports VerifiedCall as {node.asname}")
+            elif isinstance(node, ast.Assign | ast.NamedExpr) and name_of(node.value) == "VerifiedCall":
+                found.append(f"{file}:{node.lineno} renames VerifiedCall")
+            elif isinstance(node, ast.ClassDef) and any(name_of(base) == "VerifiedCall" for base in node.bases):
+                found.append(f"{file}:{node.lineno} inherits from VerifiedCall")
+    return found
+
+
+def files_hold_one_idea(package: Path) -> list[str]:
+    """A file that outgrows this usually holds a second idea."""
+    lengths = {file: len((package / file).read_text().splitlines()) for file, _ in sources(package)}
+    return [f"{file} has {length} lines" for file, length in lengths.items() if length > LONGEST_FILE]
+
+
+def imports_stand_at_the_top(package: Path) -> list[str]:
+    """What a file needs of us is said at its top; an import in a function hides a cycle, or names its reason in LATE_IMPORTS."""
+    found = []
+    for file, tree in sources(package):
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                for node in ast.walk(function):
+                    for module in imported(node):
+                        if module.startswith(("postern", ".")) and module not in LATE_IMPORTS.get(file, ()):
+                            found.append(f"{file}:{node.lineno} imports {module} inside a function")
+    return found
+
+
+def nothing_is_imported_behind_our_back(package: Path) -> list[str]:
+    """An import by name would pass every other rule: ours are written as imports."""
+    found = []
+    for file, tree in sources(package):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and name_of(node.func) in {"import_module", "__import__"} and node.args:
+                target = node.args[0]
+                if isinstance(target, ast.Constant) and str(target.value).startswith(("postern", ".")):
+                    found.append(f"{file}:{node.lineno} imports {target.value} by name")
+            if isinstance(node, ast.ImportFrom) and node.level:
+                found.append(f"{file}:{node.lineno} imports relatively")
+    return found
+
+
+RULES: list[Rule] = [
+    core_is_pure,
+    only_a_check_proves_a_caller,
+    files_hold_one_idea,
+    imports_stand_at_the_top,
+    nothing_is_imported_behind_our_back,
+]
+
+PLANTS: list[tuple[Rule, str, str]] = [
+    *(
+        (core_is_pure, "core/planted.py", f"import {module}")
+        for module in ["asyncio", "socket", "os", "time", "logging", "random", "secrets", "pathlib"]
+    ),
+    *(
+        (core_is_pure, "core/planted.py", f"from {module} import x")
+        for module in ["sqlalchemy", "fastapi", "pydantic", "httpx2", "urllib.request"]
+    ),
+    (core_is_pure, "core/planted.py", "from postern.observe import x"),
+    (core_is_pure, "core/planted.py", "from . import call"),
+    (core_is_pure, "core/planted.py", "import datetime\nborn = datetime.datetime.now()"),
+    (core_is_pure, "core/planted.py", "from datetime import date\nborn = date.today"),
+    (core_is_pure, "core/planted.py", "def f():\n    import time"),
+    (core_is_pure, "core/planted.py", "text = open('x').read()"),
+    (core_is_pure, "core/planted.py", "async def f(): ..."),
+    (core_is_pure, "core/deeper/planted.py", "import os"),
+    (only_a_check_proves_a_caller, "core/planted.py", "ok = VerifiedCall(call, '', '')"),
+    (only_a_check_proves_a_caller, "usecases/planted.py", "ok = credential.VerifiedCall(call, '', '')"),
+    (only_a_check_proves_a_caller, "usecases/planted.py", "from postern.core.credential import VerifiedCall as V"),
+    (only_a_check_proves_a_caller, "usecases/planted.py", "V = VerifiedCall"),
+    (only_a_check_proves_a_caller, "usecases/planted.py", "ok = object.__new__(VerifiedCall)"),
+    (only_a_check_proves_a_caller, "usecases/planted.py", "class Trusted(VerifiedCall): ..."),
+    (files_hold_one_idea, "stores/planted.py", "x = 1\n" * (LONGEST_FILE + 1)),
+    (imports_stand_at_the_top, "usecases/planted.py", "def f():\n    from postern.core import call"),
+    (
+        imports_stand_at_the_top,
+        "usecases/planted.py",
+        "class C:\n    async def f(self):\n        if self:\n            import postern.core.call",
+    ),
+    (nothing_is_imported_behind_our_back, "surfaces/planted.py", "import importlib\nimportlib.import_module('postern.stores')"),
+    (nothing_is_imported_behind_our_back, "surfaces/planted.py", "from ..stores import tables"),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_code_keeps_the_rule(rule: Rule) -> None:
+    assert rule(PACKAGE) == []
+
+
+@pytest.mark.parametrize(("rule", "file", "code"), PLANTS)
+def test_the_rule_sees_what_breaks_it(copy: Path, rule: Rule, file: str, code: str) -> None:
+    planted = copy / "src" / "postern" / file
+    planted.parent.mkdir(exist_ok=True)
+    planted.write_text(code + "\n")
+    found = rule(copy / "src" / "postern")
+    assert found and all(line.startswith(file) for line in found)
+
+
+@pytest.mark.parametrize("file", sorted(LATE_IMPORTS))
+def test_a_late_import_is_still_late(file: str) -> None:
+    functions = [node for node in ast.walk(ast.parse((PACKAGE / file).read_text())) if isinstance(node, ast.FunctionDef)]
+    assert LATE_IMPORTS[file] <= {module for function in functions for node in ast.walk(function) for module in imported(node)}
+
+
+def test_imports_point_down() -> None:
+    code, said = lint_imports(ROOT)
+    assert code == 0, said
+
+
+def test_an_import_that_points_up_or_sideways_is_seen(copy: Path) -> None:
+    """Every pair that the layers forbid is planted at once, and each must be named in the tool's report."""
+    pairs = [(lower, higher) for above, below in combinations(LAYERS, 2) for higher in above for lower in below]
+    pairs += [pair for row in LAYERS for pair in permutations(row, 2)]
+    for lower, higher in pairs:
+        plant_import(copy, lower, higher)
+    code, said = lint_imports(copy)
+    assert code != 0
+    assert [pair for pair in pairs if not re.search(rf"postern\.{pair[0]}\b.* -> postern\.{pair[1]}\b", said)] == []
+
+
+def test_a_surface_that_reaches_past_the_use_cases_is_seen(copy: Path) -> None:
+    for module in PAST_THE_USE_CASES:
+        plant_import(copy, "surfaces", module)
+    code, said = lint_imports(copy)
+    assert code != 0
+    assert [module for module in PAST_THE_USE_CASES if not re.search(rf"postern\.surfaces\b.* -> postern\.{module}\b", said)] == []
+
+
+def test_a_module_outside_the_layers_is_seen(copy: Path) -> None:
+    (copy / "src" / "postern" / "planted.py").touch()
+    code, said = lint_imports(copy)
+    assert code != 0
+    assert "planted" in said
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package alone, to be broken."""
+    for file, _ in sources(PACKAGE):
+        target = tmp_path / "src" / "postern" / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PACKAGE / file, target)
+    shutil.copy(ROOT / ".importlinter", tmp_path)
+    return tmp_path
+
+
+def plant_import(copy: Path, importer: str, target: str) -> None:
+    package = copy / "src" / "postern"
+    is_folder = (package / importer).is_dir()
+    for name in (importer, target):
+        if not (package / name).is_dir():
+            (package / f"{name}.py").touch()
+    file = package / importer / "planted.py" if is_folder else package / f"{importer}.py"
+    with file.open("a") as end:
+        end.write(f"\nimport postern.{target}\n")
+
+
+def lint_imports(root: Path) -> tuple[int, str]:
+    command = "import sys; sys.path.insert(0, 'src'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    ran = subprocess.run([sys.executable, "-c", command, "--no-cache"], cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    return ran.returncode, ran.stdout + ran.stderr
