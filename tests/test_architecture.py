@@ -32,7 +32,7 @@ LONGEST_FILE = 350
 PURE = {
     *("__future__", "base64", "binascii", "bisect", "collections", "collections.abc", "dataclasses", "datetime", "decimal", "enum"),
     *("fractions", "functools", "hashlib", "heapq", "hmac", "ipaddress", "itertools", "json", "math", "operator", "re", "string"),
-    *("struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib"),
+    *("struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib", "zoneinfo"),
 }
 PURE_PACKAGES = {"cryptography", "cronsim", "jmespath", "msgspec"}
 CHANCE = {

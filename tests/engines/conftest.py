@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 from engines.embedded_stage import Door, Stage
 
+pytest.register_assert_rewrite("engines.conformance")
+
 
 @pytest.fixture
 def anyio_backend() -> str:
