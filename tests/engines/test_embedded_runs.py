@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from engines.embedded_stage import Door, Stage, until
 
+from engines.embedded_stage import Door, Stage, until
 from postern.core.delivery import EngineRejected, Trigger
 
 pytestmark = pytest.mark.anyio

@@ -15,12 +15,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from engines.conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from engines.conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
 from postern.core.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.temporal import Target, TemporalEngine
 

@@ -1,7 +1,6 @@
 """Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is set."""
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 from postern.core.problems import FieldError, Refused
@@ -10,18 +9,14 @@ from postern.identity import new_id, new_short_code, new_signing_secret, new_tok
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.present import Page as Page
+from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
 
 _SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
     "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
 }
-
-
-@dataclass(slots=True)
-class Page:
-    items: list[dict[str, Any]]
-    next_cursor: str | None
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
@@ -154,10 +149,6 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         },
         "warnings": _warnings(document),
     }
-
-
-def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _warnings(document: dict[str, Any]) -> list[str]:
