@@ -10,6 +10,7 @@ from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
 from postern.stores.people import People
 from postern.stores.vault import Vault
+from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks
 from postern.stores.writer import Writer
 
@@ -25,6 +26,7 @@ class Store:
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
+        self.volumes = Volumes(self.database)
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
     async def open(self, migrate: bool | None = None) -> None:

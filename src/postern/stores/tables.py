@@ -5,6 +5,8 @@ What strangers send is kept as bytes: Postgres refuses a NUL in text, and one su
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, String, Table, Text, text
 
+from postern.core.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
+
 metadata = MetaData()
 
 webhooks = Table(
@@ -127,8 +129,6 @@ tallies = Table(
     Column("last_at", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
-
-LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000)
 
 volumes = Table(
     "volumes",

@@ -7,6 +7,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
 from postern.core.records import ApiKey, AuditEntry, Session, StoredWebhook, Tally, User
+from postern.core.volume import Volume
 
 
 class Engine(Protocol):
@@ -155,6 +156,12 @@ class AuditStore(Protocol):
     async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
 
 
+class VolumeStore(Protocol):
+    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
+
+    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]: ...
+
+
 class Store(Protocol):
     @property
     def webhooks(self) -> WebhookStore: ...
@@ -173,6 +180,7 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+    def volumes(self) -> VolumeStore: ...
 
     async def record(self, entry: Entry) -> Receipt: ...
 
