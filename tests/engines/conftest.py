@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+
 from engines.embedded_stage import Door, Stage
 
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from engines.embedded_stage import Door, Stage, gone, resident_kilobytes, until
 
+from engines.embedded_stage import Door, Stage, gone, resident_kilobytes, until
 from postern.core.delivery import EngineUnavailable, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
