@@ -170,5 +170,5 @@ async def test_a_recorded_call_tells_which_sender_it_looks_like(house: House) ->
     webhook = await house.webhook(authentication=signed_by("generic"))
     await house.call(webhook, BODY, headers=stripe("whsec_right"))
     [refused] = await house.history()
-    assert [one["name"] for one in await signatures.propose(house.gateway, OWNER, invocation_id=refused["id"])][0] == "stripe"
-    assert [one["name"] for one in await signatures.propose(house.gateway, OWNER, "we use WhatsApp")][0] == "meta"
+    assert next(one["name"] for one in await signatures.propose(house.gateway, OWNER, invocation_id=refused["id"])) == "stripe"
+    assert next(one["name"] for one in await signatures.propose(house.gateway, OWNER, "we use WhatsApp")) == "meta"
