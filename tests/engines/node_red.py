@@ -16,6 +16,7 @@ from typing import Any
 
 from beds.waiting import free_port, wait_until
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "node_red_flow.json"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postern-tests"
 
 REMEMBER = """
@@ -121,7 +122,8 @@ def node_red(folder: Path) -> Iterator[int]:
         "externalModules": {"autoInstall": False},
     }
     (folder / "settings.js").write_text(f"module.exports = {json.dumps(settings)};")
-    (folder / "flows.json").write_text(json.dumps(flow("inline") + flow("later")))
+    example = json.loads(EXAMPLE.read_text().replace("wh_…", "wh_1"))
+    (folder / "flows.json").write_text(json.dumps(flow("inline") + flow("later") + example))
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(["node", str(script), "--userDir", str(folder)], stdout=log, stderr=log, cwd=folder)
         try:

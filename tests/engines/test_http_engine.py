@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from postern.core.address import NOBODY
 from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
-from postern.engines.http import HttpEngine, signing_key
+from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
 
@@ -230,3 +230,11 @@ def test_a_url_that_cannot_work_is_refused_at_once(url: str) -> None:
 def test_a_secret_that_is_none_is_refused_at_once(secret: str) -> None:
     with pytest.raises(ValueError, match="secret"):
         signing_key(secret)
+
+
+def test_headers_are_read_as_a_json_object() -> None:
+    assert read_headers("") == {}
+    assert read_headers('{"Authorization": "Bearer x"}') == {"Authorization": "Bearer x"}
+    for wrong in ("Authorization: x", "[]", '{"a": 1}'):
+        with pytest.raises(ValueError, match="JSON object"):
+            read_headers(wrong)

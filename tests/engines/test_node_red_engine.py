@@ -1,7 +1,9 @@
 """The generic HTTP engine beside a real Node-RED."""
 
+import json
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -10,6 +12,7 @@ import pytest
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from engines.node_red import node_red
 from engines.relay import Relay
+from postern.core.delivery import Started
 from postern.engines.http import HttpEngine
 
 
@@ -69,3 +72,22 @@ class TestNodeRedWithCallback(EngineConformance):
     async def harness(self, port: int) -> AsyncIterator[Harness]:
         async for made in beside(port, "later"):
             yield made
+
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_example_flow_answers_the_order_look_up(port: int) -> None:
+    async with door() as gateway:
+        engine = HttpEngine(f"http://127.0.0.1:{port}/postern", inline=True)
+        asked = trigger(field_one="1001", response=gateway.slot())
+        started = await engine.start(asked)
+        assert started.answer is not None
+        assert json.loads(started.answer.body) == {
+            "orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]
+        }
+        assert ("content-type", "application/json; charset=utf-8") in started.answer.headers
+        assert await engine.start(asked) == Started(1)
+        others = await engine.start(replace(trigger(response=gateway.slot()), webhook_id="wh_other"))
+        assert others.answer is not None and others.answer.status == 204
+        await engine.close()

@@ -23,7 +23,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from engines.conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
 from engines.relay import Relay
 from postern.core.delivery import EngineRejected, EngineUnavailable, Started
-from postern.engines.temporal import Target, TemporalEngine
+from postern.engines.temporal import Target, TemporalEngine, read_targets
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal_worker.py"
 
@@ -194,6 +194,13 @@ def test_two_targets_cannot_share_a_workflow_id() -> None:
         TemporalEngine(targets=[Target(), Target(task_queue="other")])
     with pytest.raises(ValueError, match="same workflow type"):
         TemporalEngine(targets=[Target(), Target(webhook_id="wh_1")])
+
+
+def test_targets_are_read_from_one_line() -> None:
+    assert read_targets("") == (Target(),)
+    assert read_targets("Webhook Trigger, Refund@refunds#wh_1") == (Target(), Target("Refund", "refunds", "wh_1"))
+    with pytest.raises(ValueError, match="names no workflow type"):
+        read_targets("@queue")
 
 
 async def test_a_trigger_nobody_wants_starts_nothing(harness: TemporalHarness) -> None:

@@ -142,6 +142,14 @@ class HttpEngine:
         await self._fetcher.aclose()
 
 
+def read_headers(text: str) -> dict[str, str]:
+    """Headers as they are configured: a JSON object of texts."""
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise ValueError('the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}') from error
+
+
 def signing_key(secret: str) -> bytes:
     """The bytes of a Standard Webhooks secret: base64, usually behind ``whsec_``."""
     text = secret.strip().removeprefix("whsec_")
