@@ -25,17 +25,7 @@ from postern.outbound.guard import FetchFailed
 STATUS_HEADER = "x-postern-status"
 
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
-_STEERING = {
-    "connection",
-    "content-encoding",
-    "content-length",
-    "date",
-    "keep-alive",
-    "server",
-    "trailer",
-    "transfer-encoding",
-    "x-invocation-id",
-}
+_ENGINES_OWN = {"x-powered-by"}
 
 
 class HttpEngine:
@@ -179,7 +169,7 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         if name == STATUS_HEADER and value.isascii() and value.isdigit():
             status = int(value[:3])
-        elif name not in _STEERING:
+        elif name not in _ENGINES_OWN:
             try:
                 workflow_response(200, {name: value}, "")
             except InvalidResponse:
