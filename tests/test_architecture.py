@@ -42,7 +42,7 @@ CHANCE = {
 CLOCKS = {"now", "utcnow", "today"}
 DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
 
-PROVERS = {"core/credential.py", "core/scheme.py", "core/signature.py"}
+PROVERS = {"core/credential.py", "core/signature.py"}
 
 # Imports that wait inside a function because they are slow and most commands never need them: file -> what it may fetch late.
 LATE_IMPORTS: dict[str, set[str]] = {

@@ -11,8 +11,17 @@ from postern.core.webhook import Webhook
 NOW = 1_700_000_000.0
 
 
-def call(body: bytes = b"{}", *headers: tuple[str, str | bytes], method: str = "POST", query: bytes = b"", address: str = "192.0.2.1", at: float = NOW) -> Call:
-    pairs = tuple((name.lower().encode("latin-1"), value if isinstance(value, bytes) else value.encode("latin-1")) for name, value in headers)
+def call(
+    body: bytes = b"{}",
+    *headers: tuple[str, str | bytes],
+    method: str = "POST",
+    query: bytes = b"",
+    address: str = "192.0.2.1",
+    at: float = NOW,
+) -> Call:
+    pairs = tuple(
+        (name.lower().encode("latin-1"), value if isinstance(value, bytes) else value.encode("latin-1")) for name, value in headers
+    )
     return Call(method, b"/webhook/abc", query, pairs, body, address, at, "https://hooks.example.com")
 
 

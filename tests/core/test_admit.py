@@ -1,5 +1,6 @@
 """The order of the questions, and that every call gets exactly one verdict."""
 
+from calls import NOW, call, webhook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,8 +12,6 @@ from postern.core.credential import TokenCredential
 from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
 from postern.core.problems import PROBLEMS
 from postern.core.webhook import DuplicateKey, Webhook
-
-from .calls import NOW, call, webhook
 
 TOKEN = ("X-Api-Key", "right")
 
@@ -67,7 +66,9 @@ def test_too_many_failures_stop_that_address_and_no_other() -> None:
 
 
 def test_an_address_that_cannot_be_read_is_on_no_allowlist() -> None:
-    assert judged(protected(allowlist=Allowlist.parse(["0.0.0.0/0", "::/0"])), call(b"{}", TOKEN, address="garbage")).code == "ip_not_allowed"
+    assert (
+        judged(protected(allowlist=Allowlist.parse(["0.0.0.0/0", "::/0"])), call(b"{}", TOKEN, address="garbage")).code == "ip_not_allowed"
+    )
 
 
 def test_a_preflight_needs_no_credential_and_a_foreign_one_is_refused() -> None:
@@ -91,19 +92,32 @@ def test_the_duplicate_key_is_the_webhooks_own_header_or_path_or_else_the_body()
         return found
 
     by_header, by_path, by_body = DuplicateKey(60, header=b"x-event"), DuplicateKey(60, path=("id",)), DuplicateKey(60)
-    assert key(by_header, b'{"a":1}', ("X-Event", "1")) == key(by_header, b'{"a":2}', ("X-Event", "1")) != key(by_header, b'{"a":1}', ("X-Event", "2"))
+    assert (
+        key(by_header, b'{"a":1}', ("X-Event", "1"))
+        == key(by_header, b'{"a":2}', ("X-Event", "1"))
+        != key(by_header, b'{"a":1}', ("X-Event", "2"))
+    )
     assert key(by_path, b'{"id":7,"n":1}') == key(by_path, b'{"id":7,"n":2}') != key(by_path, b'{"id":8,"n":1}')
     assert key(by_body, b'{"a":1}') == key(by_body, b'{"a":1}') != key(by_body, b'{"a": 1}')
     assert key(by_path, b'{"n":1}') == key(by_body, b'{"n":1}')
 
 
 names = st.binary(min_size=1, max_size=30)
-headers = st.lists(st.tuples(names | st.sampled_from([b"content-type", b"x-api-key", b"authorization", b"origin", b"content-encoding"]), st.binary(max_size=60)), max_size=8)
+headers = st.lists(
+    st.tuples(
+        names | st.sampled_from([b"content-type", b"x-api-key", b"authorization", b"origin", b"content-encoding"]), st.binary(max_size=60)
+    ),
+    max_size=8,
+)
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.sampled_from(["POST", "GET", "OPTIONS", "PUT", "x"]), st.binary(max_size=80), headers, st.binary(max_size=200), st.text(max_size=40))
-def test_whatever_a_stranger_sends_gets_one_verdict_with_a_known_code(method: str, query: bytes, sent: list[tuple[bytes, bytes]], body: bytes, address: str) -> None:
+@given(
+    st.sampled_from(["POST", "GET", "OPTIONS", "PUT", "x"]), st.binary(max_size=80), headers, st.binary(max_size=200), st.text(max_size=40)
+)
+def test_whatever_a_stranger_sends_gets_one_verdict_with_a_known_code(
+    method: str, query: bytes, sent: list[tuple[bytes, bytes]], body: bytes, address: str
+) -> None:
     received = Call(method, b"/webhook/abc", query, tuple(sent), body, address, NOW)
     for rules in (
         webhook(mapping={"fieldOne": "a.b"}, cors=Cors(("*",)), duplicates=DuplicateKey(60, header=b"x-api-key")),

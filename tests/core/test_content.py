@@ -1,10 +1,9 @@
 """What counts as a JSON object, and what is said about everything else."""
 
 import pytest
+from calls import call
 
 from postern.core.content import Unreadable, read_object
-
-from .calls import call
 
 
 def read(body: bytes, content_type: str | None = "application/json", *headers: tuple[str, str]) -> bytes | str:
@@ -13,7 +12,10 @@ def read(body: bytes, content_type: str | None = "application/json", *headers: t
     return result.code if isinstance(result, Unreadable) else result
 
 
-@pytest.mark.parametrize("kind", ["application/json", "APPLICATION/JSON; charset=UTF-8", "application/cloudevents+json", None, "text/plain", "text/plain;charset=UTF-8"])
+@pytest.mark.parametrize(
+    "kind",
+    ["application/json", "APPLICATION/JSON; charset=UTF-8", "application/cloudevents+json", None, "text/plain", "text/plain;charset=UTF-8"],
+)
 def test_a_json_object_is_read_as_it_was_sent(kind: str | None) -> None:
     body = b'{ "price": 10.00, "n": 12345678901234567890123, "u": "\xc3\xa9" }'
     assert read(body, kind) == body
@@ -21,7 +23,19 @@ def test_a_json_object_is_read_as_it_was_sent(kind: str | None) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b'{"a":NaN}', b'{"a":Infinity}', b'{"a":01}', b"{'a':1}", b'{"a":"\xff"}', b'{"a":1}x', b'{"a":"\x00"}', b"\xff\xfe{\x00}\x00", b"nonsense"],
+    [
+        b"",
+        b"{",
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":01}',
+        b"{'a':1}",
+        b'{"a":"\xff"}',
+        b'{"a":1}x',
+        b'{"a":"\x00"}',
+        b"\xff\xfe{\x00}\x00",
+        b"nonsense",
+    ],
 )
 def test_what_is_not_json_is_malformed(body: bytes) -> None:
     assert read(body) == "malformed_json"
@@ -62,7 +76,9 @@ def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
     assert read(b"payload=%7B%7D&x=1", "application/x-www-form-urlencoded") == b'{"payload":"{}","x":"1"}'
 
 
-@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/xml", "text/html", "application/json; charset=latin-1", "x"])
+@pytest.mark.parametrize(
+    "kind", ["multipart/form-data; boundary=x", "application/xml", "text/html", "application/json; charset=latin-1", "x"]
+)
 def test_other_types_are_refused(kind: str) -> None:
     assert read(b"{}", kind) == "unsupported_media_type"
 

@@ -3,11 +3,10 @@
 from base64 import b64encode
 
 import pytest
+from calls import call
 
 from postern.core.call import Call
 from postern.core.credential import TokenCredential, Unproven, VerifiedCall
-
-from .calls import call
 
 MAIN, SECOND = b"main-token-0123456789", b"second-token-0123456789"
 

@@ -35,7 +35,9 @@ def test_a_path_leads_to_its_value(path: str, text: str) -> None:
     assert value is not None and as_text(value) == text
 
 
-@pytest.mark.parametrize("path", ["missing", "customer.missing", "items[2].sku", "items.x", "customer.email.x", "total[0]", "items[999999999]", "customer[0]"])
+@pytest.mark.parametrize(
+    "path", ["missing", "customer.missing", "items[2].sku", "items.x", "customer.email.x", "total[0]", "items[999999999]", "customer[0]"]
+)
 def test_a_path_that_leads_nowhere_finds_nothing(path: str) -> None:
     assert walk(DOCUMENT, parse_path(path)) is None
 

@@ -13,7 +13,19 @@ def stored(mask: Mask, *headers: tuple[bytes, bytes]) -> dict[str, str]:
     return dict(msgspec.json.decode(mask.headers(headers)))
 
 
-@pytest.mark.parametrize("name", [b"authorization", b"cookie", b"proxy-authorization", b"x-api-key", b"x-gitlab-token", b"x-hook-secret", b"x-shop-password", b"my-apikey"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"authorization",
+        b"cookie",
+        b"proxy-authorization",
+        b"x-api-key",
+        b"x-gitlab-token",
+        b"x-hook-secret",
+        b"x-shop-password",
+        b"my-apikey",
+    ],
+)
 def test_headers_that_carry_credentials_are_masked_whatever_the_method(name: bytes) -> None:
     assert stored(Mask(TokenCredential("url", SECRET)), (name, b"anything"))[name.decode()] == MASK
 
@@ -24,7 +36,12 @@ def test_the_webhooks_own_header_is_masked() -> None:
 
 def test_other_headers_and_signatures_are_kept_in_order_and_repeated() -> None:
     headers = ((b"x-signature", b"abc"), (b"a", b"1"), (b"a", b"2"), (b"x-raw", b"\xff"))
-    assert msgspec.json.decode(Mask(TokenCredential("url", SECRET)).headers(headers)) == [["x-signature", "abc"], ["a", "1"], ["a", "2"], ["x-raw", "ÿ"]]
+    assert msgspec.json.decode(Mask(TokenCredential("url", SECRET)).headers(headers)) == [
+        ["x-signature", "abc"],
+        ["a", "1"],
+        ["a", "2"],
+        ["x-raw", "ÿ"],
+    ]
 
 
 @pytest.mark.parametrize("value", [SECRET, b"prefix " + SECRET, b"https://x/webhook/abc?token=" + SECRET, b"tok%2D3f9a8b7c6d5e"])

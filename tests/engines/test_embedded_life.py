@@ -3,13 +3,12 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.engines.conftest import Door, Stage, gone, until
 
+from engines.embedded_stage import Door, Stage, gone, resident_kilobytes, until
 from postern.core.delivery import EngineUnavailable, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
@@ -234,6 +233,26 @@ async def test_a_run_whose_workflow_is_gone_is_shown_and_goes_on_when_it_is_back
     assert (stage.marked("staying"), stage.marked("going")) == (["x"], ["x"])
 
 
+async def test_a_run_that_finds_other_steps_than_it_recorded_fails_and_says_so(stage: Stage) -> None:
+    source = """
+        @step
+        def first(): mark("first")
+        @step
+        def second(): mark("second")
+        @workflow
+        def flow(event):
+            first()
+            sleep(6)
+        """
+    engine = await stage.open(source)
+    await stage.start("inv.1")
+    await until(lambda: stage.marked("first"))
+    stage.write(source.replace("            first()\n", "            second()\n"))
+    assert await stage.ended("inv.1") == "failed"
+    assert "second" in (await engine.runs() or [])[0].error
+    assert stage.marked("second") == []
+
+
 async def test_a_process_that_keeps_dying_is_started_again_with_pauses(stage: Stage) -> None:
     await stage.open("""
         mark("started")
@@ -303,11 +322,14 @@ asyncio.run(main())
 
 async def test_a_killed_gateway_leaves_no_engine_process_behind_and_loses_no_run(stage: Stage) -> None:
     stage.write(TWO_STEPS)
-    with subprocess.Popen([sys.executable, "-c", GATEWAY, str(stage.data), str(stage.file)], stdout=subprocess.PIPE, text=True) as gateway:
-        assert gateway.stdout
-        engine_process = int(await asyncio.to_thread(gateway.stdout.readline))
-        await until(lambda: stage.marked("second"))
-        gateway.kill()
+    gateway = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", GATEWAY, str(stage.data), str(stage.file)), stdout=asyncio.subprocess.PIPE
+    )
+    assert gateway.stdout
+    engine_process = int(await gateway.stdout.readline())
+    await until(lambda: stage.marked("second"))
+    gateway.kill()
+    await gateway.wait()
     await stage.open()  # the next gateway comes at once: its engine process waits for the old one to go
     await stage.up()
     assert gone(engine_process)
@@ -319,6 +341,5 @@ async def test_a_killed_gateway_leaves_no_engine_process_behind_and_loses_no_run
 async def test_at_rest_the_engine_process_is_small(stage: Stage) -> None:
     engine = await stage.open(TWO_STEPS)
     await stage.up()
-    status = Path(f"/proc/{engine.process_id}/status").read_text()
-    resident = int(status.split("VmRSS:")[1].split()[0])
+    resident = resident_kilobytes(engine.process_id or 0)
     assert resident < 110_000, f"{resident} kB"
