@@ -9,7 +9,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery
 from postern.stores.database import Database
-from postern.stores.recorder import insert_delivery, milliseconds
+from postern.stores.recorder import insert_delivery, keep_sample, milliseconds
 from postern.stores.tables import deliveries, invocations
 from postern.stores.writer import Writer
 
@@ -78,7 +78,7 @@ class Deliveries:
 
         await self._writer.write(job)
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery:
+    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None) -> Delivery:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
 
         def job(connection: Connection) -> Delivery:
@@ -87,6 +87,8 @@ class Deliveries:
             webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
             insert_delivery(connection, delivery)
+            if sample is not None:
+                keep_sample(connection, delivery, sample, now)
             return delivery
 
         return await self._writer.write(job)
@@ -175,4 +177,5 @@ def delivery_of(row: Row[Any]) -> Delivery:
         response=response,
         responded_at=None if row.responded_at is None else row.responded_at / 1000,
         answer_code=row.answer_code,
+        released_at=None if row.released_at is None else row.released_at / 1000,
     )

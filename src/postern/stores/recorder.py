@@ -10,11 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select
+from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
-from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, tallies, volumes
+from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, samples, tallies, volumes
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -45,6 +45,8 @@ def record_all(connection: Connection, entries: list[Entry], shard: int) -> list
             entry.delivery = None
         if entry.delivery is not None:
             starting.append(_delivery_row(entry.delivery))
+            if entry.sample is not None:
+                keep_sample(connection, entry.delivery, entry.sample, entry.invocation.received_at)
         receipts.append(Receipt(first))
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(entry.invocation) for entry in entries])
     if starting:
@@ -67,6 +69,13 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         milliseconds(delivery.next_at), msgspec.json.encode(delivery.fields), milliseconds(delivery.created_at),
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.error, delivery.answer_code,
     )  # fmt: skip
+
+
+def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
+    """The first event after arming is the sample: taking it disarms, in every process at once."""
+    armed = update(samples).where(samples.c.webhook_id == delivery.webhook_id, samples.c.armed_until > milliseconds(now))
+    kept = {"armed_until": None, "stored_at": milliseconds(now), "invocation_id": delivery.invocation_id, "trigger": trigger}
+    connection.execute(armed.values(kept))
 
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:

@@ -7,6 +7,7 @@ from postern.stores.checkpoint import Checkpoints
 from postern.stores.database import Database
 from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
+from postern.stores.samples import Samples
 from postern.stores.vault import Vault
 from postern.stores.webhooks import Webhooks
 from postern.stores.writer import Writer
@@ -20,6 +21,7 @@ class Store:
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
         self.deliveries = Deliveries(self.database, self.writer)
+        self.samples = Samples(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 

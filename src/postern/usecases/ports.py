@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, StoredWebhook, Tally
+from postern.core.records import ApiKey, Sample, StoredWebhook, Tally
 
 
 class Engine(Protocol):
@@ -80,7 +80,9 @@ class DeliveryStore(Protocol):
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None: ...
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery: ...
+    async def replay(
+        self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
+    ) -> Delivery: ...
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool: ...
 
@@ -97,6 +99,14 @@ class HistoryStore(Protocol):
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
 
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...
+
+
+class SampleStore(Protocol):
+    async def arm(self, webhook_id: str | None, until: float | None) -> int: ...
+
+    async def get(self, webhook_id: str) -> Sample | None: ...
+
+    async def forget(self, webhook_id: str) -> bool: ...
 
 
 class AccessStore(Protocol):
@@ -120,6 +130,9 @@ class Store(Protocol):
 
     @property
     def history(self) -> HistoryStore: ...
+
+    @property
+    def samples(self) -> SampleStore: ...
 
     @property
     def access(self) -> AccessStore: ...
