@@ -26,6 +26,7 @@ from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
 from postern.surfaces.server import listen
 from postern.surfaces.server import serve as serve_http
+from postern.usecases.access import ensure_admin
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.directory import Directory
 from postern.usecases.dispatch import LEASE, Dispatcher
@@ -116,12 +117,13 @@ async def _serve(settings: Settings) -> None:
                 # This process is alone: what one that died had claimed need not wait for its lease to run out.
                 await gateway.store.deliveries.release(gateway.clock(), LEASE)
             curl = await example_curl(gateway) if settings.example == "on" else None
+            password = await ensure_admin(gateway, settings.admin_password)
             dispatcher = Dispatcher(gateway)
             following = asyncio.create_task(gateway.directory.follow(), name="directory")
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
-                await serve_http(app, listener, settings.body_timeout, lambda: _announce(address, settings, curl))
+                await serve_http(app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password))
             finally:
                 following.cancel()
                 if dispatching is not None:
@@ -130,10 +132,12 @@ async def _serve(settings: Settings) -> None:
                         await asyncio.wait_for(dispatching, 10)
 
 
-def _announce(address: str, settings: Settings, curl: str | None) -> None:
+def _announce(address: str, settings: Settings, curl: str | None, password: str | None) -> None:
     lines = [f"Postern is serving on {address}", f"  Console   {address}/", f"  API       {address}/docs", f"  Health    {address}/readyz"]
     if settings.engine == "embedded":
         lines.append(f"  Workflows {settings.workflows}")
+    if password:
+        lines += ["", f"Sign in to the console as admin with the password {password}", "It is shown this once; change it there."]
     if curl:
         lines += ["", "Try it:", "", curl]
     print("\n".join([*lines, ""]), flush=True)

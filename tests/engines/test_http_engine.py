@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from conformance import Door, EngineConformance, Harness, door, trigger
 from standardwebhooks import Webhook
 
+from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from postern.core.address import NOBODY
 from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
 from postern.engines.http import HttpEngine, signing_key

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from conformance import Door, EngineConformance, Harness, door, trigger
 
+from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from postern.core.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.handover import NEAR
 from postern.engines.shopify_flow import ALSO, ShopifyFlowEngine

@@ -93,6 +93,8 @@ class Refused(Exception):
     code: str
     detail: str = ""
     errors: list[FieldError] = field(default_factory=list)
+    retry_after: int | None = None
+    """Seconds, where this occasion knows better than the problem's own."""
 
     @property
     def problem(self) -> Problem:

@@ -68,6 +68,46 @@ class Actor:
 
     name: str
     level: Level
+    id: str = ""
+    """The user's or the key's id; empty where neither asks (the command line, the first start)."""
+    session: str = ""
+    """The id of the session, where a person asks through one."""
 
     def may(self, needed: Level) -> bool:
         return LEVELS.index(self.level) >= LEVELS.index(needed)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    id: str
+    name: str
+    level: Level
+    password_hash: str
+    created_at: float
+    created_by: str
+    last_signed_in_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A signed-in browser. Its secret is known to the browser alone."""
+
+    id: str
+    user_id: str
+    created_at: float
+    seen_at: float
+    address: str
+    user_agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who changed what, and when. ``changes`` holds the changed fields' names, with before and after where neither is secret."""
+
+    id: str
+    at: float
+    actor: str
+    level: Level
+    action: str
+    subject: str
+    changes: dict[str, Any] = field(default_factory=dict)

@@ -1,1 +1,155 @@
-"""The 22 senders Postern knows: one TOML file each, and the loader."""
+"""The 22 senders Postern knows and the generic scheme: one TOML file each, and the loader.
+
+A preset is data. When a webhook is saved, the preset's scheme is written into it (``resolve``), so that a newer preset
+never changes how an existing webhook judges its calls; ``difference`` shows what accepting the newer one would change.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from postern.core.handshake import needs_verify_token
+from postern.core.scheme import FIELDS, SignatureScheme
+
+GENERIC = "generic"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What the user pastes as the secret, and where that is to be found at the sender."""
+
+    paste: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """How this sender behaves when it calls. ``timeout_seconds`` is None where it does not say."""
+
+    retries: str
+    reactions: str = ""
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A call as this sender makes it. ``{timestamp}``, ``{signature}`` and ``{body_sha256}`` stand for what differs each time."""
+
+    title: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    name: str
+    title: str
+    version: int
+    aliases: tuple[str, ...]
+    """Other names people search for: senders that use this one's scheme, products, older names."""
+    scheme: SignatureScheme
+    secret: Secret
+    sender: Sender
+    setup: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    synchronous_timeout_seconds: float | None = None
+    """How long a caller may be kept waiting for the workflow's answer before this sender hangs up."""
+
+    @property
+    def signs_url(self) -> bool:
+        """The user has to say under which URL the sender knows the webhook, where that is not the one shown."""
+        return "{url}" in self.scheme.signed_content
+
+    @property
+    def telling_headers(self) -> frozenset[bytes]:
+        """Lower-case names of the headers in this sender's calls, by which one of them may be recognised."""
+        return frozenset(name.lower().encode() for sample in self.samples for name, _ in sample.headers)
+
+
+class UnknownPreset(LookupError):
+    """There is no preset of this name."""
+
+
+@cache
+def load() -> dict[str, Preset]:
+    """Every preset by name, in the order of their titles, the generic scheme last."""
+    files = (file for file in resources.files(__package__).iterdir() if file.name.endswith(".toml"))
+    presets = [_preset(file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8"))) for file in files]
+    presets.sort(key=lambda preset: (preset.name == GENERIC, preset.title.lower()))
+    return {preset.name: preset for preset in presets}
+
+
+def get(name: str) -> Preset:
+    try:
+        return load()[name]
+    except KeyError:
+        raise UnknownPreset(f"there is no preset {name!r}") from None
+
+
+def names() -> list[str]:
+    return list(load())
+
+
+def resolve(name: str) -> dict[str, Any]:
+    """What is saved with a webhook that uses this preset: the whole scheme, and which version of the preset it was."""
+    preset = get(name)
+    return {"preset": preset.name, "presetVersion": preset.version, **preset.scheme.to_document()}
+
+
+def about(name: str) -> dict[str, Any]:
+    """Everything a user is told about a preset, as the API shows it."""
+    preset = get(name)
+    return {
+        "name": preset.name,
+        "title": preset.title,
+        "version": preset.version,
+        "aliases": list(preset.aliases),
+        "scheme": preset.scheme.to_document(),
+        "secret": {"paste": preset.secret.paste, "where": preset.secret.where},
+        "setup": list(preset.setup),
+        "needsPublicUrl": preset.signs_url,
+        "needsVerifyToken": needs_verify_token(preset.scheme.handshake),
+        "sender": {
+            "timeoutSeconds": preset.sender.timeout_seconds,
+            "retries": preset.sender.retries,
+            "reactions": preset.sender.reactions,
+        },
+        "synchronousTimeoutSeconds": preset.synchronous_timeout_seconds,
+        "samples": [
+            {"title": sample.title, "headers": [list(pair) for pair in sample.headers], "body": sample.body} for sample in preset.samples
+        ],
+    }
+
+
+def difference(saved: dict[str, Any], preset: Preset) -> list[tuple[str, Any, Any]]:
+    """What taking over the present preset would change: each field with its saved and its present value."""
+    present = preset.scheme.to_document()
+    then = SignatureScheme.from_document({name: value for name, value in saved.items() if name in FIELDS}).to_document()
+    return [(name, then[name], present[name]) for name in FIELDS if then[name] != present[name]]
+
+
+def _preset(file_name: str, document: dict[str, Any]) -> Preset:
+    """A file's preset. A mistake in one is ours, not the user's, so it fails at once and says in which file."""
+    try:
+        if document["name"] != file_name:
+            raise ValueError(f"the name in the file is {document['name']!r}")
+        return Preset(
+            name=document.pop("name"),
+            title=document.pop("title"),
+            version=document.pop("version"),
+            aliases=tuple(document.pop("aliases")),
+            scheme=SignatureScheme.from_document(document.pop("scheme")),
+            secret=Secret(**document.pop("secret")),
+            sender=Sender(**document.pop("sender")),
+            setup=tuple(document.pop("setup")),
+            samples=tuple(_sample(**sample) for sample in document.pop("samples")),
+            **document,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"preset {file_name}.toml: {error}") from error
+
+
+def _sample(title: str, headers: dict[str, str], body: str) -> Sample:
+    return Sample(title, tuple(headers.items()), body)

@@ -4,7 +4,8 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from postern.core.records import ApiKey
+from postern.core.records import ApiKey, AuditEntry
+from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.recorder import milliseconds
 from postern.stores.tables import api_keys
@@ -16,12 +17,17 @@ class Access:
         self._database = database
         self._writer = writer
 
-    async def add_key(self, key: ApiKey, secret: str) -> None:
+    async def add_key(self, key: ApiKey, secret: str, note: AuditEntry | None = None) -> None:
         values = {
             "id": key.id, "name": key.name, "level": key.level, "prefix": key.prefix, "digest": digest(secret),
             "created_at": milliseconds(key.created_at), "created_by": key.created_by,
         }  # fmt: skip
-        await self._writer.write(lambda connection: connection.execute(insert(api_keys).values(values)))
+
+        def job(connection: Connection) -> None:
+            connection.execute(insert(api_keys).values(values))
+            write_note(connection, note)
+
+        await self._writer.write(job)
 
     async def key(self, secret: str) -> ApiKey | None:
         def query(connection: Connection) -> ApiKey | None:
@@ -36,10 +42,13 @@ class Access:
 
         return await self._database.read(query)
 
-    async def delete_key(self, key_id: str) -> bool:
-        return await self._writer.write(
-            lambda connection: connection.execute(delete(api_keys).where(api_keys.c.id == key_id)).rowcount == 1
-        )
+    async def delete_key(self, key_id: str, note: AuditEntry | None = None) -> bool:
+        def job(connection: Connection) -> bool:
+            deleted = connection.execute(delete(api_keys).where(api_keys.c.id == key_id)).rowcount == 1
+            write_note(connection, note if deleted else None)
+            return deleted
+
+        return await self._writer.write(job)
 
     async def used(self, key_id: str, now: float) -> None:
         values = {"last_used_at": milliseconds(now)}

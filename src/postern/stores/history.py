@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, literal, not_, or_, select
 
-from postern.core.identity import first_id_at
 from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
+from postern.identity import first_id_at
 from postern.stores.database import Database
 from postern.stores.deliveries import delivery_of
 from postern.stores.tables import deliveries, invocations

@@ -3,12 +3,15 @@
 from postern.core.invocation import Entry, Receipt
 from postern.stores import schema
 from postern.stores.access import Access
+from postern.stores.audit import Audit
 from postern.stores.checkpoint import Checkpoints
 from postern.stores.database import Database
 from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
+from postern.stores.people import People
 from postern.stores.samples import Samples
 from postern.stores.vault import Vault
+from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks
 from postern.stores.writer import Writer
 
@@ -23,6 +26,9 @@ class Store:
         self.deliveries = Deliveries(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
         self.access = Access(self.database, self.writer)
+        self.people = People(self.database, self.writer)
+        self.audit = Audit(self.database, self.writer)
+        self.volumes = Volumes(self.database)
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
     async def open(self, migrate: bool | None = None) -> None:

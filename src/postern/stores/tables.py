@@ -5,6 +5,8 @@ What strangers send is kept as bytes: Postgres refuses a NUL in text, and one su
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, String, Table, Text, text
 
+from postern.core.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
+
 metadata = MetaData()
 
 webhooks = Table(
@@ -173,8 +175,6 @@ tallies = Table(
     sqlite_with_rowid=False,
 )
 
-LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000)
-
 volumes = Table(
     "volumes",
     metadata,
@@ -198,4 +198,73 @@ api_keys = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("last_used_at", BigInteger),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("name", String(80), nullable=False, unique=True),  # in lower case: nobody remembers how they wrote it the first time
+    Column("level", String(8), nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("last_signed_in_at", BigInteger),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("user_id", String(40), nullable=False, index=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False, index=True),
+    Column("address", String(80), nullable=False),
+    Column("user_agent", Text, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("level", String(8), nullable=False),
+    Column("action", String(60), nullable=False),
+    Column("subject", String(80), nullable=False),
+    Column("changes", LargeBinary, nullable=False),
+    Index("audit_of_subject", "subject", "id"),
+)
+
+# What a creation with an Idempotency-Key was answered, so that a client that tries again hears the same and makes nothing twice.
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("actor", String(80), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("request", LargeBinary(32), nullable=False),
+    Column("status", SmallInteger, nullable=False),  # 0 while the first request is still at work
+    Column("answer", LargeBinary, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    sqlite_with_rowid=False,
+)
+
+replays = Table(
+    "replays",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("state", String(12), nullable=False),
+    Column("wanted", LargeBinary, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("position", String(40), nullable=False),  # replayed up to and including this invocation: where a restart goes on
+    Column("next_at", BigInteger, nullable=False),  # claiming moves it on by the lease
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("started_at", BigInteger),
+    Column("ended_at", BigInteger),
+    Column("error", Text, nullable=False, server_default=""),
+    Index("replays_due", "next_at", sqlite_where=text("state = 'running'"), postgresql_where=text("state = 'running'")),
 )

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from postern.core.identity import new_id
 from postern.core.invocation import StoreUnavailable
 from postern.core.records import StoredSecret, StoredWebhook, Tally
+from postern.identity import new_id
 from postern.stores.database import Database
 from postern.stores.recorder import milliseconds
 from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
@@ -112,6 +112,9 @@ class Webhooks:
             return now, self._stored_all(connection, rows)
 
         return await self._database.read(query)
+
+    async def capture(self, webhook_id: str, secret: bytes, now: float) -> None:
+        await self._writer.write(lambda connection: self._change_secrets(connection, webhook_id, {"captured": secret}, now))
 
     async def tallies(self, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
         """By webhook: how many calls, and how often each secret matched, with the last time."""

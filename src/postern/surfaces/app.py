@@ -17,6 +17,8 @@ def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str) -
         if scope["type"] == "http" and scope["raw_path"].startswith(PREFIX):
             await ingress(scope, receive, send)
         else:
+            if scope["type"] == "http":
+                scope["address"] = ingress.address_of(scope)
             await pages(scope, receive, send)
 
     return app

@@ -73,22 +73,25 @@ class Ingress:
         return admit(webhook, call, self._gateway.limits)
 
     def _call(self, scope: dict[str, Any]) -> Call:
-        headers = tuple(scope["headers"])
-        client = scope["client"]
-        peer = client[0] if client else None
-        if self._trusted or peer is None or ":" in peer:
-            forwarded = [value for name, value in headers if name == self._client_header]
-            peer = client_address(peer, forwarded, self._trusted, self._client_header)
         return Call(
             method=scope["method"],
             path=scope["raw_path"],
             query=scope["query_string"],
-            headers=headers,
+            headers=tuple(scope["headers"]),
             body=b"",
-            address=peer,
+            address=self.address_of(scope),
             received_at=self._gateway.clock(),
             base_url=self._gateway.base_url,
         )
+
+    def address_of(self, scope: dict[str, Any]) -> str:
+        """Who is calling: the peer, or behind trusted proxies whom they name."""
+        client = scope["client"]
+        peer: str | None = client[0] if client else None
+        if self._trusted or peer is None or ":" in peer:
+            forwarded = [value for name, value in scope["headers"] if name == self._client_header]
+            return client_address(peer, forwarded, self._trusted, self._client_header)
+        return peer
 
 
 def _awaits_continue(scope: dict[str, Any]) -> bool:

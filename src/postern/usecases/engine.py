@@ -5,7 +5,7 @@ from typing import Any
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.webhooks import iso
+from postern.usecases.present import iso
 
 
 async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from postern.core.records import Actor
 from postern.core.sample import recorded
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.webhooks import Page, iso
+from postern.usecases.present import Page, iso
 
 STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
 

@@ -11,7 +11,8 @@ from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.sample import variables
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.webhooks import iso, stored
+from postern.usecases.present import iso
+from postern.usecases.webhooks import stored
 from postern.workflows.rehearsal import Rehearsal, rehearse
 from postern.workflows.scaffold import skeleton
 

@@ -1,15 +1,17 @@
 """Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is set."""
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
-from postern.core.identity import new_id, new_short_code, new_signing_secret, new_token
 from postern.core.problems import FieldError, Refused
-from postern.core.records import Actor, StoredWebhook, Tally
-from postern.usecases.compiling import answer_timeout
+from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
+from postern.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.present import Page as Page
+from postern.usecases.present import iso as iso
+from postern.usecases.resolving import body_is_signed, preset_update, resolved
 
 _SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
@@ -17,17 +19,12 @@ _SECRETS = {
 }
 
 
-@dataclass(slots=True)
-class Page:
-    items: list[dict[str, Any]]
-    next_cursor: str | None
-
-
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
     require(actor, "write")
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
+    document["resolved"] = resolved(gateway.presets, document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
@@ -35,11 +32,12 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
         name=request.name,
         enabled=request.enabled,
         held=False,
-        document=_resolved(gateway, document),
+        document=document,
         version=1,
         created_at=now,
         updated_at=now,
     )
+    _compiles(webhook, dict(secrets))
     await gateway.store.webhooks.create(webhook, dict(secrets))
     await gateway.directory.refresh()
     return await show(gateway, actor, webhook.id)
@@ -66,7 +64,8 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
-    merged = _merged({"enabled": webhook.enabled, **_as_request(webhook.document)}, patch)
+    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    merged = _merged({**settings, "enabled": webhook.enabled}, patch)
     request: WebhookRequest = validated(WebhookRequest, merged)
     document, sent = parts(request)
     changes: dict[str, bytes | None] = dict(_made(document, sent))
@@ -81,7 +80,9 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
         field for field, value in changes.items() if value
     }
     _needs_main(document, "main" in after)
-    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, _resolved(gateway, document, webhook.document)
+    document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
+    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
+    _compiles(webhook, changes)
     await save(gateway, webhook, changes)
     return await show(gateway, actor, webhook_id)
 
@@ -125,6 +126,10 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),
             }
+    if authentication["method"] == "hmac":
+        authentication["scheme"] = document["resolved"]["scheme"]
+        authentication["presetVersion"] = document["resolved"].get("presetVersion")
+        authentication["presetUpdate"] = preset_update(gateway.presets, document)
     calls = tallies.get("calls")
     return {
         "id": webhook.id,
@@ -137,7 +142,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         "updatedAt": iso(webhook.updated_at),
         "callCount": calls.count if calls else 0,
         "lastCallAt": iso(calls.last_at) if calls else None,
-        **document,
+        **{name: value for name, value in document.items() if name != "resolved"},
         "authentication": authentication,
         "synchronousResponse": {
             **document["synchronousResponse"],
@@ -147,14 +152,15 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
     }
 
 
-def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _warnings(document: dict[str, Any]) -> list[str]:
     warnings = []
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+    if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
+        warnings.append(
+            "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
+            "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
+        )
     return warnings
 
 
@@ -197,12 +203,14 @@ def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return before["method"] == after["method"] and before.get("provider") == after.get("provider")
 
 
-def _resolved(gateway: Gateway, document: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
-    return document
-
-
-def _as_request(document: dict[str, Any]) -> dict[str, Any]:
-    return document
+def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
+    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried first."""
+    secrets = {**webhook.secrets, **{field: StoredSecret("", value, 0.0) for field, value in changes.items() if value}}
+    secrets = {field: secret for field, secret in secrets.items() if changes.get(field, b"") is not None}
+    try:
+        compile_webhook(replace(webhook, secrets=secrets))
+    except ValueError as error:
+        raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
 
 
 def _merged(target: Any, patch: Any) -> Any:

@@ -22,6 +22,18 @@ def upgrade() -> None:
         sa.UniqueConstraint("digest"),
     )
     op.create_table(
+        "audit",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("level", sa.String(length=8), nullable=False),
+        sa.Column("action", sa.String(length=60), nullable=False),
+        sa.Column("subject", sa.String(length=80), nullable=False),
+        sa.Column("changes", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("audit_of_subject", "audit", ["subject", "id"], unique=False)
+    op.create_table(
         "chores",
         sa.Column("name", sa.String(length=60), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
@@ -92,6 +104,18 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "idempotency",
+        sa.Column("actor", sa.String(length=80), nullable=False),
+        sa.Column("key", sa.String(length=200), nullable=False),
+        sa.Column("request", sa.LargeBinary(length=32), nullable=False),
+        sa.Column("status", sa.SmallInteger(), nullable=False),
+        sa.Column("answer", sa.LargeBinary(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("actor", "key"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_idempotency_expires_at", "idempotency", ["expires_at"], unique=False)
+    op.create_table(
         "invocations",
         sa.Column("id", sa.String(length=40), nullable=False),
         sa.Column("webhook_id", sa.String(length=40), nullable=False),
@@ -131,6 +155,31 @@ def upgrade() -> None:
         postgresql_where=sa.text("outcome <> 'accepted'"),
     )
     op.create_index("invocations_of_webhook", "invocations", ["webhook_id", "id"], unique=False)
+    op.create_table(
+        "replays",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("state", sa.String(length=12), nullable=False),
+        sa.Column("wanted", sa.LargeBinary(), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("done", sa.Integer(), nullable=False),
+        sa.Column("skipped", sa.Integer(), nullable=False),
+        sa.Column("position", sa.String(length=40), nullable=False),
+        sa.Column("next_at", sa.BigInteger(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=True),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(
+        "replays_due",
+        "replays",
+        ["next_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'running'"),
+        postgresql_where=sa.text("state = 'running'"),
+    )
     op.create_table(
         "samples",
         sa.Column("webhook_id", sa.String(length=40), nullable=False),
@@ -178,6 +227,20 @@ def upgrade() -> None:
     )
     op.create_index("secrets_of_webhook", "secrets", ["webhook_id", "field"], unique=True)
     op.create_table(
+        "sessions",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("digest", sa.LargeBinary(length=32), nullable=False),
+        sa.Column("user_id", sa.String(length=40), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("seen_at", sa.BigInteger(), nullable=False),
+        sa.Column("address", sa.String(length=80), nullable=False),
+        sa.Column("user_agent", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("digest"),
+    )
+    op.create_index("ix_sessions_seen_at", "sessions", ["seen_at"], unique=False)
+    op.create_index("ix_sessions_user_id", "sessions", ["user_id"], unique=False)
+    op.create_table(
         "tallies",
         sa.Column("webhook_id", sa.String(length=40), nullable=False),
         sa.Column("name", sa.String(length=60), nullable=False),
@@ -186,6 +249,18 @@ def upgrade() -> None:
         sa.Column("last_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("webhook_id", "name", "shard"),
         sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "users",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("name", sa.String(length=80), nullable=False),
+        sa.Column("level", sa.String(length=8), nullable=False),
+        sa.Column("password_hash", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("last_signed_in_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("name"),
     )
     op.create_table(
         "volumes",

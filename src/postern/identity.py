@@ -34,3 +34,12 @@ def new_signing_secret() -> str:
 
 def new_api_key() -> str:
     return "pk_" + secrets.token_urlsafe(32)
+
+
+def new_session_secret() -> str:
+    return "ps_" + secrets.token_urlsafe(32)
+
+
+def new_password() -> str:
+    """Four groups that can be read aloud; 95 bits."""
+    return "-".join("".join(secrets.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(5)) for _ in range(4))

@@ -1,0 +1,78 @@
+"""When was a call signed, by its own word? The four forms senders write, and the window around the time of receipt.
+
+The text itself is what was signed and is never formatted anew; what is parsed here serves the freshness check alone.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+TimestampFormat = Literal["unix", "unix_ms", "iso8601", "http_date"]
+TIMESTAMP_FORMATS: tuple[TimestampFormat, ...] = get_args(TimestampFormat)
+
+_LONGEST = 40
+_ISO = re.compile(rb"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d{1,9})?(?:([Zz])|([+-]\d\d):?(\d\d))?", re.ASCII)
+_HTTP = re.compile(rb"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|[+-]0000)", re.ASCII)
+_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+
+
+def parse_timestamp(text: bytes, form: TimestampFormat) -> float | None:
+    """Seconds since 1970, or None where the text is not in this form."""
+    return _PARSERS[form](text) if len(text) <= _LONGEST else None
+
+
+def _unix(text: bytes) -> float | None:
+    # int() alone would also take blanks, signs, underscores and digits of other scripts.
+    return float(text) if text.isdigit() and len(text) <= 12 else None
+
+
+def _unix_ms(text: bytes) -> float | None:
+    return int(text) / 1000 if text.isdigit() and len(text) <= 15 else None
+
+
+def _iso8601(text: bytes) -> float | None:
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return None
+    day, time, fraction, _, hours, minutes = match.groups()
+    # A time without a zone can only be meant as UTC: a local time would tell the receiver nothing.
+    zone = hours + b":" + minutes if hours else b"+00:00"
+    try:
+        moment = datetime.fromisoformat((day + b"T" + time + zone).decode())
+        return (moment - _EPOCH).total_seconds() + float(fraction or b"0")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _http_date(text: bytes) -> float | None:
+    match = _HTTP.fullmatch(text)
+    if match is None or match[2] not in _MONTHS:
+        return None
+    day, year, hour, minute, second = (int(match[group]) for group in (1, 3, 4, 5, 6))
+    try:
+        return datetime(year, _MONTHS.index(match[2]) + 1, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PARSERS: dict[TimestampFormat, Callable[[bytes], float | None]] = {
+    "unix": _unix,
+    "unix_ms": _unix_ms,
+    "iso8601": _iso8601,
+    "http_date": _http_date,
+}
+
+
+def out_of_window(signed_at: float, received_at: float, tolerance: int) -> tuple[str, str] | None:
+    """A code and words where the call is too old or too new. A tolerance of 0 asks nothing."""
+    if tolerance <= 0:
+        return None
+    # Senders cut their time to whole seconds, so ours is cut too: otherwise a window of 5 s would really be one of 4.
+    age = int(received_at) - signed_at
+    if age > tolerance:
+        return "timestamp_expired", f"the call was signed {age:.0f} s before it arrived; the scheme allows {tolerance} s"
+    if -age > tolerance:
+        return "timestamp_in_future", f"by its own clock the call was signed {-age:.0f} s after it arrived; the scheme allows {tolerance} s"
+    return None

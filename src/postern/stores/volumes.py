@@ -1,0 +1,44 @@
+"""Reading the counts per minute. What is read grows with the minutes asked for, never with the calls that were made in them."""
+
+from sqlalchemy import Connection, func, select
+
+from postern.core.volume import Volume
+from postern.stores.database import Database
+from postern.stores.tables import LATENCY_BOUNDS_MS, volumes, webhooks
+
+_WITHIN = [volumes.c[f"within_{bound}"] for bound in LATENCY_BOUNDS_MS]
+
+
+class Volumes:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
+        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of them."""
+
+        def query(connection: Connection) -> dict[int, Volume]:
+            bucket = volumes.c.minute - volumes.c.minute % step
+            statement = select(bucket, volumes.c.code, func.sum(volumes.c.calls), *(func.sum(column) for column in _WITHIN))
+            # The key begins with the webhook: naming each makes it as many short ranges instead of one look at everything.
+            wanted = volumes.c.webhook_id == webhook_id if webhook_id else volumes.c.webhook_id.in_(select(webhooks.c.id))
+            statement = statement.where(wanted, volumes.c.minute >= since, volumes.c.minute < until).group_by(bucket, volumes.c.code)
+            found: dict[int, Volume] = {}
+            for first, code, calls, *within in connection.execute(statement):
+                found.setdefault(int(first), Volume()).add(code, int(calls), [int(count) for count in within])
+            return found
+
+        return await self._database.read(query)
+
+    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]:
+        """By webhook and by the bucket's first minute: how many calls."""
+
+        def query(connection: Connection) -> dict[str, dict[int, int]]:
+            bucket = volumes.c.minute - volumes.c.minute % step
+            statement = select(volumes.c.webhook_id, bucket, func.sum(volumes.c.calls))
+            statement = statement.where(volumes.c.webhook_id.in_(webhook_ids), volumes.c.minute >= since)
+            found: dict[str, dict[int, int]] = {webhook_id: {} for webhook_id in webhook_ids}
+            for webhook_id, first, calls in connection.execute(statement.group_by(volumes.c.webhook_id, bucket)):
+                found[webhook_id][int(first)] = int(calls)
+            return found
+
+        return await self._database.read(query)

@@ -1,0 +1,60 @@
+"""Who is asking over HTTP: an API key in the Authorization header, or a browser's session cookie."""
+
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.usecases.access import SESSION_LONGEST, actor_of_key, actor_of_session
+from postern.usecases.gateway import Gateway
+
+COOKIE = "postern_session"
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+async def actor_of(gateway: Gateway, request: Request) -> Actor:
+    authorization = request.headers.get("authorization")
+    if authorization is not None:
+        scheme, _, key = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            raise Refused("not_authenticated")
+        return await actor_of_key(gateway, key.strip())
+    secret = request.cookies.get(COOKIE)
+    if not secret:
+        raise Refused("not_authenticated")
+    check_origin(gateway, request)
+    return await actor_of_session(gateway, secret)
+
+
+def check_origin(gateway: Gateway, request: Request) -> None:
+    """A cookie is sent along by whatever page makes the request: what changes something must come from our own pages.
+
+    Browsers say so in Sec-Fetch-Site; where they do not (plain http on a name that is not this machine's), in Origin.
+    """
+    if request.method in SAFE:
+        return
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        own = site in ("same-origin", "none")
+    else:
+        origin = request.headers.get("origin", "")
+        parts = urlsplit(gateway.base_url)
+        own = origin in (f"{parts.scheme}://{parts.netloc}", f"{request.url.scheme}://{request.headers.get('host', '')}")
+    if not own:
+        raise Refused("access_denied", "A request that changes something with a session must come from this server's own pages.")
+
+
+def remember(gateway: Gateway, response: Response, secret: str) -> None:
+    secure = gateway.base_url.startswith("https://")
+    response.set_cookie(COOKIE, secret, max_age=int(SESSION_LONGEST), path="/", secure=secure, httponly=True, samesite="lax")
+
+
+def forget(response: Response) -> None:
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
+
+
+def address_of(request: Request) -> str:
+    """As the ingress sees it: behind trusted proxies, what they say."""
+    return str(request.scope.get("address") or "unknown")

@@ -1,0 +1,218 @@
+"""Users, passwords and sessions: who gets in, who is kept out, and how it ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from beds.rooms import ADMIN, EDITOR, Clock, gateway_on
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.usecases import access, audit
+from postern.usecases.gateway import Gateway
+
+Story = Callable[[Gateway, Clock], Awaitable[None]]
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tell(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], None]:
+    """Runs a story on both kinds of database."""
+    database: Path | str = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+    def run(story: Story) -> None:
+        async def inside() -> None:
+            async with gateway_on(database) as (gateway, clock):
+                await story(gateway, clock)
+
+        asyncio.run(inside())
+
+    return run
+
+
+async def sign_in(gateway: Gateway, name: str = "admin", password: str = PASSWORD, address: str = "192.0.2.1") -> str:
+    return await access.sign_in(gateway, name, password, address, "Browser/1")
+
+
+async def refusal(asked: Awaitable[object]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await asked
+    return caught.value
+
+
+def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        password = await access.ensure_admin(gateway, "")
+        assert password is not None
+        assert await access.ensure_admin(gateway, "") is None
+        assert (await access.actor_of_session(gateway, await sign_in(gateway, password=password))).level == "admin"
+
+    tell(story)
+
+
+def test_a_password_that_was_given_is_not_told(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        assert await access.ensure_admin(gateway, PASSWORD) is None
+        assert await sign_in(gateway, " ADMIN ")
+
+    tell(story)
+
+
+def test_a_wrong_password_and_an_unknown_name_sound_the_same(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        wrong, unknown = await refusal(sign_in(gateway, password="wrong")), await refusal(sign_in(gateway, "nobody"))
+        assert (wrong.code, wrong.detail) == (unknown.code, unknown.detail) == ("not_authenticated", wrong.detail)
+
+    tell(story)
+
+
+def test_too_many_failures_are_slowed_for_the_address_and_for_the_name(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        for number in range(20):
+            await refusal(sign_in(gateway, "admin", "wrong", f"192.0.2.{number % 2}"))
+        refused = await refusal(sign_in(gateway, address="203.0.113.9"))
+        assert (refused.code, refused.retry_after) == ("rate_limited", 4)
+        clock.now += 4
+        assert await sign_in(gateway)
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        idle, used = await sign_in(gateway), await sign_in(gateway)
+        began = clock.now
+        for _ in range(59):
+            clock.now += access.SESSION_IDLE - 60
+            await access.actor_of_session(gateway, used)
+        assert (await refusal(access.actor_of_session(gateway, idle))).code == "not_authenticated"
+        clock.now = began + access.SESSION_LONGEST + 1
+        assert (await refusal(access.actor_of_session(gateway, used))).code == "not_authenticated"
+
+    tell(story)
+
+
+def test_signing_out_ends_the_session_on_the_server(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        secret = await sign_in(gateway)
+        await access.sign_out(gateway, secret)
+        assert (await refusal(access.actor_of_session(gateway, secret))).code == "not_authenticated"
+        await access.sign_out(gateway, secret)
+
+    tell(story)
+
+
+def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        here, elsewhere = await sign_in(gateway), await sign_in(gateway)
+        actor = await access.actor_of_session(gateway, here)
+        assert (await refusal(access.change_own_password(gateway, actor, "wrong", "another password"))).errors[0].field == "oldPassword"
+        await access.change_own_password(gateway, actor, PASSWORD, "another password")
+        assert await access.actor_of_session(gateway, here) == actor
+        assert (await refusal(access.actor_of_session(gateway, elsewhere))).code == "not_authenticated"
+        assert (await refusal(sign_in(gateway))).code == "not_authenticated"
+
+    tell(story)
+
+
+def test_a_level_holds_from_the_next_request(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        made = await access.create_user(gateway, ADMIN, "Edgar", PASSWORD, "write")
+        secret = await sign_in(gateway, "edgar")
+        await access.create_user(gateway, ADMIN, "Ada", PASSWORD, "admin")
+        await access.change_user(gateway, ADMIN, made["id"], level="read")
+        assert (await access.actor_of_session(gateway, secret)).level == "read"
+
+    tell(story)
+
+
+def test_the_last_admin_stays(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        admin = (await access.users(gateway, ADMIN))[0]["id"]
+        assert (await refusal(access.delete_user(gateway, ADMIN, admin))).code == "conflict"
+        assert (await refusal(access.change_user(gateway, ADMIN, admin, level="read"))).code == "conflict"
+        other = await access.create_user(gateway, ADMIN, "ada", PASSWORD, "admin")
+        removals = access.delete_user(gateway, ADMIN, admin), access.delete_user(gateway, ADMIN, other["id"])
+        results = await asyncio.gather(*removals, return_exceptions=True)
+        assert [isinstance(one, Refused) for one in results].count(True) == 1
+
+    tell(story)
+
+
+def test_a_deleted_user_is_signed_out(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        made = await access.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        secret = await sign_in(gateway, "rita")
+        await access.delete_user(gateway, ADMIN, made["id"])
+        assert (await refusal(access.actor_of_session(gateway, secret))).code == "not_authenticated"
+
+    tell(story)
+
+
+def test_what_is_wrong_with_a_new_user_is_said(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        refused = await refusal(access.create_user(gateway, ADMIN, "", PASSWORD, "root"))
+        assert {error.field for error in refused.errors} == {"name", "level"}
+        refused = await refusal(access.create_user(gateway, ADMIN, "rita", "short", "read"))
+        assert [error.field for error in refused.errors] == ["password"]
+        await access.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        assert (await refusal(access.create_user(gateway, ADMIN, "Rita", PASSWORD, "read"))).code == "conflict"
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        await access.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        rita = await access.actor_of_session(gateway, await sign_in(gateway, "rita"))
+        admin = await access.actor_of_session(gateway, await sign_in(gateway))
+        assert [one["user"] for one in await access.sessions(gateway, rita)] == ["rita"]
+        assert {one["user"]: one["current"] for one in await access.sessions(gateway, admin)} == {"rita": False, "admin": True}
+        assert (await refusal(access.revoke_session(gateway, rita, admin.session))).code == "not_found"
+        await access.revoke_session(gateway, admin, rita.session)
+        assert await access.sessions(gateway, rita) == []
+
+    tell(story)
+
+
+def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        assert (await refusal(access.create_user(gateway, EDITOR, "x", PASSWORD, "read"))).code == "access_denied"
+        made = await access.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        await access.change_user(gateway, ADMIN, made["id"], level="write", password="another password")
+        await access.delete_user(gateway, ADMIN, made["id"])
+        page = await audit.listing(gateway, ADMIN, subject=made["id"])
+        assert [entry["action"] for entry in page.items] == ["user deleted", "user changed", "user created"]
+        assert page.items[1]["changes"] == {"level": {"before": "read", "after": "write"}, "password": "set"}
+        assert page.items[1]["actor"] == "Ada"
+        everything = repr(await audit.listing(gateway, ADMIN))
+        assert PASSWORD not in everything and "argon2" not in everything
+
+    tell(story)
+
+
+def test_a_key_has_no_password_and_no_sessions(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        key = Actor("automation", "write", "key_1")
+        assert (await refusal(access.change_own_password(gateway, key, "a", "b"))).code == "access_denied"
+        assert (await refusal(access.sessions(gateway, key))).code == "access_denied"
+
+    run_on_sqlite(tmp_path, story)
+
+
+def run_on_sqlite(folder: Path, story: Story) -> None:
+    async def inside() -> None:
+        async with gateway_on(folder) as (gateway, clock):
+            await story(gateway, clock)
+
+    asyncio.run(inside())
