@@ -90,7 +90,7 @@ async def test_a_workflow_is_written_from_the_sample_and_tried_on_it(desk: Desk)
     await samples.arm(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, ORDER)
     file = await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
-    assert webhook in Path(file).read_text()  # noqa: ASYNC240
+    assert webhook in Path(file).read_text()
     went = await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
     assert (went.error, went.answer and went.answer["body"]) == ("", {"ok": True})
     assert "1001" in went.printed

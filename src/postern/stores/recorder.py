@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select, up
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
-from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, samples, tallies, volumes
+from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, samples, tallies, volumes, webhooks
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -34,6 +34,9 @@ def milliseconds(seconds: float) -> int:
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
     firsts = _claim_keys(connection, entries)
+    waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
+    if waiting:
+        settle_holds(connection, waiting)
     receipts = []
     starting = []
     for entry in entries:
@@ -69,6 +72,17 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         milliseconds(delivery.next_at), msgspec.json.encode(delivery.fields), milliseconds(delivery.created_at),
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.error, delivery.answer_code,
     )  # fmt: skip
+
+
+def settle_holds(connection: Connection, waiting: list[Delivery]) -> None:
+    """Whether their webhooks are on hold still. Asked here, under a lock: what is written down as held after the release
+    has gone through the others would wait for ever."""
+    ids = {delivery.webhook_id for delivery in waiting}
+    asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None))
+    held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
+    for delivery in waiting:
+        if delivery.webhook_id not in held:
+            delivery.state = "queued"
 
 
 def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:

@@ -104,6 +104,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "state": delivery.state,
         "fields": delivery.fields,
         "createdAt": iso(delivery.created_at),
+        "releasedAt": None if delivery.released_at is None or delivery.state == "dropped" else iso(delivery.released_at),
         "startedAt": None if delivery.started_at is None else iso(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from postern.surfaces.cli.run import ACTOR, USAGE, end, out, plain, session, show_json, show_table, show_tree
-from postern.usecases import samples, webhooks
+from postern.usecases import holds, samples, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
@@ -181,6 +181,33 @@ def disable(webhook: WebhookId, as_json: Json = False) -> None:
     _switch(webhook, False, as_json)
 
 
+@commands.command("hold")
+def hold(webhook: WebhookId, as_json: Json = False) -> None:
+    """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
+    done = session.run(lambda gateway: holds.hold(gateway, ACTOR, webhook))
+    _say(done, "On hold: calls are recorded, and wait.", as_json)
+
+
+@commands.command("release")
+def release(webhook: WebhookId, as_json: Json = False) -> None:
+    """End the hold and start what waited, the oldest first."""
+    done = session.run(lambda gateway: holds.release(gateway, ACTOR, webhook))
+    _say(done, f"Released: {done['released']} deliveries are due now.", as_json)
+
+
+@commands.command("drop")
+def drop(
+    webhook: WebhookId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes on."""
+    if not yes and not as_json:
+        typer.confirm("What waits now will not be started. Drop it?", abort=True)
+    done = session.run(lambda gateway: holds.drop(gateway, ACTOR, webhook))
+    _say(done, f"Dropped {done['dropped']} deliveries.", as_json)
+
+
 @commands.command("promote")
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
@@ -252,6 +279,13 @@ def sample(
         return
     rows = [[one["path"], one["type"], one["example"], one["expressions"].get(language, "")] for one in found["variables"]]
     show_table(["variable", "type", "example", "expression"], rows, f"Nothing recorded yet: postern webhooks record {webhook}")
+
+
+def _say(done: dict[str, Any], text: str, as_json: bool) -> None:
+    if as_json:
+        show_json(done)
+    else:
+        out.print(text, markup=False)
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
