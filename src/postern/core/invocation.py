@@ -62,6 +62,8 @@ class Delivery:
     """What each attempt came to, the newest last, bounded."""
     response: WorkflowResponse | None = None
     responded_at: float | None = None
+    released_at: float | None = None
+    """When a hold that it waited through ended: before that nobody tried to start it."""
     answer_code: str = ""
     """What the waiting caller heard: accepted, completed, workflow_failed, response_timeout."""
 
@@ -75,6 +77,8 @@ class Entry:
     duplicate_key: bytes | None = None
     duplicate_until: float = 0.0
     secret_id: str | None = None
+    sample: bytes | None = None
+    """The finished trigger as JSON, where Record Events is armed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     except EngineUnavailable as trouble:
         engine_starts.labels(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
-        if now - delivery.created_at > GIVE_UP_AFTER:
+        if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
             await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
         else:
             await gateway.store.deliveries.again(

@@ -7,7 +7,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, Sample, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -84,6 +84,10 @@ class DeliveryStore(Protocol):
 
     async def release(self, now: float, lease: float) -> int: ...
 
+    async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int: ...
+
+    async def held(self, webhook_ids: list[str]) -> dict[str, int]: ...
+
     async def any_due(self, now: float) -> bool: ...
 
     async def started(self, delivery: Delivery, started: Started, now: float) -> None: ...
@@ -92,7 +96,9 @@ class DeliveryStore(Protocol):
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None: ...
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery: ...
+    async def replay(
+        self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
+    ) -> Delivery: ...
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool: ...
 
@@ -113,6 +119,14 @@ class HistoryStore(Protocol):
     async def same_body(self, invocation: Invocation) -> str | None:
         """A later accepted call of the same webhook with the same body: the sender's own retry."""
         ...
+
+
+class SampleStore(Protocol):
+    async def arm(self, webhook_id: str | None, until: float | None) -> int: ...
+
+    async def get(self, webhook_id: str) -> Sample | None: ...
+
+    async def forget(self, webhook_id: str) -> bool: ...
 
 
 class AccessStore(Protocol):
@@ -182,6 +196,9 @@ class Store(Protocol):
 
     @property
     def history(self) -> HistoryStore: ...
+
+    @property
+    def samples(self) -> SampleStore: ...
 
     @property
     def access(self) -> AccessStore: ...
