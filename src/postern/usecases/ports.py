@@ -141,12 +141,6 @@ class AccessStore(Protocol):
     async def used(self, key_id: str, now: float) -> None: ...
 
 
-class VolumeStore(Protocol):
-    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
-
-    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]: ...
-
-
 class PeopleStore(Protocol):
     """Users and their sessions. What takes an audit entry writes it in the same transaction."""
 
@@ -208,9 +202,6 @@ class Store(Protocol):
 
     @property
     def access(self) -> AccessStore: ...
-
-    @property
-    def volumes(self) -> VolumeStore: ...
 
     @property
     def people(self) -> PeopleStore: ...
