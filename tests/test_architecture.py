@@ -32,7 +32,7 @@ LONGEST_FILE = 350
 PURE = {
     *("__future__", "base64", "binascii", "bisect", "collections", "collections.abc", "dataclasses", "datetime", "decimal", "enum"),
     *("fractions", "functools", "hashlib", "heapq", "hmac", "ipaddress", "itertools", "json", "math", "operator", "re", "string"),
-    *("struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib"),
+    *("struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib", "zoneinfo"),
 }
 PURE_PACKAGES = {"cryptography", "cronsim", "jmespath", "msgspec"}
 CHANCE = {
@@ -42,7 +42,7 @@ CHANCE = {
 CLOCKS = {"now", "utcnow", "today"}
 DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
 
-PROVERS = {"core/credential.py", "core/scheme.py", "core/signature.py"}
+PROVERS = {"core/credential.py", "core/signature.py"}
 
 # Imports that wait inside a function because they are slow and most commands never need them: file -> what it may fetch late.
 LATE_IMPORTS: dict[str, set[str]] = {

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from postern import presets
-from postern.core.call import Call
+from postern.core.call import Call, Headers
 from postern.core.credential import Unproven, VerifiedCall
 from postern.core.scheme import FIELDS, SignatureScheme, warnings
 from postern.core.signature import SignatureCredential
@@ -76,6 +76,40 @@ def signed_sample(preset: presets.Preset, at: int = NOW) -> Call:
 def credential(preset: presets.Preset) -> SignatureCredential:
     secret = preset.scheme.secret_prefix.encode() + base64.b64encode(KEY) if preset.scheme.secret_encoding == "base64" else KEY
     return SignatureCredential(preset.scheme, secret)
+
+
+SLACKS_BODY = (
+    b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA"
+    b"&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554"
+    b"%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret", "at", "headers", "body"),
+    [
+        (
+            "github",
+            b"It's a Secret to Everybody",
+            NOW,
+            ((b"x-hub-signature-256", b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"),),
+            b"Hello, World!",
+        ),
+        (
+            "slack",
+            b"8f742231b10e8888abcd99yyyzzz85a5",
+            1531420618,
+            (
+                (b"x-slack-request-timestamp", b"1531420618"),
+                (b"x-slack-signature", b"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"),
+            ),
+            SLACKS_BODY,
+        ),
+    ],
+)
+def test_the_examples_that_senders_publish_verify(name: str, secret: bytes, at: int, headers: Headers, body: bytes) -> None:
+    call = Call("POST", b"/webhook/abc", b"", headers, body, "192.0.2.1", at, BASE_URL)
+    assert isinstance(SignatureCredential(presets.get(name).scheme, secret).check(call), VerifiedCall)
 
 
 def test_there_are_22_presets_and_the_generic_scheme_last() -> None:

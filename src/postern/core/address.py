@@ -204,17 +204,19 @@ def _quoted(text: str) -> str:
     return '"' + "".join(c if c.isprintable() and c != '"' else "?" for c in text[:_LONGEST]) + '"'
 
 
+METADATA = "a cloud's metadata service"
+
 _FORBIDDEN: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
     (ip_network(network), reason)
     for network, reason in (
         # The narrow ones first: they name what a wider range would only call private.
-        ("169.254.169.254", "a cloud's metadata service"),
-        ("169.254.170.2", "a cloud's metadata service"),
-        ("100.100.100.200", "a cloud's metadata service"),
-        ("168.63.129.16", "a cloud's metadata service"),
-        ("192.0.0.192", "a cloud's metadata service"),
-        ("fd00:ec2::254", "a cloud's metadata service"),
-        ("fd20:ce::254", "a cloud's metadata service"),
+        ("169.254.169.254", METADATA),
+        ("169.254.170.2", METADATA),
+        ("100.100.100.200", METADATA),
+        ("168.63.129.16", METADATA),
+        ("192.0.0.192", METADATA),
+        ("fd00:ec2::254", METADATA),
+        ("fd20:ce::254", METADATA),
         ("0.0.0.0/8", "this host"),
         ("10.0.0.0/8", "a private network"),
         ("100.64.0.0/10", "a provider's shared network"),

@@ -12,9 +12,10 @@ from postern.core.call import Call
 from postern.core.content import Unreadable, read_object
 from postern.core.cors import is_preflight
 from postern.core.credential import Matched, Unproven, VerifiedCall
+from postern.core.handshake import HandshakeAnswer
 from postern.core.limits import Limits
 from postern.core.paths import walk
-from postern.core.webhook import DuplicateKey, HandshakeReply, Webhook
+from postern.core.webhook import DuplicateKey, Webhook
 
 Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
 Step = tuple[str, bool, str]
@@ -32,7 +33,7 @@ class Verdict:
     payload: bytes = b""
     fields: dict[str, str] = field(default_factory=dict)
     duplicate_key: bytes | None = None
-    handshake: HandshakeReply | None = None
+    handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
 
 
@@ -129,11 +130,14 @@ def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: bytes
 
 
 def _handshake(
-    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], reply: HandshakeReply | Unproven, matched: Matched = ""
+    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], reply: HandshakeAnswer | Unproven, matched: Matched = ""
 ) -> Verdict:
     if isinstance(reply, Unproven):
         limits.failed(webhook.id, call.address, call.received_at)
         return _refuse(trace, "set-up handshake", reply.code, reply.detail)
+    wait = limits.handshake(webhook.id, call.received_at)
+    if wait:
+        return _refuse(trace, "set-up handshake", "rate_limited", "more set-up handshakes than any sender makes", wait)
     trace.append(("set-up handshake", True, reply.detail))
     return Verdict("handshake", "handshake", reply.detail, trace, matched, handshake=reply)
 

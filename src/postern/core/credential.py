@@ -50,6 +50,12 @@ class Credential(Protocol):
     secrets: tuple[bytes, ...]
     """Secrets that a call may carry verbatim, so that one sent in the wrong place is masked there too."""
 
+    read_headers: frozenset[bytes]
+    """Headers the check itself reads and that are no credential: stored even where their names look like one."""
+
+    read_parameters: frozenset[bytes]
+    """Query parameters, likewise."""
+
     body_is_signed: bool
     """False where whoever saw one call could send another body with it."""
 
@@ -63,6 +69,8 @@ class NoCredential:
     masked_headers: frozenset[bytes] = frozenset()
     masked_parameters: frozenset[bytes] = frozenset()
     secrets: tuple[bytes, ...] = ()
+    read_headers: frozenset[bytes] = frozenset()
+    read_parameters: frozenset[bytes] = frozenset()
     body_is_signed = False
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
@@ -73,6 +81,8 @@ class TokenCredential:
     """A fixed secret in one of four places: a header, Bearer, Basic, or a URL parameter."""
 
     body_is_signed = False
+    read_headers: frozenset[bytes] = frozenset()
+    read_parameters: frozenset[bytes] = frozenset()
 
     def __init__(
         self,

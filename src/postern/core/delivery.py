@@ -4,6 +4,8 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
+from postern.core.answer import WorkflowResponse
+
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 
 State = Literal["queued", "held", "started", "failed", "dropped"]
@@ -75,10 +77,15 @@ class EngineRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """``runs`` workflows took the trigger; zero means that nobody listens, which history says in words."""
+    """``runs`` workflows took the trigger; zero means that nobody listens, which history says in words.
+
+    ``answer`` is there when the engine answered a synchronous call in the same breath, as n8n and Node-RED can. It counts
+    exactly like one that the response action posts: the first answer wins.
+    """
 
     runs: int
     workflows: tuple[str, ...] = ()
+    answer: WorkflowResponse | None = None
 
 
 @dataclass(frozen=True, slots=True)

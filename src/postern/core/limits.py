@@ -49,6 +49,10 @@ class Limits:
     def call(self, webhook_id: str, rate: float, burst: float, now: float) -> float:
         return self._calls.take(webhook_id, rate, burst, now)
 
+    def handshake(self, webhook_id: str, now: float) -> float:
+        """Handshakes come before anybody has proven anything, and each is recorded."""
+        return self._calls.take((webhook_id, "handshake"), 1.0, 60, now)
+
     def may_try(self, webhook_id: str, address: str, now: float) -> float:
         """Asked before authentication. A success costs nothing, so the real sender is never slowed by its own volume."""
         if not self._failures:

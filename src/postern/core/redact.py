@@ -27,12 +27,11 @@ def _is_secret_header(name: bytes) -> bool:
 class Mask:
     """The masks of one webhook, made once with its credential."""
 
-    def __init__(self, credential: Credential, keep: frozenset[bytes] = frozenset()) -> None:
+    def __init__(self, credential: Credential) -> None:
         self._names = credential.masked_headers
-        self._parameters = credential.masked_parameters | _SECRET_PARAMETERS
+        self._parameters = credential.masked_parameters | (_SECRET_PARAMETERS - credential.read_parameters)
         self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
-        self._keep = keep
-        """Headers the scheme reads and that only look like credentials."""
+        self._keep = credential.read_headers
 
     def headers(self, headers: Headers) -> bytes:
         """The headers as stored: JSON pairs, credentials masked, in order."""

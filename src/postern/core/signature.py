@@ -69,7 +69,7 @@ class SignatureCredential:
         # Keyed once and copied for each call: half the cost of a new HMAC.
         self._main = hmac.new(_key_of(scheme, main), digestmod=sha256)
         self._second = hmac.new(_key_of(scheme, second), digestmod=sha256) if second is not None else None
-        self.secrets = (main,) if second is None else (main, second)
+        self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
         self.content = SignedContent(scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape)
 
@@ -93,6 +93,7 @@ class SignatureCredential:
         refs = (*map(parse_ref, (*scheme.signature, *scheme.timestamp, *scheme.body_digest, *scheme.delivery_id)), *scheme.covered_refs)
         self.read_headers = frozenset(ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob)
         """Headers the scheme reads: stored even where their names look like a credential's."""
+        self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
         self._steps = {which: f"the signature in {self._place} was made with the {which} secret" for which in ("main", "second")}
 
     def check(self, call: Call) -> VerifiedCall | Unproven:

@@ -1,35 +1,17 @@
 """A webhook as the path of a call sees it: compiled once when its configuration changes, read by every call."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from postern.core.address import Allowlist
-from postern.core.answer import Answer
-from postern.core.call import Call
 from postern.core.cors import Cors
-from postern.core.credential import Credential, Unproven, VerifiedCall
+from postern.core.credential import Credential
+from postern.core.handshake import Handshake
 from postern.core.mapping import Mapping
 from postern.core.paths import Path
 from postern.core.redact import Mask
 
 PAYLOAD_LIMIT = 1024 * 1024
 LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
-
-
-class Handshake(Protocol):
-    """What some senders want answered before they deliver anything. Starts nothing, is recorded as what it is."""
-
-    methods: frozenset[str]
-
-    def before_authentication(self, call: Call) -> "HandshakeReply | Unproven | None": ...
-
-    def after_authentication(self, verified: VerifiedCall) -> "HandshakeReply | Unproven | None": ...
-
-
-@dataclass(frozen=True, slots=True)
-class HandshakeReply:
-    answer: Answer
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +43,8 @@ class Webhook:
     answer_timeout: float | None = None
     """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
     held: bool = False
+    recording_until: float = 0.0
+    """Record Events is armed until then; 0.0 where it is not."""
     method: str = "none"
     secret_ids: dict[str, str] = field(default_factory=dict)
     """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose them."""

@@ -62,6 +62,11 @@ class Preset:
         """The user has to say under which URL the sender knows the webhook, where that is not the one shown."""
         return "{url}" in self.scheme.signed_content
 
+    @property
+    def telling_headers(self) -> frozenset[bytes]:
+        """Lower-case names of the headers in this sender's calls, by which one of them may be recognised."""
+        return frozenset(name.lower().encode() for sample in self.samples for name, _ in sample.headers)
+
 
 class UnknownPreset(LookupError):
     """There is no preset of this name."""

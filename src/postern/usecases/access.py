@@ -5,9 +5,9 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from postern.core.identity import new_api_key, new_id, new_password, new_session_secret
 from postern.core.problems import FieldError, Refused
 from postern.core.records import LEVELS, Actor, ApiKey, Level, Session, User
+from postern.identity import new_api_key, new_id, new_password, new_session_secret
 from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.passwords import NOBODY, check_password, hashed, matches, outdated

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from postern.core.identity import new_id
 from postern.core.records import Actor, AuditEntry
+from postern.identity import new_id
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page, iso
 

@@ -5,10 +5,13 @@ from typing import Any
 from postern.core.address import Allowlist
 from postern.core.cors import Cors
 from postern.core.credential import Credential, NoCredential, TokenCredential
+from postern.core.handshake import Handshake
 from postern.core.mapping import Mapping
 from postern.core.paths import parse_path
 from postern.core.records import StoredSecret, StoredWebhook
 from postern.core.redact import Mask
+from postern.core.scheme import SignatureScheme
+from postern.core.signature import SignatureCredential
 from postern.core.webhook import DuplicateKey, Webhook
 from postern.usecases.configuration import mapped_paths
 
@@ -17,7 +20,7 @@ DEFAULT_ANSWER_TIMEOUT = 25.0
 
 def compile_webhook(stored: StoredWebhook) -> Webhook:
     document = stored.document
-    credential = credential_of(document["authentication"], stored.secrets)
+    credential = credential_of(document, stored.secrets)
     cors = document["cors"]
     rate = document["rateLimit"]
     return Webhook(
@@ -27,10 +30,12 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         version=stored.version,
         enabled=stored.enabled,
         held=stored.held,
+        recording_until=stored.armed_until or 0.0,
         credential=credential,
         mapping=Mapping(mapped_paths(document)),
         mask=Mask(credential),
         allowlist=Allowlist.parse(document["ipAllowlist"]) if document["ipAllowlist"] else None,
+        handshake=_handshake(credential, stored.secrets),
         cors=Cors(tuple(cors["origins"])) if cors["enabled"] else None,
         duplicates=_duplicates(document["duplicateProtection"]),
         payload_limit=document["payloadLimitBytes"],
@@ -46,13 +51,24 @@ def answer_timeout(document: dict[str, Any]) -> float | None:
     setting = document["synchronousResponse"]
     if not setting["enabled"]:
         return None
-    return setting["timeoutSeconds"] or document["authentication"].get("answerTimeoutSeconds") or DEFAULT_ANSWER_TIMEOUT
+    return setting["timeoutSeconds"] or document["resolved"].get("answerTimeoutSeconds") or DEFAULT_ANSWER_TIMEOUT
 
 
-def credential_of(authentication: dict[str, Any], secrets: dict[str, StoredSecret]) -> Credential:
+def credential_of(document: dict[str, Any], secrets: dict[str, StoredSecret]) -> Credential:
+    """Raises ``ValueError`` where a secret is not what the scheme needs."""
+    authentication = document["authentication"]
     if authentication["method"] == "none":
         return NoCredential()
     second = secrets["second"].value if "second" in secrets else None
+    if authentication["method"] == "hmac":
+        return SignatureCredential(
+            SignatureScheme.from_document(document["resolved"]["scheme"]),
+            secrets["main"].value,
+            second,
+            public_url=authentication["publicUrl"],
+            tolerance_seconds=authentication["toleranceSeconds"],
+            require_timestamp_and_digest=authentication["requireTimestampAndDigest"],
+        )
     return TokenCredential(
         authentication["placement"],
         secrets["main"].value,
@@ -61,6 +77,13 @@ def credential_of(authentication: dict[str, Any], secrets: dict[str, StoredSecre
         username=authentication["username"] or "",
         parameter_name=authentication["parameterName"],
     )
+
+
+def _handshake(credential: Credential, secrets: dict[str, StoredSecret]) -> Handshake | None:
+    if not isinstance(credential, SignatureCredential) or credential.scheme.handshake == "none":
+        return None
+    verify_token = secrets.get("verifyToken")
+    return Handshake(credential.scheme.handshake, verify_token=verify_token.value if verify_token else None, sign=credential.sign)
 
 
 def _duplicates(setting: dict[str, Any]) -> DuplicateKey | None:

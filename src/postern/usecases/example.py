@@ -2,8 +2,8 @@
 
 import json
 
-from postern.core.identity import new_token
 from postern.core.records import Actor
+from postern.identity import new_token
 from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.gateway import Gateway

@@ -6,11 +6,13 @@ from postern.core import answer as say
 from postern.core.admit import Verdict
 from postern.core.answer import Answer
 from postern.core.call import Call
-from postern.core.delivery import delivery_key
-from postern.core.identity import new_id
+from postern.core.delivery import Trigger, delivery_key
+from postern.core.handshake import wants_empty_answers
 from postern.core.invocation import Delivery, Entry, Invocation, StoreUnavailable
 from postern.core.problems import PROBLEMS
+from postern.core.sample import recorded
 from postern.core.webhook import Webhook
+from postern.identity import new_id
 from postern.observe import count_calls, refused_storage
 from postern.usecases.dispatch import LEASE
 from postern.usecases.gateway import Gateway
@@ -35,12 +37,16 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
         return _with_cors(webhook, call, say.refusal("temporarily_unavailable"))
 
     invocation, delivery = entry.invocation, entry.delivery
+    if entry.sample is not None and delivery is not None:
+        webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
     waited = False
     if receipt.first is not None:
         waited = webhook.answer_timeout is not None
         answer = await await_first_answer(gateway, webhook, receipt.first) if waited else say.duplicate(receipt.first)
     elif delivery is None:
         answer = _answer_of(webhook, verdict, invocation.id)
+        if verdict.handshake is not None and verdict.handshake.captured:
+            await gateway.store.webhooks.capture(webhook.id, verdict.handshake.captured, call.received_at)
     elif delivery.deadline is None or delivery.state != "queued":
         gateway.due.set()
         answer = say.accepted(invocation.id)
@@ -53,10 +59,12 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
 
 def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
     now = gateway.clock()
-    body = call.body
+    body: bytes | None = call.body
     accepted = verdict.outcome == "accepted"
-    if not accepted and len(body) > LONGEST_REJECTED_BODY:
-        body = body[:LONGEST_REJECTED_BODY]
+    if verdict.handshake is not None and verdict.handshake.captured:
+        body = None  # it is a secret: the vault has it
+    elif not accepted:
+        body = call.body[:LONGEST_REJECTED_BODY]
     waits = accepted and webhook.answer_timeout is not None and not webhook.held
     invocation = Invocation(
         id=new_id("inv"),
@@ -93,6 +101,8 @@ def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> 
             created_at=now,
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
+        if webhook.recording_until > now:
+            entry.sample = recorded(Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload))
         if webhook.duplicates is not None:
             entry.duplicate_key = verdict.duplicate_key
             entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds
@@ -110,6 +120,13 @@ def _status_of(verdict: Verdict, waits: bool) -> int:
 def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
     if verdict.handshake is not None:
         return verdict.handshake.answer
+    answer = _refusal(webhook, verdict, invocation_id)
+    if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
+        return Answer(answer.status, [header for header in answer.headers if header[0] != b"content-type"])
+    return answer
+
+
+def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
     return say.refusal(
         verdict.code,
         invocation_id,

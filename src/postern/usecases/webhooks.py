@@ -1,16 +1,18 @@
 """Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is set."""
 
+from dataclasses import replace
 from typing import Any
 
-from postern.core.identity import new_id, new_short_code, new_signing_secret, new_token
 from postern.core.problems import FieldError, Refused
-from postern.core.records import Actor, StoredWebhook, Tally
+from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
+from postern.identity import new_id, new_short_code, new_signing_secret, new_token
 from postern.usecases.audit import noted
-from postern.usecases.compiling import answer_timeout
+from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page as Page
 from postern.usecases.present import iso as iso
+from postern.usecases.resolving import body_is_signed, preset_update, resolved
 
 _SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
@@ -23,6 +25,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
+    document["resolved"] = resolved(gateway.presets, document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
@@ -30,11 +33,12 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
         name=request.name,
         enabled=request.enabled,
         held=False,
-        document=_resolved(gateway, document),
+        document=document,
         version=1,
         created_at=now,
         updated_at=now,
     )
+    _compiles(webhook, dict(secrets))
     await gateway.store.webhooks.create(webhook, dict(secrets))
     await gateway.directory.refresh()
     return await show(gateway, actor, webhook.id)
@@ -42,7 +46,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
     require(actor, "read")
-    webhook = await _stored(gateway, webhook_id)
+    webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
     return presented(gateway, webhook, tallies[webhook_id])
 
@@ -59,9 +63,10 @@ async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str |
 async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None) -> dict[str, Any]:
     """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without any."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
-    merged = _merged({"enabled": webhook.enabled, **_as_request(webhook.document)}, patch)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    merged = _merged({**settings, "enabled": webhook.enabled}, patch)
     request: WebhookRequest = validated(WebhookRequest, merged)
     document, sent = parts(request)
     changes: dict[str, bytes | None] = dict(_made(document, sent))
@@ -76,8 +81,10 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
         field for field, value in changes.items() if value
     }
     _needs_main(document, "main" in after)
-    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, _resolved(gateway, document, webhook.document)
-    await _save(gateway, webhook, changes)
+    document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
+    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
+    _compiles(webhook, changes)
+    await save(gateway, webhook, changes)
     return await show(gateway, actor, webhook_id)
 
 
@@ -88,19 +95,19 @@ async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool,
 async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
-    await _save(gateway, webhook, {}, promote=True)
+    await save(gateway, webhook, {}, promote=True)
     return await show(gateway, actor, webhook_id)
 
 
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
     """The URL stops answering, for ever; its history stays until retention takes it."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
         raise Refused("not_found")
     await gateway.directory.refresh()
@@ -112,7 +119,7 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up there.
     """
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
+    webhook = await stored(gateway, webhook_id)
     how = webhook.document["authentication"]
     if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
         return {}
@@ -135,18 +142,23 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),
             }
+    if authentication["method"] == "hmac":
+        authentication["scheme"] = document["resolved"]["scheme"]
+        authentication["presetVersion"] = document["resolved"].get("presetVersion")
+        authentication["presetUpdate"] = preset_update(gateway.presets, document)
     calls = tallies.get("calls")
     return {
         "id": webhook.id,
         "url": gateway.webhook_url(webhook.short_code),
         "enabled": webhook.enabled,
         "held": webhook.held,
+        "recordingUntil": iso(webhook.armed_until) if webhook.armed_until and webhook.armed_until > gateway.clock() else None,
         "version": webhook.version,
         "createdAt": iso(webhook.created_at),
         "updatedAt": iso(webhook.updated_at),
         "callCount": calls.count if calls else 0,
         "lastCallAt": iso(calls.last_at) if calls else None,
-        **document,
+        **{name: value for name, value in document.items() if name != "resolved"},
         "authentication": authentication,
         "synchronousResponse": {
             **document["synchronousResponse"],
@@ -160,22 +172,27 @@ def _warnings(document: dict[str, Any]) -> list[str]:
     warnings = []
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+    if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
+        warnings.append(
+            "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
+            "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
+        )
     return warnings
 
 
-async def _stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", "there is no webhook with this id")
     return webhook
 
 
-def _check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
     if seen_version is not None and seen_version != webhook.version:
         raise Refused("version_conflict")
 
 
-async def _save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()
@@ -202,12 +219,14 @@ def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return before["method"] == after["method"] and before.get("provider") == after.get("provider")
 
 
-def _resolved(gateway: Gateway, document: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
-    return document
-
-
-def _as_request(document: dict[str, Any]) -> dict[str, Any]:
-    return document
+def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
+    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried first."""
+    secrets = {**webhook.secrets, **{field: StoredSecret("", value, 0.0) for field, value in changes.items() if value}}
+    secrets = {field: secret for field, secret in secrets.items() if changes.get(field, b"") is not None}
+    try:
+        compile_webhook(replace(webhook, secrets=secrets))
+    except ValueError as error:
+        raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
 
 
 def _merged(target: Any, patch: Any) -> Any:

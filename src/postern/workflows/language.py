@@ -34,7 +34,7 @@ class Event(TypedDict):
 Automation = Callable[[Any], object]
 F = TypeVar("F", bound=Automation)
 
-_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?")
+WORKFLOW_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
         title = name or function.__name__
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"the workflow {title} is an async function; write it with a plain def")
-        if not _NAME.fullmatch(title):
+        if not WORKFLOW_NAME.fullmatch(title):
             raise ValueError(f"{title!r} cannot be a workflow's name: use letters, digits, spaces, dots, dashes and underscores")
         collected = _collected.get()
         if collected is not None:

@@ -1,22 +1,26 @@
 """Write the beginning of a workflow from a recorded event, its fields typed as they really came."""
 
+import json
 import keyword
 import re
 from typing import Any
 
+from postern.workflows.language import WORKFLOW_NAME
+
 
 def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
     """Python source: the event as a TypedDict, and a workflow with its Webhook ID condition filled in."""
-    function = re.sub(r"\W+", "_", name).strip("_").lower() or "my_workflow"
+    function = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "my_workflow"
     if function[0].isdigit() or keyword.iskeyword(function):
         function = f"on_{function}"
+    title = name if WORKFLOW_NAME.fullmatch(name) else function
     classes: list[str] = []
     event = _typed("Event", sample, classes)
     shown = next((field for field in ("fieldOne", "fieldTwo", "fieldThree", "fieldFour") if sample.get(field)), "webhookId")
     typing = ["Any"] if any(re.search(r"\bAny\b", text) for text in classes) else []
-    declared = repr(webhook_id) + (f", name={name!r}" if name != function else "")
+    declared = _quoted(webhook_id) + (f", name={_quoted(title)}" if title != function else "")
     definitions = "\n\n\n".join(classes)
-    return f'''"""{name}: say here what it does; the console shows the text below the function's first line."""
+    return f'''"""{title}: say here what it does; the console shows the text below the function's first line."""
 
 from typing import {", ".join([*typing, "TypedDict"])}
 
@@ -53,20 +57,23 @@ def _typed(title: str, value: Any, classes: list[str]) -> str:
 
 
 def _class(title: str, value: dict[str, Any], classes: list[str]) -> str:
-    taken = {re.match(r"(?:class )?(\w+)", text)[1] for text in classes}  # type: ignore[index]
     fields = {str(key): _typed(_title(str(key), title), inner, classes) for key, inner in value.items()}
-    taken |= {re.match(r"(?:class )?(\w+)", text)[1] for text in classes}  # type: ignore[index]
+    taken = {text.removeprefix("class ").partition("(")[0].partition(" ")[0] for text in classes}
     while title in taken:
         title += "_"
     if all(key.isidentifier() and not keyword.iskeyword(key) for key in fields):
         body = "\n".join(f"    {key}: {kind}" for key, kind in fields.items())
         classes.append(f"class {title}(TypedDict):\n{body}")
     else:
-        body = ", ".join(f"{key!r}: {kind}" for key, kind in fields.items())
-        classes.append(f"{title} = TypedDict({title!r}, {{{body}}})")
+        body = ", ".join(f"{_quoted(key)}: {kind}" for key, kind in fields.items())
+        classes.append(f"{title} = TypedDict({_quoted(title)}, {{{body}}})")
     return title
 
 
 def _title(key: str, parent: str) -> str:
     words = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W+|_", key) if part)
     return words if words[:1].isalpha() and words not in ("Any", "TypedDict") else f"{parent}{words}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

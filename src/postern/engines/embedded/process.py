@@ -154,7 +154,7 @@ def _wait_for_predecessor(path: Path) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 log.error("another engine process is using %s", path.parent)
-                sys.exit(3)
+                sys.exit(frames.IN_USE)
             time.sleep(0.05)
 
 

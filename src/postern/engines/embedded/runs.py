@@ -6,6 +6,7 @@ A run's id is ``<delivery key>/<workflow>``: that alone makes a repeated start h
 import heapq
 import json
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -29,6 +30,7 @@ log = logging.getLogger("postern.engine")
 RUNS_AT_ONCE = 64
 TAKEN_UP_AT_MOST = 100
 PRUNED_AT_ONCE = 200
+LONGEST_ERROR = 2000
 
 _STATES = {"PENDING": "running", "ENQUEUED": "waiting", "DELAYED": "waiting", "SUCCESS": "completed", "CANCELLED": "cancelled"}
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
@@ -96,10 +98,9 @@ class WorkflowRuns:
         return [self._tell(status, with_steps=key is not None) for status in found]
 
     def forget(self, keys: list[str]) -> None:
-        """Delete the runs of these deliveries with all that was recorded of them; a run that still goes is cancelled first."""
+        """Delete the runs of these deliveries with all that was recorded of them; one that still goes ends at its next step."""
         ids = [run_id for key in keys for run_id in self._states(key)]
         if ids:
-            DBOS.cancel_workflows(ids)
             DBOS.delete_workflows(ids)
 
     def finish(self, grace: float) -> None:
@@ -154,7 +155,7 @@ class WorkflowRuns:
     def _tell(self, status: WorkflowStatus, *, with_steps: bool) -> Run:
         key, _, name = status.workflow_id.rpartition("/")
         unfinished = status.status in _UNFINISHED
-        error = str(status.error) if status.error is not None else ""
+        error = str(status.error)[:LONGEST_ERROR] if status.error is not None else ""
         if unfinished and status.name not in self._functions:
             error = f"the workflow {status.name} is no longer in the workflow files; put it back and this run goes on"
         state = _STATES.get(status.status, "failed")
@@ -215,6 +216,7 @@ class WorkflowRuns:
 
 
 def _database(file: Path, starter: int) -> sa.Engine:
+    os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600))  # it holds payloads; SQLite gives its side files the same mode
     engine = sa.create_engine(f"sqlite:///{file}", pool_size=10, max_overflow=RUNS_AT_ONCE, pool_timeout=60)
 
     @sa.event.listens_for(engine, "connect")

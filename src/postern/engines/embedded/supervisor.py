@@ -107,7 +107,10 @@ class Supervisor:
                 log.info(self.trouble)
                 await self._end(GRACE)
                 return "changed"
-            self.trouble = f"the engine process ended unexpectedly (exit {await self._process.wait()})"
+            await self._end(0)
+            self.trouble = f"the engine process ended unexpectedly (exit {self._process.returncode})"
+            if self._process.returncode == frames.IN_USE:
+                self.trouble = "another gateway's engine process is using the data directory"
             return "died"
         finally:
             self._up.clear()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,11 +13,11 @@ from postern.core.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.surfaces.console import pages
+from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases import access
 from postern.usecases.gateway import Gateway
 
 LARGEST_FORM = 4 * 1024 * 1024
-SAFE = ("GET", "HEAD")
 
 
 @dataclass
@@ -95,13 +95,12 @@ View = Callable[[Visit], Awaitable[Response]]
 
 def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
     async def endpoint(request: Request) -> Response:
-        if request.method not in SAFE and not from_our_pages(request, gateway.base_url):
-            return pages.page(
-                request, "stopped.html", 403, problem=problem_of(Refused("access_denied", "This form was sent from another site."))
-            )
         try:
-            actor = await access.actor_of_session(gateway, request.cookies.get(cookie_name(gateway), ""))
-        except Refused:
+            check_origin(gateway, request)
+            actor = await access.actor_of_session(gateway, request.cookies.get(COOKIE, ""))
+        except Refused as refused:
+            if refused.code == "access_denied":
+                return pages.page(request, "stopped.html", 403, problem=problem_of(refused))
             return _sign_in_first(request)
         except StoreUnavailable:
             return pages.page(request, "stopped.html", 503, problem=problem_of(_STORE_AWAY))
@@ -117,26 +116,6 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
 
 
 _STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be reached now. Nothing was changed.")
-
-
-def from_our_pages(request: Request, base_url: str) -> bool:
-    """Was this sent by a page of ours? Browsers say so in headers that no page of another site can set."""
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    # Browsers leave Sec-Fetch-Site out over plain http, except on this very machine; Origin they always send with a form.
-    origin = request.headers.get("origin", "")
-    return bool(origin) and (_origin(base_url) == origin or urlsplit(origin).netloc == request.headers.get("host"))
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def cookie_name(gateway: Gateway) -> str:
-    """Over https the name's prefix keeps a neighbouring host from setting the cookie."""
-    return "__Host-postern_session" if gateway.base_url.startswith("https://") else "postern_session"
 
 
 def _sign_in_first(request: Request) -> Response:

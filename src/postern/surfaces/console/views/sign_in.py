@@ -6,7 +6,8 @@ from starlette.routing import Route
 
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
-from postern.surfaces.console.visit import cookie_name, from_our_pages, problem_of, read_form
+from postern.surfaces.console.visit import problem_of, read_form
+from postern.surfaces.session import COOKIE, address_of, check_origin, forget, remember
 from postern.usecases import access
 from postern.usecases.gateway import Gateway
 
@@ -19,27 +20,19 @@ def routes(gateway: Gateway) -> list[Route]:
         form = await read_form(request)
         name, onward = form.text("name"), _ours(form.text("next"))
         try:
-            if not from_our_pages(request, gateway.base_url):
-                raise Refused("access_denied", "This form was sent from another site.")
-            secret = await access.sign_in(gateway, name, form.get("password", ""), request.scope["address"], _browser(request))
+            check_origin(gateway, request)
+            secret = await access.sign_in(gateway, name, form.get("password", ""), address_of(request), request.headers.get("user-agent", ""))
         except Refused as refused:
             return pages.page(request, "sign_in.html", refused.problem.status, next=onward, name=name, problem=problem_of(refused))
         response = RedirectResponse(onward, 303, {"cache-control": "no-store"})
-        response.set_cookie(
-            cookie_name(gateway),
-            secret,
-            max_age=int(access.SESSION_LONGEST),
-            httponly=True,
-            samesite="lax",
-            secure=gateway.base_url.startswith("https://"),
-        )
+        remember(gateway, response, secret)
         return response
 
     async def sign_out(request: Request) -> Response:
         response = RedirectResponse("/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'})
-        if from_our_pages(request, gateway.base_url):
-            await access.sign_out(gateway, request.cookies.get(cookie_name(gateway), ""))
-            response.delete_cookie(cookie_name(gateway), secure=gateway.base_url.startswith("https://"), httponly=True, samesite="lax")
+        check_origin(gateway, request)
+        await access.sign_out(gateway, request.cookies.get(COOKIE, ""))
+        forget(response)
         return response
 
     async def theme(request: Request) -> Response:
@@ -63,6 +56,3 @@ def _ours(path: str) -> str:
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\", "/sign-")) and path.isprintable() and "\\" not in path
     return path if is_ours else "/webhooks"
 
-
-def _browser(request: Request) -> str:
-    return request.headers.get("user-agent", "")

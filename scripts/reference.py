@@ -1,0 +1,141 @@
+"""Write docs/reference from the code: what can be set, refused, verified, typed and asked for is said once, where it is made.
+
+A page is a function from nothing to its text; PAGES names them all, and tests/test_docs.py fails while a page is stale.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from postern import presets, usecases
+from postern.core.problems import PROBLEMS
+from postern.settings import SETTINGS
+from postern.surfaces.cli.main import make_cli
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+MADE = "<!-- Made from the code by `make reference`; change it there. -->"
+
+
+def settings_page() -> str:
+    rows = [[f"`{one.variable}`", f"`{one.default}`" if one.default else "", "yes" if one.secret else "", one.help] for one in SETTINGS]
+    return page(
+        "Settings",
+        "All settings come from the environment. Each secret one may instead be given as a file: the same name with `_FILE` at its end. "
+        "`postern settings` shows the values in force.",
+        table(["Variable", "Default", "Secret", "What it is for"], rows),
+    )
+
+
+def problems_page() -> str:
+    rows = [[f"`{one.code}`", str(one.status), one.title, one.help] for one in PROBLEMS.values()]
+    return page(
+        "Problems",
+        "Every refusal, to callers of a webhook and on the management API, is an `application/problem+json` document with one of these codes.",
+        table(["Code", "Status", "Title", "What to do"], rows),
+    )
+
+
+def senders_page() -> str:
+    parts = []
+    for name in presets.names():
+        about = presets.about(name)
+        facts = [["Provider", f"`{name}`"], ["Also", ", ".join(about["aliases"])], ["Paste", about["secret"]["paste"]]]
+        facts += [["Find it", about["secret"]["where"]], ["Retries", about["sender"]["retries"]], ["Mind", about["sender"]["reactions"]]]
+        facts += [[f"`{key}`", f"`{shown(value)}`"] for key, value in about["scheme"].items() if value not in ("", [], None, False)]
+        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(about["setup"], 1))
+        parts.append(f"## {about['title']}\n\n{steps}\n\n" + table(["", ""], [fact for fact in facts if fact[1]]))
+    return page(
+        "Senders", "How each sender signs its calls, and how to set it up. The scheme's fields are those of a custom scheme.", *parts
+    )
+
+
+def commands_page() -> str:
+    parts = []
+    for words, command in commands():
+        usage = " ".join(
+            ["postern", *words, *(one.metavar or one.name.upper() for one in command.params if not one.opts[0].startswith("-"))]
+        )
+        rows = [
+            [
+                f"`{', '.join(one.opts)}`" if one.opts[0].startswith("-") else f"`{one.metavar or one.name.upper()}`",
+                default(one),
+                one.help or "",
+            ]
+            for one in command.params
+        ]
+        options = "\n\n" + table(["", "Default", ""], rows) if rows else ""
+        parts.append(f"## postern {' '.join(words)}\n\n{command.help}\n\n```\n{usage}\n```{options}")
+    return page("Commands", "Every command says the same with `--help`.", *parts)
+
+
+def use_cases_page() -> str:
+    rows = [[f"`{name}`", ", ".join(f"`{one}`" for one in list(parameters)[2:]), said] for name, parameters, said in use_cases()]
+    return page(
+        "Use cases",
+        "What Postern can do. REST, MCP, command line and console are tables over these functions, so they can all do the same.",
+        table(["Use case", "Asks for", "What it does"], rows),
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": settings_page,
+    "problems.md": problems_page,
+    "senders.md": senders_page,
+    "commands.md": commands_page,
+    "use-cases.md": use_cases_page,
+}
+
+
+def commands() -> Iterator[tuple[list[str], Any]]:
+    """Each command by its words: `["webhooks", "create"]`."""
+    root = typer.main.get_command(make_cli(lambda: None, list, str))
+
+    def walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
+        if hasattr(command, "commands"):
+            for name in sorted(command.commands):
+                yield from walk([*words, name], command.commands[name])
+        else:
+            yield words, command
+
+    return walk([], root)
+
+
+def use_cases() -> Iterator[tuple[str, list[str], str]]:
+    """Each function that takes a gateway and an actor: its name, its parameters, and its docstring's first sentence."""
+    for module in sorted(found.name for found in pkgutil.iter_modules(usecases.__path__)):
+        for name, function in inspect.getmembers(importlib.import_module(f"postern.usecases.{module}"), inspect.iscoroutinefunction):
+            parameters = list(inspect.signature(function).parameters)
+            if function.__module__ == f"postern.usecases.{module}" and parameters[:2] == ["gateway", "actor"]:
+                yield f"{module}.{name}", parameters, " ".join((inspect.getdoc(function) or "").split())
+
+
+def page(title: str, lead: str, *parts: str) -> str:
+    return "\n\n".join([f"# {title}", MADE, lead, *parts]) + "\n"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def default(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    return f"`{parameter.default}`" if parameter.default not in (None, False, ()) else ""
+
+
+def shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for old in FOLDER.glob("*.md"):
+        old.unlink()
+    for name, make in PAGES.items():
+        (FOLDER / name).write_text(make())

@@ -1,0 +1,203 @@
+"""Schedules: when a webhook fetches its source, in words and in numbers, and what follows from how a fetch went.
+
+A time of the schedule lies on a fixed grid, never "so long after the last one". Runs missed while nobody was there
+therefore collapse into the one that is due, and every replica computes the same next time.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+SHORTEST = 60
+LONGEST = 366 * 86400
+MOST_JITTER = 30.0
+LONGEST_BACKOFF = 3600.0
+LONGEST_ASKED_FOR = 86400.0
+PAUSE_AFTER = 20
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_EVERY = re.compile(r"(\d{1,9}) ?([smhd]?)")
+_NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+class InvalidSchedule(ValueError):
+    """``field`` is ``every``, ``cron`` or ``timeZone``; the message says what to write."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Either ``every`` so many seconds, counted from ``anchor``, or a ``cron`` expression in a time zone."""
+
+    every: int | None = None
+    cron: str | None = None
+    time_zone: str = "UTC"
+    anchor: float = 0.0
+
+
+def parse_schedule(every: str | int | None = None, cron: str | None = None, time_zone: str | None = None, anchor: float = 0.0) -> Schedule:
+    """``anchor``: when the schedule was saved, so that *every 15 minutes* begins then. Raises ``InvalidSchedule``."""
+    if (every is None) == (cron is None):
+        raise InvalidSchedule("every", "give either every or cron")
+    zone = time_zone or "UTC"
+    _zone(zone)
+    if every is not None:
+        return Schedule(every=_seconds(every), time_zone=zone, anchor=anchor)
+    assert cron is not None
+    return Schedule(cron=_cron(cron, zone), time_zone=zone, anchor=anchor)
+
+
+def _seconds(every: str | int) -> int:
+    match = _EVERY.fullmatch(str(every).strip().lower()) if not isinstance(every, bool) else None
+    if match is None or not match[1].isascii():
+        raise InvalidSchedule("every", "write a number of seconds, or 15m, 2h, 1d")
+    seconds = int(match[1]) * _UNITS[match[2] or "s"]
+    if not SHORTEST <= seconds <= LONGEST:
+        raise InvalidSchedule("every", "every must be 60 seconds to 366 days")
+    return seconds
+
+
+def _cron(text: str, zone: str) -> str:
+    expression = _NICKNAMES.get(text.strip().lower(), " ".join(text.split()))
+    if len(expression) > 200 or len(expression.split()) != 5:
+        raise InvalidSchedule("cron", "write five fields: minute hour day month weekday, such as 0 9 * * MON-FRI")
+    try:
+        next(CronSim(expression, datetime(2024, 1, 1, tzinfo=_zone(zone))))
+    except CronSimError as error:
+        raise InvalidSchedule("cron", f"{str(error).lower()}; write five fields: minute hour day month weekday") from error
+    except StopIteration as error:
+        raise InvalidSchedule("cron", "this date never comes") from error
+    except Exception as error:  # the expression is a stranger's, and its reader is not ours
+        raise InvalidSchedule("cron", "this is not a cron expression") from error
+    return expression
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise InvalidSchedule("timeZone", f"{name[:60]!r} is not a time zone; write one such as Europe/Berlin or UTC") from error
+
+
+def next_run(schedule: Schedule, after: float, key: str = "") -> float:
+    """The first time of the schedule later than ``after``. ``key`` (the schedule's id) spreads equal schedules apart."""
+    jitter = jitter_of(schedule, key)
+    return _next_on_grid(schedule, after - jitter) + jitter
+
+
+def jitter_of(schedule: Schedule, key: str) -> float:
+    """A fixed delay, the same for every run: at most half a minute, and a tenth of a short period."""
+    if not key:
+        return 0.0
+    longest = min(MOST_JITTER, (schedule.every or LONGEST) / 10, SHORTEST / 2)
+    return int.from_bytes(sha256(key.encode()).digest()[:4]) / 2**32 * longest
+
+
+def _next_on_grid(schedule: Schedule, after: float) -> float:
+    if schedule.every is not None:
+        return schedule.anchor + ((after - schedule.anchor) // schedule.every + 1) * schedule.every
+    assert schedule.cron is not None
+    times = CronSim(schedule.cron, datetime.fromtimestamp(after, _zone(schedule.time_zone)))
+    due = next(times).timestamp()
+    while due <= after:
+        # In the hour that a clock change repeats, a time of day has already been the first time round.
+        due = next(times).timestamp()
+    return due
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What follows from a run. ``at`` is None when the schedule pauses itself; somebody must look at it."""
+
+    at: float | None
+    failures: int
+
+    @property
+    def paused(self) -> bool:
+        return self.at is None
+
+
+def after_run(
+    schedule: Schedule,
+    key: str,
+    now: float,
+    *,
+    succeeded: bool,
+    failures: int = 0,
+    asked_for: float | None = None,
+    pause_after: int = PAUSE_AFTER,
+) -> Next:
+    """When to fetch next. ``failures`` were counted before this run; ``asked_for`` is the source's own Retry-After.
+
+    After failures the schedule keeps to its own times and leaves out those that come too soon.
+    """
+    wait = min(max(asked_for or 0.0, 0.0), LONGEST_ASKED_FOR)
+    if succeeded:
+        return Next(next_run(schedule, now + wait, key), 0)
+    failures += 1
+    if failures >= pause_after:
+        return Next(None, failures)
+    backoff = min(SHORTEST * 2.0 ** min(failures - 1, 10), LONGEST_BACKOFF) if failures > 1 else 0.0
+    return Next(next_run(schedule, now + max(wait, backoff), key), failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is remembered of an answer, to tell the next one from it."""
+
+    etag: str = ""
+    last_modified: str = ""
+    body_hash: str = ""
+
+
+def seen(etag: str | None, last_modified: str | None, body: bytes) -> Seen:
+    return Seen((etag or "")[:1024], (last_modified or "")[:128], sha256(body).hexdigest())
+
+
+def conditions(previous: Seen | None) -> Mapping[str, str]:
+    """The request headers that let the source answer 304 when nothing has changed."""
+    if previous is None:
+        return {}
+    asked = {"If-None-Match": previous.etag, "If-Modified-Since": previous.last_modified}
+    return {name: value for name, value in asked.items() if value}
+
+
+def changed(previous: Seen | None, fetched: Seen, status: int = 200) -> bool:
+    """Whether the answer is news. The source's own word (304, the same ETag) goes before a comparison of bytes."""
+    if status == 304:
+        return False
+    if previous is None:
+        return True
+    if previous.etag and previous.etag == fetched.etag:
+        return False
+    return previous.body_hash != fetched.body_hash
+
+
+def explain(schedule: Schedule) -> str:
+    """The schedule for people: *every 15 minutes*, *at 09:00 on Monday through Friday (Europe/Berlin)*."""
+    if schedule.cron is not None:
+        words = CronSim(schedule.cron, datetime(2024, 1, 1)).explain()
+        return f"{words[:1].lower()}{words[1:]} ({schedule.time_zone})"
+    assert schedule.every is not None
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        count, rest = divmod(schedule.every, size)
+        if not rest:
+            return f"every {unit}" if count == 1 else f"every {count} {unit}s"
+    raise AssertionError("every number of seconds divides by one")

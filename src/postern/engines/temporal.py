@@ -1,0 +1,229 @@
+"""Temporal: a start is one ``start_workflow`` whose id is the delivery's key, so that the server itself refuses a second one.
+
+The gateway only needs the server. Whether a worker is there to run the workflow is the worker's own affair: the start is
+kept until one comes.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+import msgspec
+from temporalio.api.common.v1 import Payload, WorkflowExecution
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, DescribeNamespaceRequest, DescribeTaskQueueRequest
+from temporalio.client import Client, TLSConfig, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.common import RawValue, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RetryConfig, RPCError, RPCStatusCode
+
+from postern.core.delivery import EngineHealth, EngineRejected, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.engines.handover import document
+
+WORKFLOW_TYPE = "Webhook Trigger"
+TASK_QUEUE = "postern"
+
+_NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusCode.UNIMPLEMENTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A workflow type to start for every trigger, or for one webhook's only."""
+
+    workflow: str = WORKFLOW_TYPE
+    task_queue: str = TASK_QUEUE
+    webhook_id: str | None = None
+
+    def wants(self, trigger: Trigger) -> bool:
+        return self.webhook_id in (None, trigger.webhook_id)
+
+    def workflow_id(self, key: str) -> str:
+        """The delivery's key; other workflow types of the same delivery append their own name."""
+        return key if self.workflow == WORKFLOW_TYPE else f"{key}/{self.workflow}"
+
+
+def read_targets(text: str) -> tuple[Target, ...]:
+    """``Webhook Trigger@postern, Refund@refunds#wh_1``: type, task queue, and the one webhook it is for. The last two may be left out."""
+    targets = []
+    for part in text.split(","):
+        if part.strip():
+            rest, _, webhook_id = part.partition("#")
+            workflow, _, queue = rest.partition("@")
+            if not workflow.strip():
+                raise ValueError(f"{part.strip()!r} names no workflow type; write Type@task-queue")
+            targets.append(Target(workflow.strip(), queue.strip() or TASK_QUEUE, webhook_id.strip() or None))
+    return tuple(targets) or (Target(),)
+
+
+class TemporalEngine:
+    name = "temporal"
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1:7233",
+        *,
+        namespace: str = "default",
+        targets: Sequence[Target] = (Target(),),
+        api_key: str | None = None,
+        tls: TLSConfig | bool | None = None,
+        timeout: float = 5.0,
+    ) -> None:
+        """``tls`` is on by itself where an API key is given, as Temporal Cloud wants it."""
+        names = [(target.workflow, target.webhook_id) for target in targets]
+        if len(set(names)) < len(names) or any((workflow, None) in names for workflow, webhook_id in names if webhook_id):
+            raise ValueError("two targets would start the same workflow type for one webhook")
+        self._address = address
+        self._namespace = namespace
+        self._targets = tuple(targets)
+        self._api_key = api_key
+        self._tls = tls
+        self._timeout = timedelta(seconds=timeout)
+        self._client: Client | None = None
+
+    async def open(self) -> None:
+        await self._connected()
+
+    async def _connected(self) -> Client:
+        if self._client is None:
+            self._client = await Client.connect(
+                self._address,
+                namespace=self._namespace,
+                api_key=self._api_key,
+                tls=self._tls,
+                lazy=True,
+                connect_timeout=self._timeout,
+                # The delivery loop waits and tries again itself; the client's own patience would only hold a caller up.
+                retry_config=RetryConfig(initial_interval_millis=50, max_interval_millis=500, max_elapsed_time_millis=1500, max_retries=2),
+            )
+        return self._client
+
+    async def start(self, trigger: Trigger) -> Started:
+        wanted = [target for target in self._targets if target.wants(trigger)]
+        # Encoded here, not by the client: numbers keep their digits, and nothing of the payload is looked at twice.
+        given = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=msgspec.json.encode(document(trigger))))
+        for target in wanted:
+            with _told_as_the_port_says():
+                client = await self._connected()
+                with contextlib.suppress(WorkflowAlreadyStartedError):  # by an earlier attempt whose answer was lost
+                    await client.start_workflow(
+                        target.workflow,
+                        given,
+                        id=target.workflow_id(trigger.key),
+                        task_queue=target.task_queue,
+                        id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                        memo={"webhookId": trigger.webhook_id, "invocationId": trigger.invocation_id},
+                        rpc_timeout=self._timeout,
+                    )
+        return Started(len(wanted), tuple(target.workflow for target in wanted))
+
+    async def ended(self, key: str) -> Literal["completed", "failed"]:
+        ids = dict.fromkeys(target.workflow_id(key) for target in self._targets)
+        outcomes = await asyncio.gather(*(self._ended(workflow_id) for workflow_id in ids))
+        return "failed" if "failed" in outcomes else "completed"
+
+    async def _ended(self, workflow_id: str) -> Literal["completed", "failed", "absent"]:
+        client = await self._connected()
+        while True:
+            try:
+                await client.get_workflow_handle(workflow_id).result()
+            except WorkflowFailureError:
+                return "failed"
+            except RPCError as error:
+                if error.status == RPCStatusCode.NOT_FOUND:
+                    return "absent"  # a target that did not want this trigger
+                await asyncio.sleep(0.5)
+            except RuntimeError:
+                await asyncio.sleep(0.5)
+            else:
+                return "completed"
+
+    async def health(self) -> EngineHealth:
+        try:
+            with _told_as_the_port_says():
+                client = await self._connected()
+                service = client.workflow_service
+                await service.describe_namespace(DescribeNamespaceRequest(namespace=self._namespace), timeout=self._timeout)
+                idle = [queue for queue in dict.fromkeys(t.task_queue for t in self._targets) if not await self._polled(client, queue)]
+        except (EngineUnavailable, EngineRejected) as failed:
+            return EngineHealth(False, failed.detail)
+        if idle:
+            return EngineHealth(True, f"reachable, but no worker listens on {', '.join(idle)}: starts are kept until one does")
+        return EngineHealth(True, f"reachable, with workers, in namespace {self._namespace}")
+
+    async def _polled(self, client: Client, queue: str) -> bool:
+        request = DescribeTaskQueueRequest(
+            namespace=self._namespace, task_queue=TaskQueue(name=queue), task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+        )
+        return bool((await client.workflow_service.describe_task_queue(request, timeout=self._timeout)).pollers)
+
+    async def workflows(self) -> list[Workflow] | None:
+        return [Workflow(t.workflow, (t.webhook_id,) if t.webhook_id else (), f"on task queue {t.task_queue}") for t in self._targets]
+
+    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
+        if delivery_key is not None:
+            ids = dict.fromkeys(target.workflow_id(delivery_key) for target in self._targets)
+            query = " OR ".join(f"WorkflowId = {_quoted(workflow_id)}" for workflow_id in ids)
+        else:
+            query = " OR ".join(f"WorkflowType = {_quoted(name)}" for name in dict.fromkeys(t.workflow for t in self._targets))
+        try:
+            client = await self._connected()
+            return [
+                Run(
+                    id=found.run_id,
+                    workflow=found.workflow_type,
+                    state=found.status.name.lower() if found.status else "unknown",
+                    delivery_key=found.id.partition("/")[0],
+                    started_at=found.start_time.timestamp(),
+                    ended_at=found.close_time.timestamp() if found.close_time else None,
+                )
+                async for found in client.list_workflows(query, limit=limit, page_size=limit, rpc_timeout=self._timeout)
+            ]
+        except (RPCError, RuntimeError):
+            return None
+
+    async def forget(self, keys: list[str]) -> None:
+        for workflow_id in dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets):
+            with _told_as_the_port_says():
+                await self._delete(workflow_id)
+
+    async def _delete(self, workflow_id: str) -> None:
+        client = await self._connected()
+        try:
+            found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=self._timeout)
+            if found.status == WorkflowExecutionStatus.RUNNING:
+                return  # deleting would end it; a workflow may well sleep for longer than history is kept
+            request = DeleteWorkflowExecutionRequest(
+                namespace=self._namespace, workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=found.run_id)
+            )
+            await client.workflow_service.delete_workflow_execution(request, timeout=self._timeout)
+        except RPCError as error:
+            if error.status != RPCStatusCode.NOT_FOUND:
+                raise
+
+    async def close(self) -> None:
+        self._client = None
+
+
+@contextlib.contextmanager
+def _told_as_the_port_says() -> Iterator[None]:
+    try:
+        yield
+    except RPCError as error:
+        # A message over the server's limit comes under the same status as a server out of breath.
+        too_large = error.status == RPCStatusCode.RESOURCE_EXHAUSTED and "larger than max" in error.message
+        if error.status in _NEVER or too_large:
+            raise EngineRejected(f"Temporal refused the trigger: {error.message}") from error
+        # Wrong settings (no such namespace, no permission) included: while the operator puts them right, nothing is lost.
+        raise EngineUnavailable(f"Temporal did not take the trigger: {error.status.name.lower()}: {error.message}") from error
+    except RuntimeError as error:
+        # What a client that has never been connected raises when the server is down.
+        raise EngineUnavailable(f"Temporal cannot be reached: {error}") from error
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,130 @@
+"""The order of the questions, and that every call gets exactly one verdict."""
+
+from calls import NOW, call, webhook
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postern.core.address import Allowlist
+from postern.core.admit import Verdict, admit, admit_head
+from postern.core.call import Call
+from postern.core.cors import Cors
+from postern.core.credential import TokenCredential
+from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
+from postern.core.problems import PROBLEMS
+from postern.core.webhook import DuplicateKey, Webhook
+
+TOKEN = ("X-Api-Key", "right")
+
+
+def protected(**settings: object) -> Webhook:
+    return webhook(TokenCredential("header", b"right"), {"fieldOne": "a"}, **settings)
+
+
+def judged(rules: Webhook, received: Call, limits: Limits | None = None) -> Verdict:
+    return admit_head(rules, received) or admit(rules, received, limits or Limits())
+
+
+def test_a_genuine_call_is_accepted_with_its_fields_and_the_way_there() -> None:
+    verdict = judged(protected(), call(b'{"a":"x"}', TOKEN))
+    assert (verdict.outcome, verdict.code, verdict.fields, verdict.matched) == ("accepted", "accepted", {"fieldOne": "x"}, "main")
+    assert [step for step, ok, _ in verdict.trace if ok] == ["authentication", "content", "field mapping"]
+
+
+def test_each_question_comes_before_the_dearer_ones() -> None:
+    """A call with everything wrong hears the cheapest reason; mending that one brings up the next."""
+    everything = {"enabled": False, "allowlist": Allowlist.parse(["198.51.100.0/24"])}
+    wrong = call(b"nonsense", ("Content-Type", "image/png"), method="PUT")
+    assert judged(protected(**everything), wrong).code == "method_not_allowed"
+    wrong.method = "POST"
+    assert judged(protected(**everything), wrong).code == "webhook_disabled"
+    everything["enabled"] = True
+    assert judged(protected(**everything), wrong).code == "ip_not_allowed"
+    wrong.address = "198.51.100.7"
+    assert judged(protected(**everything), wrong).code == "credential_missing"
+    wrong.headers += ((b"x-api-key", b"right"),)
+    limits = Limits()
+    assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "unsupported_media_type"
+    assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "rate_limited"
+    wrong.headers = ((b"x-api-key", b"right"),)
+    assert judged(protected(**everything), wrong).code == "malformed_json"
+
+
+def test_strangers_do_not_use_up_the_rate_of_the_real_sender() -> None:
+    rules, limits = protected(calls_per_second=1, burst=1), Limits()
+    for _ in range(10):
+        assert judged(rules, call(b"{}", ("X-Api-Key", "wrong")), limits).code == "credential_mismatch"
+    assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
+
+
+def test_too_many_failures_stop_that_address_and_no_other() -> None:
+    rules, limits = protected(), Limits()
+    codes = [judged(rules, call(b"{}", ("X-Api-Key", "wrong")), limits).code for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)]
+    assert codes[-2:] == ["credential_mismatch", "rate_limited"]
+    assert judged(rules, call(b"{}", TOKEN), limits).code == "rate_limited"
+    assert judged(rules, call(b"{}", TOKEN, address="192.0.2.2"), limits).outcome == "accepted"
+    assert judged(rules, call(b"{}", TOKEN, at=NOW + 60), limits).outcome == "accepted"
+
+
+def test_an_address_that_cannot_be_read_is_on_no_allowlist() -> None:
+    assert (
+        judged(protected(allowlist=Allowlist.parse(["0.0.0.0/0", "::/0"])), call(b"{}", TOKEN, address="garbage")).code == "ip_not_allowed"
+    )
+
+
+def test_a_preflight_needs_no_credential_and_a_foreign_one_is_refused() -> None:
+    rules = protected(cors=Cors(("https://shop.example.com",)))
+    ask = ("Access-Control-Request-Method", "POST")
+    assert judged(rules, call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).outcome == "preflight"
+    assert judged(rules, call(b"", ("Origin", "https://evil.example.com"), ask, method="OPTIONS")).code == "origin_not_allowed"
+    assert judged(protected(), call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).code == "method_not_allowed"
+
+
+def test_a_missing_path_leaves_its_field_empty_and_the_call_accepted() -> None:
+    verdict = judged(protected(), call(b"{}", TOKEN))
+    assert verdict.outcome == "accepted" and verdict.fields == {}
+    assert ("field mapping", True, "fieldOne: nothing at a") in verdict.trace
+
+
+def test_the_duplicate_key_is_the_webhooks_own_header_or_path_or_else_the_body() -> None:
+    def key(rules: DuplicateKey, body: bytes, *headers: tuple[str, str]) -> bytes:
+        found = judged(protected(duplicates=rules), call(body, TOKEN, *headers)).duplicate_key
+        assert found is not None
+        return found
+
+    by_header, by_path, by_body = DuplicateKey(60, header=b"x-event"), DuplicateKey(60, path=("id",)), DuplicateKey(60)
+    assert (
+        key(by_header, b'{"a":1}', ("X-Event", "1"))
+        == key(by_header, b'{"a":2}', ("X-Event", "1"))
+        != key(by_header, b'{"a":1}', ("X-Event", "2"))
+    )
+    assert key(by_path, b'{"id":7,"n":1}') == key(by_path, b'{"id":7,"n":2}') != key(by_path, b'{"id":8,"n":1}')
+    assert key(by_body, b'{"a":1}') == key(by_body, b'{"a":1}') != key(by_body, b'{"a": 1}')
+    assert key(by_path, b'{"n":1}') == key(by_body, b'{"n":1}')
+
+
+names = st.binary(min_size=1, max_size=30)
+headers = st.lists(
+    st.tuples(
+        names | st.sampled_from([b"content-type", b"x-api-key", b"authorization", b"origin", b"content-encoding"]), st.binary(max_size=60)
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from(["POST", "GET", "OPTIONS", "PUT", "x"]), st.binary(max_size=80), headers, st.binary(max_size=200), st.text(max_size=40)
+)
+def test_whatever_a_stranger_sends_gets_one_verdict_with_a_known_code(
+    method: str, query: bytes, sent: list[tuple[bytes, bytes]], body: bytes, address: str
+) -> None:
+    received = Call(method, b"/webhook/abc", query, tuple(sent), body, address, NOW)
+    for rules in (
+        webhook(mapping={"fieldOne": "a.b"}, cors=Cors(("*",)), duplicates=DuplicateKey(60, header=b"x-api-key")),
+        webhook(TokenCredential("basic", b"right", username="u")),
+        webhook(TokenCredential("url", b"right"), allowlist=Allowlist.parse(["10.0.0.0/8"])),
+    ):
+        verdict = judged(rules, received)
+        assert verdict.code in PROBLEMS or verdict.code in ("accepted", "handshake")
+        rules.mask.headers(received.headers)
+        rules.mask.query(received.query)

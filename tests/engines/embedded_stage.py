@@ -1,0 +1,147 @@
+"""A stage for the embedded engine: real processes, a real door, workflow files written by each test."""
+
+import asyncio
+import json
+import textwrap
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from postern.core.delivery import EngineUnavailable, ResponseSlot, Started, Trigger
+from postern.engines.embedded.engine import EmbeddedEngine
+
+
+class Door:
+    """Stands in for the gateway's door: the first answer to a URL is taken, later ones are gone."""
+
+    def __init__(self) -> None:
+        self.answers: list[dict[str, Any]] = []
+        self.tokens: list[str] = []
+        self.refuse_with: int | None = None
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                door.tokens.append(self.headers["Authorization"])
+                taken = any(answer["path"] == self.path for answer in door.answers)
+                status = door.refuse_with or (410 if taken else 200)
+                if status == 200:
+                    door.answers.append({"path": self.path, **body})
+                self.send_response(status)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def slot(self, invocation: str, seconds: float = 20.0) -> ResponseSlot:
+        url = f"http://127.0.0.1:{self._server.server_address[1]}/api/v1/invocations/{invocation}/response"
+        return ResponseSlot(url, f"token-of-{invocation}", time.time() + seconds)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+async def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Wait for the condition, with a bound."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if isinstance(value, Awaitable):
+            value = await value
+        if value:
+            return value
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+class Stage:
+    """One data directory, one workflows file, and the engine on them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "flows.py"
+        self.data = folder / "data"
+        self.marks = folder / "marks"
+        self.marks.mkdir()
+        self.engine = EmbeddedEngine(self.data, self.file)
+
+    def write(self, source: str, file: Path | None = None) -> None:
+        """Write a workflow file; ``mark(name)`` in it leaves a line where the test can read it."""
+        head = f"""\
+            import os, time
+            from postern.workflows import workflow, respond, step, sleep, StepFailed
+            def mark(name, text="x"):
+                with open({str(self.marks)!r} + "/" + name, "a") as lines:
+                    lines.write(str(text) + "\\n")
+            def marked(name):
+                return os.path.exists({str(self.marks)!r} + "/" + name)
+            """
+        (file or self.file).write_text(textwrap.dedent(head) + textwrap.dedent(source))
+
+    def mark(self, name: str) -> None:
+        (self.marks / name).write_text("x\n")
+
+    def marked(self, name: str) -> list[str]:
+        file = self.marks / name
+        return file.read_text().split() if file.exists() else []
+
+    async def open(self, source: str = "", **options: Any) -> EmbeddedEngine:
+        if source:
+            self.write(source)
+        self.engine = EmbeddedEngine(self.data, self.file, **options)
+        await self.engine.open()
+        return self.engine
+
+    async def up(self) -> None:
+        async def ok() -> bool:
+            return (await self.engine.health()).ok
+
+        await until(ok)
+
+    async def health_says(self, words: str) -> None:
+        async def says() -> bool:
+            health = await self.engine.health()
+            return not health.ok and words in health.detail
+
+        await until(says)
+
+    async def start(self, key: str, *, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str) -> Started:
+        """As the gateway does: an engine that is unavailable is asked again."""
+        invocation = key.rpartition(".")[0] or key
+        trigger = Trigger(key, webhook_id, invocation, fields, json.dumps({"orderNumber": "1001", "n": 10**30}).encode(), slot)
+        end = time.monotonic() + 20
+        while True:
+            try:
+                return await self.engine.start(trigger)
+            except EngineUnavailable:
+                if time.monotonic() > end:
+                    raise
+                await asyncio.sleep(0.05)
+
+    async def ended(self, key: str) -> str:
+        return await asyncio.wait_for(self.engine.ended(key), 25)
+
+
+def gone(process_id: int) -> bool:
+    """Ended, or ended and not yet collected by whoever started it."""
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def resident_kilobytes(process_id: int) -> int:
+    status = Path(f"/proc/{process_id}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])

@@ -1,0 +1,319 @@
+"""What a workflow may rely on while it runs in the embedded engine."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from engines.embedded_stage import Door, Stage, until
+from postern.core.delivery import EngineRejected, Trigger
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_trigger_starts_a_run_that_gets_the_whole_event(stage: Stage) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event):
+            mark("got", ",".join([event["webhookId"], event["fieldOne"], event["fieldFour"], event["invocationId"]]))
+            mark("payload", event["payload"]["n"] == 10**30)
+        """)
+    started = await stage.start("inv.1", fieldOne="1001")
+    assert (started.runs, started.workflows) == (1, ("flow",))
+    assert await stage.ended("inv.1") == "completed"
+    assert stage.marked("got") == ["wh_1,1001,,inv"]
+    assert stage.marked("payload") == ["True"]
+
+
+async def test_the_same_delivery_started_twice_runs_once_and_counts_the_same(stage: Stage) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event):
+            mark("ran")
+        """)
+    first = await stage.start("inv.1")
+    await stage.ended("inv.1")
+    assert await stage.start("inv.1") == first
+    await stage.start("inv.2")  # a replay
+    await stage.ended("inv.2")
+    assert stage.marked("ran") == ["x", "x"]
+
+
+async def test_a_workflow_with_a_condition_runs_for_its_webhooks_only(stage: Stage) -> None:
+    engine = await stage.open("""
+        @workflow
+        def every(event): pass
+        @workflow("wh_1")
+        def one(event): pass
+        @workflow(["wh_2", "wh_3"], name="two of them")
+        def two(event): "Says what it does."
+        @workflow(webhook_id="")
+        def unset(event): pass
+        """)
+    assert (await stage.start("a.1", webhook_id="wh_1")).workflows == ("every", "one", "unset")
+    assert (await stage.start("b.1", webhook_id="wh_3")).workflows == ("every", "two of them", "unset")
+    known = {workflow.name: workflow for workflow in await engine.workflows() or []}
+    assert known["two of them"].webhook_ids == ("wh_2", "wh_3")
+    assert known["two of them"].help == "Says what it does."
+    assert known["two of them"].source.startswith("flows.py:")
+
+
+async def test_nobody_listens_is_zero_runs_and_ends_at_once(stage: Stage) -> None:
+    await stage.open("""
+        @workflow("another")
+        def flow(event): pass
+        """)
+    assert (await stage.start("inv.1")).runs == 0
+    assert await stage.ended("inv.1") == "completed"
+
+
+async def test_the_first_answer_wins_and_the_second_hears_false(stage: Stage, door: Door) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event):
+            mark("first", respond({"orders": []}, status=201, headers={"X-Kind": "test"}))
+            mark("second", respond("too late"))
+        """)
+    await stage.start("inv.1", slot=door.slot("inv"))
+    assert await stage.ended("inv.1") == "completed"
+    path = "/api/v1/invocations/inv/response"
+    assert door.answers == [{"path": path, "status": 201, "headers": {"X-Kind": "test"}, "body": {"orders": []}}]
+    assert door.tokens[0] == "Bearer token-of-inv"
+    assert (stage.marked("first"), stage.marked("second")) == (["True"], ["False"])
+
+
+async def test_respond_does_nothing_where_no_caller_waits(stage: Stage) -> None:
+    engine = await stage.open("""
+        @workflow
+        def flow(event):
+            mark("told", respond({}))
+        """)
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "completed"
+    assert stage.marked("told") == ["False"]
+    assert [run.steps for run in await engine.runs(5, "inv.1") or []] == [("respond",)]
+
+
+async def test_an_answer_the_gateway_refuses_fails_the_run_with_its_reason(stage: Stage, door: Door) -> None:
+    engine = await stage.open("""
+        @workflow
+        def flow(event):
+            respond({})
+        """)
+    door.refuse_with = 422
+    await stage.start("inv.1", slot=door.slot("inv"))
+    assert await stage.ended("inv.1") == "failed"
+    assert "did not take the answer (422)" in (await engine.runs() or [])[0].error
+
+
+async def test_a_door_that_is_closed_for_a_moment_is_knocked_at_again(stage: Stage, door: Door) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event):
+            mark("told", respond({}))
+        """)
+    door.refuse_with = 503
+    await stage.start("inv.1", slot=door.slot("inv"))
+    await until(lambda: len(door.tokens) >= 2)
+    door.refuse_with = None
+    assert await stage.ended("inv.1") == "completed"
+    assert stage.marked("told") == ["True"]
+
+
+async def test_a_door_that_stays_closed_is_given_up_at_the_deadline_and_the_run_goes_on(stage: Stage, door: Door) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event):
+            mark("told", respond({}))
+        """)
+    door.refuse_with = 503
+    await stage.start("inv.1", slot=door.slot("inv", seconds=0.8))
+    assert await stage.ended("inv.1") == "completed"
+    assert stage.marked("told") == ["False"]
+
+
+async def test_one_failed_workflow_of_several_means_failed(stage: Stage) -> None:
+    engine = await stage.open("""
+        @workflow
+        def good(event): pass
+        @workflow
+        def bad(event):
+            raise KeyError("customer")
+        """)
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "failed"
+    runs = {run.workflow: run for run in await engine.runs() or []}
+    assert (runs["good"].state, runs["bad"].state, runs["bad"].error) == ("completed", "failed", "'customer'")
+    assert runs["bad"].delivery_key == "inv.1"
+
+
+async def test_a_workflow_that_is_asked_about_while_it_runs_is_told_when_it_ends(stage: Stage) -> None:
+    engine = await stage.open("""
+        @workflow
+        def flow(event):
+            while not marked("go"):
+                time.sleep(0.02)
+        """)
+    await stage.start("inv.1")
+    waiting = asyncio.create_task(stage.ended("inv.1"))
+    assert [run.state for run in await engine.runs() or []] == ["running"]
+    assert not waiting.done()
+    stage.mark("go")
+    assert await waiting == "completed"
+
+
+async def test_a_step_is_tried_again_as_often_as_it_says(stage: Stage) -> None:
+    await stage.open("""
+        @step(retries=2, wait=0.01)
+        def shaky():
+            mark("tried")
+            raise ConnectionError("no route")
+        @workflow
+        def flow(event):
+            try:
+                shaky()
+            except StepFailed as failed:
+                mark("heard", str(failed).replace(" ", "_"))
+        """)
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "completed"
+    assert stage.marked("tried") == ["x"] * 3
+    assert stage.marked("heard") == ["shaky_failed:_ConnectionError:_no_route"]
+
+
+async def test_what_a_step_returns_must_be_json_and_comes_back_as_json(stage: Stage) -> None:
+    await stage.open("""
+        @step
+        def pair(): return (1, 2)
+        @step
+        def odd(): return object()
+        @workflow
+        def flow(event):
+            mark("pair", pair() == [1, 2])
+            odd()
+        """)
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "failed"
+    assert stage.marked("pair") == ["True"]
+
+
+async def test_sleeping_runs_hold_up_nobody(stage: Stage) -> None:
+    """More sleepers than there are threads, and one run that still gets through."""
+    engine = await stage.open("""
+        @workflow("sleepers")
+        def sleeper(event):
+            sleep(3600)
+        @workflow("awake")
+        def quick(event):
+            mark("quick")
+        """)
+    await asyncio.gather(*(stage.start(f"s{number}.1", webhook_id="sleepers") for number in range(80)))
+    await stage.start("q.1", webhook_id="awake")
+    assert await stage.ended("q.1") == "completed"
+
+    async def all_asleep() -> bool:
+        return sum(run.state == "sleeping" for run in await engine.runs(100) or []) == 80
+
+    await until(all_asleep)
+
+
+async def test_a_long_sleep_lets_go_and_comes_back_where_it_was(stage: Stage) -> None:
+    await stage.open("""
+        @step
+        def before(): mark("before")
+        @workflow
+        def flow(event):
+            before()
+            sleep(5.5)
+            mark("after")
+        """)
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "completed"
+    assert (stage.marked("before"), stage.marked("after")) == (["x"], ["x"])
+
+
+async def test_two_hundred_starts_at_once_all_run(stage: Stage) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event):
+            mark("ran", event["invocationId"])
+        """)
+    keys = [f"inv{number}.1" for number in range(200)]
+    started = await asyncio.gather(*(stage.start(key) for key in keys))
+    assert {start.runs for start in started} == {1}
+    assert set(await asyncio.gather(*(stage.ended(key) for key in keys))) == {"completed"}
+    assert len(set(stage.marked("ran"))) == 200
+
+
+async def test_forgetting_a_delivery_leaves_nothing_of_it_even_while_it_runs(stage: Stage) -> None:
+    engine = await stage.open("""
+        @step
+        def wait_for_it():
+            mark("in")
+            while not marked("go"):
+                time.sleep(0.02)
+        @workflow
+        def flow(event):
+            if event["fieldOne"]:
+                wait_for_it()
+            mark("through")
+        """)
+    await stage.start("done.1")
+    await stage.ended("done.1")
+    await stage.start("going.1", fieldOne="top-secret-value")
+    await until(lambda: stage.marked("in"))
+    await engine.forget(["done.1", "going.1", "never.1"])
+    stage.mark("go")
+    assert await engine.runs() == []
+    await stage.start("last.1")
+    assert await stage.ended("last.1") == "completed"
+    assert [run.delivery_key for run in await engine.runs() or []] == ["last.1"]
+    assert stage.marked("through") == ["x", "x"]  # of the one before and the one after, not of the forgotten one
+
+
+async def test_finished_runs_are_pruned_when_their_time_is_over(stage: Stage) -> None:
+    engine = await stage.open(
+        """
+        @workflow("old")
+        def old(event): pass
+        @workflow("asleep")
+        def asleep(event): sleep(3600)
+        """,
+        keep_runs_days=1 / 86400,
+    )
+    await stage.start("inv.1", webhook_id="old")
+    await stage.start("unfinished.1", webhook_id="asleep")
+    await stage.ended("inv.1")
+
+    async def only_the_unfinished_one() -> bool:
+        return [run.delivery_key for run in await engine.runs() or []] == ["unfinished.1"]
+
+    await until(only_the_unfinished_one)
+
+
+async def test_a_payload_beyond_what_a_frame_holds_is_rejected(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stage.open("""
+        @workflow
+        def flow(event): pass
+        """)
+    await stage.up()
+    monkeypatch.setattr("postern.engines.embedded.frames.LARGEST", 100_000)
+    with pytest.raises(EngineRejected):
+        await stage.engine.start(Trigger("inv.1", "wh_1", "inv", {}, b'{"a":"' + b"x" * 100_000 + b'"}'))
+
+
+async def test_a_start_is_on_disk_when_it_is_told_and_a_step_need_not_be(tmp_path: Path) -> None:
+    from postern.engines.embedded.runs import _database
+
+    database = _database(tmp_path / "engine.db", threading.get_ident())
+
+    def settings() -> tuple[int, str]:
+        with database.connect() as connection:
+            return connection.exec_driver_sql("PRAGMA synchronous").scalar(), connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+
+    full, normal = (2, "wal"), (1, "wal")
+    assert settings() == full
+    assert await asyncio.to_thread(settings) == normal
+    assert settings() == full  # one pool: a connection is what the thread that holds it needs
+    database.dispose()

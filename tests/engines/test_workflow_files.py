@@ -1,0 +1,155 @@
+"""The words of a workflow file without an engine: rehearsing, declaring, beginning one from a sample, the examples."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postern.workflows import Rehearsal, rehearse, respond, skeleton, step, workflow
+from postern.workflows.load import load
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+EVENT = {
+    "webhookId": "wh_1",
+    "fieldOne": "1001",
+    "fieldTwo": "",
+    "fieldThree": "",
+    "fieldFour": "",
+    "invocationId": "inv",
+    "payload": {"orderNumber": "1001"},
+}
+
+
+def flow(tmp_path: Path, source: str) -> Path:
+    file = tmp_path / "flows.py"
+    file.write_text("from postern.workflows import *\n" + source)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("number", "names"), [("1001", ["#1001"]), ("#1002", ["#1002"]), (" 1003 ", ["#1003"]), ("4711", []), ("", []), ("100", [])]
+)
+def test_the_order_lookup_answers_with_at_most_one_order_for_any_webhook(number: str, names: list[str]) -> None:
+    told = rehearse(EXAMPLES / "workflows" / "order_lookup.py", "order_lookup", {**EVENT, "webhookId": "any", "fieldOne": number})
+    assert told.error == ""
+    assert told.answer is not None and told.answer["status"] == 200
+    orders = told.answer["body"]["orders"]
+    assert [order["name"] for order in orders] == names
+    assert all(set(order) == {"name", "financialStatus", "fulfillmentStatus"} for order in orders)
+
+
+def test_the_order_lookup_listens_to_the_configured_webhook_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORDER_LOOKUP_WEBHOOK_ID", raising=False)
+    assert load(EXAMPLES / "workflows" / "order_lookup.py").workflows[0].wants("wh_any")
+    monkeypatch.setenv("ORDER_LOOKUP_WEBHOOK_ID", "wh_1")
+    assert load(EXAMPLES / "workflows" / "order_lookup.py").workflows[0].webhook_ids == ("wh_1",)
+
+
+def test_every_example_loads() -> None:
+    for file in [EXAMPLES / "follow_up.py", *(EXAMPLES / "workflows").glob("*.py")]:
+        loaded = load(file)
+        assert (loaded.error, len(loaded.workflows)) == ("", 1), file
+
+
+def test_a_rehearsal_takes_no_time_to_sleep_and_shows_what_was_printed() -> None:
+    told = rehearse(EXAMPLES / "follow_up.py", "follow_up", {**EVENT, "fieldTwo": "a@example.com"})
+    assert told == Rehearsal(
+        printed="to a@example.com: Thank you for order 1001.\n(would sleep for 604800 seconds)\n"
+        "to a@example.com: How do you like what you got with order 1001?\n"
+    )
+
+
+def test_a_rehearsal_keeps_the_first_answer_only(tmp_path: Path) -> None:
+    file = flow(tmp_path, "@workflow\ndef flow(event): print(respond('one', 201), respond('two'))\n")
+    told = rehearse(file, "flow", EVENT)
+    assert (told.answer, told.printed) == ({"status": 201, "headers": {}, "body": "one"}, "True False\n")
+
+
+def test_a_rehearsal_tells_where_the_workflow_failed(tmp_path: Path) -> None:
+    told = rehearse(flow(tmp_path, "@workflow\ndef flow(event):\n    event['nothing']\n"), "flow", EVENT)
+    assert 'flows.py", line 4, in flow' in told.error
+    assert told.error.endswith("KeyError: 'nothing'")
+
+
+def test_a_rehearsal_of_a_broken_file_or_an_unknown_name_says_so(tmp_path: Path) -> None:
+    assert rehearse(flow(tmp_path, "def x(:"), "flow", EVENT).error == "the workflows file has an error: flows.py, line 2: invalid syntax"
+    file = flow(tmp_path, "@workflow\ndef flow(event): pass\n")
+    assert rehearse(file, "other", EVENT).error == f"there is no workflow called other in {file}; there is: flow"
+
+
+def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) -> None:
+    for word in ("one", "two", "six"):
+        (tmp_path / "shop.py").write_text(f"WORD = {word!r}\n")
+        file = flow(tmp_path, "import shop\n@workflow\ndef flow(event): respond(shop.WORD)\n")
+        told = rehearse(file, "flow", EVENT)
+        assert told.answer is not None and told.answer["body"] == word
+
+
+def test_a_workflow_file_named_like_a_library_takes_nobodys_place(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("from postern.workflows import workflow\n@workflow\ndef flow(event): pass\n")
+    assert [declared.name for declared in load(tmp_path).workflows] == ["flow"]
+    assert json.loads("1") == 1
+
+
+def test_what_cannot_be_a_workflow_or_an_answer_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ValueError, match="would never run"):
+        workflow([])
+    with pytest.raises(ValueError, match="cannot be a workflow's name"):
+        workflow(name="a/b")(lambda event: None)
+    with pytest.raises(TypeError, match="async function"):
+
+        @workflow
+        async def flow(event: Any) -> None: ...
+
+    with pytest.raises(ValueError, match="200 to 599"):
+        respond({}, status=99)
+    with pytest.raises(RuntimeError, match="works while a workflow runs"):
+        respond({})
+
+
+def test_an_answer_that_is_not_json_fails_the_workflow_with_words_that_help(tmp_path: Path) -> None:
+    told = rehearse(flow(tmp_path, "@workflow\ndef flow(event): respond(object())\n"), "flow", EVENT)
+    assert told.answer is None
+    assert "StepFailed: the body is not JSON: Object of type object is not JSON serializable" in told.error
+
+
+def test_outside_a_run_a_step_is_the_function_it_was() -> None:
+    @step(retries=3)
+    def double(number: int) -> int:
+        return number * 2
+
+    assert double(21) == 42
+
+
+def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:
+    sample = {
+        **EVENT,
+        "payload": {
+            "orderNumber": "1001",
+            "total": 10.5,
+            "customer": {"first-name": "Ann", "tags": ["a"], "address": {}},
+            "items": [{"sku": "x", "count": 1}, {"sku": "y", "count": 2}],
+            "note": None,
+            "class": True,
+        },
+    }
+    source = skeleton("Order paid", sample, "wh_1")
+    file = tmp_path / "order_paid.py"
+    file.write_text(source)
+    loaded = load(file)
+    assert loaded.error == ""
+    assert (loaded.workflows[0].name, loaded.workflows[0].webhook_ids) == ("Order paid", ("wh_1",))
+    told = rehearse(file, "Order paid", sample)
+    assert told.answer is not None and told.answer["body"] == {"ok": True}
+    assert "class Event(TypedDict):\n    webhookId: str\n" in source
+    assert "    count: int" in source
+
+
+@pytest.mark.parametrize("name", ["1st", "class", "überraschung", "!!!", 'a"b'])
+def test_a_skeleton_loads_whatever_its_name_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "flow.py"
+    file.write_text(skeleton(name, {"payload": {"": 1, "a b": {"": []}, "Event": {"x": {"y": 1}}, "any": {"z": None}}}, 'wh"1'))
+    loaded = load(file)
+    assert (loaded.error, len(loaded.workflows)) == ("", 1)

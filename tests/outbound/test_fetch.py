@@ -1,0 +1,388 @@
+import asyncio
+import datetime
+import gzip
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpcore2
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from postern.core.address import NOBODY, Allowlist
+from postern.outbound.fetch import Fetcher
+from postern.outbound.guard import FetchFailed, GuardedNetwork, guarded_transport, system_resolve
+from stand_in import Raw, Received, Reply, stand_in
+
+pytestmark = pytest.mark.anyio
+
+# fmt: off
+PRIVATE_IN_DISGUISE = [
+    "127.0.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "127.1", "0", "0.0.0.0", "localhost", "[::1]", "[::]",
+    "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[2002:7f00:1::]", "[64:ff9b::7f00:1]", "224.0.0.1", "[ff02::1]", "169.254.169.254",
+    "[fd00:ec2::254]", "10.0.0.1", "100.64.0.1", "192.168.1.1", "[fe80::1]", "[::127.0.0.1]", "127。0。0。1", "①②⑦.0.0.1",
+]
+# fmt: on
+LOOPBACK = Allowlist.parse(["127.0.0.0/8"])
+
+
+@asynccontextmanager
+async def fetcher(
+    allowed: Allowlist = LOOPBACK, names: dict[str, list[str]] | None = None, tls: ssl.SSLContext | bool = True
+) -> AsyncIterator[Fetcher]:
+    """A fetcher whose name server is a table; numeric hosts go to the system's resolver as in the product."""
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return names[host] if names and host in names else await system_resolve(host, port)
+
+    made = Fetcher(allowed_ranges=allowed, resolve=resolve, tls=tls)
+    try:
+        yield made
+    finally:
+        await made.aclose()
+
+
+async def failure(made: Fetcher, url: str, **how: object) -> FetchFailed:
+    with pytest.raises(FetchFailed) as caught:
+        await made.fetch(url, **how)  # type: ignore[arg-type]
+    return caught.value
+
+
+def say_hello(_: Received) -> Reply:
+    return Reply(200, {"Content-Type": "text/plain", "ETag": '"1"'}, b"hello")
+
+
+async def test_an_answer_is_handed_back_whole() -> None:
+    async with stand_in(say_hello) as server, fetcher() as made:
+        answer = await made.fetch(server.url + "/path?q=1", headers={"X-Key": "k"})
+    assert (answer.status, answer.body, answer.header("etag"), answer.url) == (200, b"hello", '"1"', server.url + "/path?q=1")
+    assert (server.received[0].target, server.received[0].headers["x-key"]) == ("/path?q=1", "k")
+
+
+async def test_a_body_is_sent() -> None:
+    async with stand_in(say_hello) as server, fetcher() as made:
+        await made.fetch(server.url, method="POST", content=b"{}", headers={"Content-Type": "application/json"})
+    assert (server.received[0].method, server.received[0].body) == ("POST", b"{}")
+
+
+@pytest.mark.parametrize("host", PRIVATE_IN_DISGUISE)
+async def test_no_way_of_writing_a_private_address_gets_through(host: str) -> None:
+    async with stand_in(say_hello) as server, fetcher(NOBODY) as made:
+        failed = await failure(made, f"http://{host}:{server.port}/")
+    assert failed.reason_code in ("address_not_allowed", "bad_url", "name_not_found")
+    assert not server.received
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "2130706433", "0x7f000001", "127.1", "0", "localhost", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]"]
+)
+async def test_the_refusal_names_the_address(host: str) -> None:
+    async with fetcher(NOBODY) as made:
+        failed = await failure(made, f"http://{host}/")
+    assert failed.reason_code == "address_not_allowed"
+    assert "this host" in failed.detail
+
+
+async def test_a_name_with_one_private_address_among_public_ones_is_refused() -> None:
+    async with fetcher(NOBODY, {"mixed.test": ["93.184.216.34", "10.0.0.1"]}) as made:
+        failed = await failure(made, "http://mixed.test/")
+    assert failed.reason_code == "address_not_allowed"
+    assert "10.0.0.1" in failed.detail
+
+
+async def test_a_range_is_opened_on_purpose_and_no_other() -> None:
+    async with stand_in(say_hello) as server, fetcher(Allowlist.parse(["127.0.0.1"])) as made:
+        assert (await made.fetch(server.url)).status == 200
+        assert (await failure(made, f"http://127.0.0.2:{server.port}/")).reason_code == "address_not_allowed"
+
+
+async def test_no_range_opens_a_metadata_service() -> None:
+    async with fetcher(Allowlist.parse(["0.0.0.0/0", "::/0"])) as made:
+        assert (await failure(made, "http://169.254.169.254/latest/meta-data/")).reason_code == "address_not_allowed"
+
+
+async def test_a_name_server_that_changes_its_mind_is_asked_once() -> None:
+    answers = [["127.0.0.1"], ["10.0.0.1"], ["10.0.0.1"]]
+
+    async def rebinding(host: str, port: int) -> list[str]:
+        return answers.pop(0)
+
+    async with stand_in(say_hello) as server:
+        made = Fetcher(allowed_ranges=LOOPBACK, resolve=rebinding)
+        assert (await made.fetch(f"http://rebind.test:{server.port}/")).body == b"hello"
+        await made.aclose()
+    assert len(answers) == 2
+    assert server.received[0].headers["host"] == f"rebind.test:{server.port}"
+
+
+async def test_a_name_without_an_address_says_so() -> None:
+    async with fetcher(names={"nowhere.test": []}) as made:
+        assert (await failure(made, "http://nowhere.test/")).reason_code == "name_not_found"
+
+
+async def test_the_next_address_is_tried_when_one_refuses_the_connection() -> None:
+    async with stand_in(say_hello) as server, fetcher(names={"two.test": ["127.0.0.9", "127.0.0.1"]}) as made:
+        assert (await made.fetch(f"http://two.test:{server.port}/")).status == 200
+
+
+@pytest.mark.parametrize("location", ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/", "//2130706433/"])
+async def test_a_redirect_to_a_private_address_is_refused(location: str) -> None:
+    async with (
+        stand_in(lambda _: Reply(302, {"Location": location})) as server,
+        fetcher(Allowlist.parse([("127.0.0.1")]), {"2130706433": ["10.0.0.1"]}) as made,
+    ):
+        assert (await failure(made, server.url)).reason_code == "address_not_allowed"
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://user:secret@127.0.0.1/", "http://[::"])
+async def test_a_redirect_to_something_else_than_a_plain_web_address_is_refused(location: str) -> None:
+    async with stand_in(lambda _: Reply(302, {"Location": location})) as server, fetcher() as made:
+        assert (await failure(made, server.url)).reason_code == "bad_url"
+
+
+def count_down(request: Received) -> Reply:
+    left = int(request.target.strip("/"))
+    return Reply(302, {"Location": f"/{left - 1}"}) if left else say_hello(request)
+
+
+async def test_five_redirects_are_followed_and_six_are_not() -> None:
+    async with stand_in(count_down) as server, fetcher() as made:
+        assert (await made.fetch(server.url + "/5")).url == server.url + "/0"
+        assert (await failure(made, server.url + "/6")).reason_code == "too_many_redirects"
+
+
+async def test_redirects_can_be_switched_off() -> None:
+    async with stand_in(count_down) as server, fetcher() as made:
+        failed = await failure(made, server.url + "/1", max_redirects=0)
+    assert "not followed" in failed.detail
+    assert len(server.received) == 1
+
+
+async def test_headers_stay_with_the_site_they_were_given_for() -> None:
+    async with (
+        stand_in(say_hello) as other,
+        stand_in(lambda r: Reply(307, {"Location": "/again" if r.target == "/" else other.url})) as server,
+        fetcher() as made,
+    ):
+        await made.fetch(server.url + "/", headers={"Authorization": "Bearer secret", "X-Key": "secret"})
+    assert server.received[1].headers["x-key"] == "secret"
+    assert "secret" not in str(other.received[0].headers)
+
+
+async def test_a_body_is_not_sent_on_to_another_site() -> None:
+    async with (
+        stand_in(say_hello) as other,
+        stand_in(lambda _: Reply(307, {"Location": other.url})) as server,
+        fetcher() as made,
+    ):
+        failed = await failure(made, server.url, method="POST", content=b"payload")
+    assert failed.reason_code == "redirect_refused"
+    assert not other.received
+
+
+async def test_a_post_that_is_answered_see_other_becomes_a_get() -> None:
+    async with stand_in(lambda r: Reply(303, {"Location": "/done"}) if r.target == "/" else say_hello(r)) as server, fetcher() as made:
+        await made.fetch(server.url + "/", method="POST", content=b"payload", headers={"Content-Type": "text/plain"})
+    assert (server.received[1].method, server.received[1].body, "content-type" in server.received[1].headers) == ("GET", b"", False)
+
+
+async def test_cookies_are_not_remembered() -> None:
+    async with stand_in(lambda _: Reply(200, {"Set-Cookie": "session=1"})) as server, fetcher() as made:
+        await made.fetch(server.url)
+        await made.fetch(server.url)
+    assert "cookie" not in server.received[1].headers
+
+
+async def test_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with stand_in(say_hello) as server, fetcher() as made:
+        assert (await made.fetch(server.url)).status == 200
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "shop.example",
+        "ftp://shop.example/",
+        "file:///etc/passwd",
+        "http://",
+        "http:///path",
+        "http://[::",
+        "http://user:pw@shop.example/",
+        "http://a:99999/",
+    ],
+)
+async def test_what_is_no_web_address_is_called_so(url: str) -> None:
+    async with fetcher() as made:
+        assert (await failure(made, url)).reason_code == "bad_url"
+
+
+@pytest.mark.parametrize("headers", [{"X-Key": "a\r\nX-Other: b"}, {"X Key": "a"}, {"X-Key": "ключ"}])
+async def test_a_header_that_http_cannot_carry_is_refused(headers: dict[str, str]) -> None:
+    async with stand_in(say_hello) as server, fetcher() as made:
+        assert (await failure(made, server.url, headers=headers)).reason_code == "bad_request"
+    assert not server.received
+
+
+async def test_an_answer_over_the_limit_is_refused() -> None:
+    async with stand_in(lambda _: Reply(body=b"x" * 1001)) as server, fetcher() as made:
+        assert (await failure(made, server.url, max_bytes=1000)).reason_code == "too_large"
+        assert len((await made.fetch(server.url, max_bytes=1001)).body) == 1001
+
+
+async def test_a_compressed_bomb_is_counted_as_it_unfolds() -> None:
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    async with stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, bomb)) as server, fetcher() as made:
+        assert (await failure(made, server.url)).reason_code == "too_large"
+
+
+async def test_a_compressed_answer_is_unfolded() -> None:
+    async with stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as server, fetcher() as made:
+        assert (await made.fetch(server.url)).body == b"hello"
+
+
+async def test_an_answer_compressed_twice_is_refused() -> None:
+    twice = gzip.compress(gzip.compress(b"hello"))
+    async with stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip, gzip"}, twice)) as server, fetcher() as made:
+        assert (await failure(made, server.url)).reason_code == "bad_response"
+
+
+async def test_headers_without_end_are_refused() -> None:
+    async with stand_in(lambda _: Reply(200, {f"X-{n}": "x" * 1000 for n in range(40)})) as server, fetcher() as made:
+        assert (await failure(made, server.url)).reason_code == "too_large"
+
+
+async def test_a_server_that_drips_is_left_at_the_deadline() -> None:
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    async with stand_in(lambda _: Raw(drip)) as server, fetcher() as made:
+        started = asyncio.get_running_loop().time()
+        failed = await failure(made, server.url, timeout=0.3)
+    assert failed.reason_code == "timeout"
+    assert asyncio.get_running_loop().time() - started < 2
+
+
+async def test_redirects_share_one_deadline() -> None:
+    async def slowly(_: Received) -> Reply:
+        await asyncio.sleep(0.2)
+        return Reply(302, {"Location": "/"})
+
+    async with stand_in(slowly) as server, fetcher() as made:
+        assert (await failure(made, server.url, timeout=0.3)).reason_code == "timeout"
+
+
+async def test_a_slow_name_server_counts_too() -> None:
+    async def slowly(host: str, port: int) -> list[str]:
+        await asyncio.sleep(60)
+        return []
+
+    made = Fetcher(resolve=slowly)
+    assert (await failure(made, "http://slow.test/", timeout=0.2)).reason_code == "connection_failed"
+    await made.aclose()
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("120", 120.0),
+        ("2.0", 2.0),
+        ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("soon", None),
+        ("", None),
+    ],
+)
+async def test_retry_after_is_read_as_seconds_or_as_a_date(said: str, seconds: float | None) -> None:
+    async with stand_in(lambda _: Reply(503, {"Retry-After": said})) as server, fetcher() as made:
+        assert (await made.fetch(server.url)).retry_after(now=1000.0) == seconds
+
+
+async def test_reaching_out_sends_nothing() -> None:
+    async with stand_in(say_hello) as server, fetcher() as made:
+        await made.reach(server.url)
+    assert not server.received
+    async with fetcher() as made:
+        with pytest.raises(FetchFailed):
+            await made.reach(server.url)
+        with pytest.raises(FetchFailed):
+            await made.reach("http://10.0.0.1/")
+
+
+async def test_nobody_listening_is_a_failed_connection() -> None:
+    async with stand_in(say_hello) as server:
+        pass
+    async with fetcher() as made:
+        assert (await failure(made, server.url)).reason_code == "connection_failed"
+
+
+async def test_nonsense_is_a_bad_response() -> None:
+    async def nonsense(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9\r\n\r\n")
+
+    async with stand_in(lambda _: Raw(nonsense)) as server, fetcher() as made:
+        assert (await failure(made, server.url)).reason_code == "bad_response"
+
+
+def certificate(tmp_path: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's TLS context for this name, and a client's that trusts it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(
+            subject, subject, key.public_key(), x509.random_serial_number(), now - datetime.timedelta(1), now + datetime.timedelta(1)
+        )
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = tmp_path / "server.pem"
+    secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    client = ssl.create_default_context(cadata=made.public_bytes(serialization.Encoding.PEM).decode())
+    return server, client
+
+
+async def test_tls_is_checked_against_the_name_in_the_url_not_the_number_connected_to(tmp_path: Path) -> None:
+    serving, trusting = certificate(tmp_path, "shop.test")
+    names = {"shop.test": ["127.0.0.1"], "other.test": ["127.0.0.1"]}
+    async with stand_in(say_hello, tls=serving) as server, fetcher(names=names, tls=trusting) as made:
+        assert (await made.fetch(f"https://shop.test:{server.port}/")).body == b"hello"
+        assert (await failure(made, f"https://other.test:{server.port}/")).reason_code == "tls"
+
+
+async def test_a_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    serving, _ = certificate(tmp_path, "shop.test")
+    async with stand_in(say_hello, tls=serving) as server, fetcher(names={"shop.test": ["127.0.0.1"]}) as made:
+        assert (await failure(made, f"https://shop.test:{server.port}/")).reason_code == "tls"
+
+
+async def test_the_environment_cannot_vouch_for_a_certificate_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving, _ = certificate(tmp_path, "shop.test")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+    async with stand_in(say_hello, tls=serving) as server, fetcher(names={"shop.test": ["127.0.0.1"]}) as made:
+        assert (await failure(made, f"https://shop.test:{server.port}/")).reason_code == "tls"
+
+
+async def test_the_transport_connects_by_the_guarded_network_and_nothing_else() -> None:
+    """Pins the one private attribute that is touched: were it renamed, every guard above would silently be gone."""
+    transport = guarded_transport(GuardedNetwork(NOBODY))
+    assert isinstance(transport._pool, httpcore2.AsyncConnectionPool)
+    assert "_network_backend" in vars(httpx2.AsyncHTTPTransport()._pool)
+    with pytest.raises(FetchFailed):
+        await transport.handle_async_request(httpx2.Request("GET", "http://127.0.0.1/"))
+    await transport.aclose()

@@ -1,0 +1,94 @@
+"""The documentation is complete, true to the code, and its commands run."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reference import FOLDER, PAGES, commands, use_cases
+
+from beds.program import StartProgram, clean_environment
+from postern import presets
+from postern.core.problems import PROBLEMS
+from postern.settings import SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
+PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_reference_page_says_what_the_code_says(name: str) -> None:
+    assert (FOLDER / name).read_text() == PAGES[name](), "run `make reference`"
+
+
+def test_no_reference_page_is_left_over() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(PAGES)
+
+
+def undocumented(page: str, names: Iterator[str]) -> list[str]:
+    text = (FOLDER / page).read_text()
+    return [name for name in names if name not in text]
+
+
+def test_every_setting_is_documented() -> None:
+    assert undocumented("settings.md", (f"| `{one.variable}` |" for one in SETTINGS)) == []
+
+
+def test_every_problem_is_documented() -> None:
+    assert undocumented("problems.md", (f"| `{code}` |" for code in PROBLEMS)) == []
+
+
+def test_every_sender_is_documented() -> None:
+    assert undocumented("senders.md", (f"| Provider | `{name}` |" for name in presets.names())) == []
+
+
+def test_every_command_is_documented_and_says_what_it_does() -> None:
+    assert undocumented("commands.md", (f"## postern {' '.join(words)}\n" for words, _ in commands())) == []
+    assert [words for words, command in commands() if not command.help] == []
+
+
+def test_every_use_case_is_documented() -> None:
+    assert undocumented("use-cases.md", (f"| `{name}` |" for name, _, _ in use_cases())) == []
+
+
+@pytest.mark.xfail(strict=True, reason="some use cases have no docstring yet")
+def test_every_use_case_says_what_it_does() -> None:
+    assert [name for name, _, said in use_cases() if not said] == []
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def shell_blocks(page: Path) -> list[str]:
+    """What stands in fences that begin with ```sh runs: the commands that a reader is told to type, in order."""
+    return re.findall(r"^```sh runs\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_readme_s_commands_run(start_program: StartProgram) -> None:
+    """In one shell, beside a program that runs as `make run` would have it, on a free port."""
+    blocks = shell_blocks(ROOT / "README.md")
+    assert blocks, "the README has no block that begins with ```sh runs"
+    example = {"POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows"), "POSTERN_EXAMPLE": "on"}
+    program = start_program(**example)
+    script = "\n".join(blocks).replace("127.0.0.1:8080", f"127.0.0.1:{program.port}").replace("localhost:8080", f"127.0.0.1:{program.port}")
+    script = re.sub(r"^make run\b.*$", "true", script, flags=re.MULTILINE)  # that is the program above
+    settings = {name: value for name, value in program.environment.items() if name.startswith("POSTERN_")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = clean_environment({**settings, "PATH": path})
+    ran = subprocess.run(["sh", "-eux", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{program.output()}"
+
+
+DEPLOYMENT = [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "compose.yaml", *sorted((ROOT / "deploy").iterdir())]
+
+
+@pytest.mark.parametrize("file", [*PROSE, *DEPLOYMENT], ids=lambda file: str(file.relative_to(ROOT)))
+def test_only_settings_that_exist_are_spoken_of(file: Path) -> None:
+    known = {one.variable for one in SETTINGS} | {f"{one.variable}_FILE" for one in SETTINGS if one.secret}
+    assert set(re.findall(r"\bPOSTERN_[A-Z_]+[A-Z]\b", file.read_text())) - known == set()

@@ -1,0 +1,226 @@
+"""The vendors' own verifiers, each asked about one vector at a time with the clock stopped at the time of receipt."""
+
+import base64
+import json
+import logging
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import Adyen.util
+import hubspot.utils.signature
+import paddle_billing.Notifications
+import razorpay
+import slack_sdk.signature
+import standardwebhooks
+import stripe
+import svix.webhooks
+import time_machine
+from mollie.utils.webhooks.signature_validator import SignatureValidator
+from signing import Confirmation
+from square.utils.webhooks_helper import verify_signature
+
+HERE = Path(__file__).parent
+logging.disable(logging.CRITICAL)
+
+Vector = dict[str, Any]
+
+
+class Question:
+    """A vector as SDKs want it: headers by name, the body as text."""
+
+    def __init__(self, made: Vector) -> None:
+        self.made = made
+        self.secret: str = made["secret"]
+        self.bytes = base64.b64decode(made["call"]["body_base64"])
+        self.body = self.bytes.decode()
+        self.headers = {name.lower(): value for name, value in made["call"]["headers"]}
+        if len(self.headers) < len(made["call"]["headers"]):
+            raise NotToBeAsked("a repeated header")
+        url = made["public_url"] or made["call"]["base_url"] + made["call"]["path"]
+        query = made["call"]["query"]
+        self.url = url + (f"?{query}" if query and "?" not in url else "")
+
+    def has(self, *names: str) -> list[str]:
+        return [self.headers[name] for name in names]
+
+
+class NotToBeAsked(Exception):
+    pass
+
+
+def sdk(package: str, what: str, ask: Callable[[Question], Any], *, signs: bool = False) -> Confirmation:
+    """The SDK's answer: truth is acceptance, an exception is a refusal, and what it cannot be given is None."""
+
+    def answer(made: Vector) -> bool | None:
+        try:
+            question = Question(made)
+            secrets = [made["secret"]] + ([made["second_secret"]] if made["second_secret"] else [])
+        except (UnicodeDecodeError, NotToBeAsked):
+            return None
+        accepted = False
+        for secret in secrets:
+            question.secret = secret
+            try:
+                with time_machine.travel(made["at"], tick=False):
+                    accepted = accepted or ask(question) is not False
+            except Exception:
+                continue
+        return accepted
+
+    return Confirmation(f"{package} {version(package)} {what}", answer, signs)
+
+
+STRIPE = sdk(
+    "stripe",
+    "WebhookSignature",
+    lambda q: stripe.WebhookSignature.verify_header(q.body, q.headers.get("stripe-signature"), q.secret, 300),
+    signs=True,
+)
+SQUARE = sdk(
+    "squareup",
+    "verify_signature",
+    lambda q: verify_signature(
+        request_body=q.body, signature_header=q.headers["x-square-hmacsha256-signature"], signature_key=q.secret, notification_url=q.url
+    ),
+)
+RAZORPAY = sdk(
+    "razorpay",
+    "verify_webhook_signature",
+    lambda q: razorpay.Utility().verify_webhook_signature(q.body, q.headers["x-razorpay-signature"], q.secret),
+)
+SLACK = sdk(
+    "slack-sdk",
+    "SignatureVerifier",
+    lambda q: slack_sdk.signature.SignatureVerifier(q.secret).is_valid_request(q.body, q.headers),
+    signs=True,
+)
+HUBSPOT = sdk(
+    "hubspot-api-client",
+    "Signature v3",
+    lambda q: hubspot.utils.signature.Signature.is_valid(
+        signature=q.headers["x-hubspot-signature-v3"],
+        client_secret=q.secret,
+        request_body=q.body,
+        http_uri=q.url,
+        http_method=q.made["call"]["method"],
+        signature_version="v3",
+        timestamp=q.headers.get("x-hubspot-request-timestamp"),
+    ),
+    signs=True,
+)
+STANDARD = sdk(
+    "standardwebhooks",
+    "Webhook",
+    lambda q: standardwebhooks.Webhook(q.secret).verify(q.body, q.headers, json_parse=False),
+    signs=True,
+)
+# BigCommerce has its callers encode the client secret, because the library decodes what it is given.
+BIGCOMMERCE = sdk(
+    "standardwebhooks",
+    "Webhook with the secret as BigCommerce documents it",
+    lambda q: standardwebhooks.Webhook(base64.b64encode(q.secret.encode()).decode()).verify(q.body, q.headers, json_parse=False),
+    signs=True,
+)
+SVIX = sdk("svix", "Webhook", lambda q: svix.webhooks.Webhook(q.secret).verify(q.body, q.headers), signs=True)
+ADYEN = sdk("adyen", "is_valid_hmac_payload", lambda q: Adyen.util.is_valid_hmac_payload(q.headers["hmacsignature"], q.secret, q.bytes))
+ADYEN_PAYMENTS = sdk(
+    "adyen", "is_valid_hmac_notification", lambda q: Adyen.util.is_valid_hmac_notification(json.loads(q.body), q.secret) is True
+)
+
+
+class _PaddleRequest:
+    def __init__(self, question: Question) -> None:
+        self.headers = {"Paddle-Signature": question.headers.get("paddle-signature")}
+        self.body = question.bytes
+
+
+PADDLE = sdk(
+    "paddle-python-sdk",
+    "Verifier",
+    lambda q: paddle_billing.Notifications.Verifier().verify(_PaddleRequest(q), paddle_billing.Notifications.Secret(q.secret)),
+)
+
+
+def _mollie(made: Vector) -> bool | None:
+    signatures = [value for name, value in made["call"]["headers"] if name.lower() == "x-mollie-signature"]
+    try:
+        body = base64.b64decode(made["call"]["body_base64"]).decode()
+        return SignatureValidator([secret for secret in (made["secret"], made["second_secret"]) if secret]).validate_payload(
+            body, signatures
+        )
+    except Exception:
+        return False
+
+
+MOLLIE = Confirmation(f"mollie-api-py {version('mollie-api-py')} SignatureValidator", _mollie)
+
+
+class Node:
+    """One Node process that answers for the SDKs that exist on npm only."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            ["node", "confirm.mjs"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def ask(self, question: dict[str, Any]) -> Any:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
+NODE = Node()
+
+
+def npm(name: str, package: str, what: str, *, signs: bool = False, any_bytes: bool = False) -> Confirmation:
+    locked = json.loads((HERE / "package-lock.json").read_text())["packages"][f"node_modules/{package}"]["version"]
+
+    def answer(made: Vector) -> bool | None:
+        if len({header.lower() for header, _ in made["call"]["headers"]}) < len(made["call"]["headers"]):
+            return None
+        try:
+            if not any_bytes:
+                base64.b64decode(made["call"]["body_base64"]).decode()
+        except UnicodeDecodeError:
+            return None
+        question = {"sdk": name, "at": made["at"], "headers": made["call"]["headers"], "body_base64": made["call"]["body_base64"]}
+        secrets = [made["secret"]] + ([made["second_secret"]] if made["second_secret"] else [])
+        return any(NODE.ask(question | {"secret": secret}) is True for secret in secrets)
+
+    return Confirmation(f"{package} {locked} {what}", answer, signs)
+
+
+SHOPIFY = npm("shopify", "@shopify/shopify-api", "webhooks.validate")
+GITHUB = npm("github", "@octokit/webhooks-methods", "sign, verify", signs=True)
+LINEAR = npm("linear", "@linear/sdk", "LinearWebhookClient", any_bytes=True)
+SANITY = npm("sanity", "@sanity/webhook", "encodeSignatureHeader", signs=True)
+
+
+def signed_by_sdk(name: str, secret: str, body: bytes, at: int) -> str | None:
+    """The header value that the vendor's SDK itself makes, where it can make one."""
+    text = body.decode()
+    moment = datetime.fromtimestamp(at, UTC)
+    message_id = "msg_2Lh9KRb0pzN4LePd3XiA4v12Axj"
+    match name:
+        case "stripe":
+            return stripe.WebhookSignature.generate_signature_header(text, secret, at)
+        case "slack":
+            return slack_sdk.signature.SignatureVerifier(secret).generate_signature(timestamp=str(at), body=text)
+        case "standardwebhooks":
+            return standardwebhooks.Webhook(secret).sign(message_id, moment, text)
+        case "bigcommerce":
+            return standardwebhooks.Webhook(base64.b64encode(secret.encode()).decode()).sign(message_id, moment, text)
+        case "github" | "sanity":
+            sign = at * 1000 if name == "sanity" else True
+            return NODE.ask({"sdk": name, "secret": secret, "sign": sign, "body_base64": base64.b64encode(body).decode()})
+    return None
