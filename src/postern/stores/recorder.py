@@ -34,7 +34,6 @@ def milliseconds(seconds: float) -> int:
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
     firsts = claim_keys(connection, entries)
-    firsts = claim_keys(connection, entries)
     waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
     if waiting:
         settle_holds(connection, waiting)
