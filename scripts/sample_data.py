@@ -59,7 +59,13 @@ WEBHOOKS: dict[str, dict[str, Any]] = {
         "fieldMapping": {"fieldOne": "email"},
     },
     "Warehouse export": {
-        "authentication": {"method": "token", "placement": "basic", "username": "warehouse", "token": "correct horse battery", "secondToken": "staple"},
+        "authentication": {
+            "method": "token",
+            "placement": "basic",
+            "username": "warehouse",
+            "token": "correct horse battery",
+            "secondToken": "staple",
+        },
         "ipAllowlist": ["203.0.113.0/24"],
     },
     "Price list (test)": {"authentication": {"method": "none"}, "enabled": False},
@@ -92,14 +98,23 @@ def _spread(chance: random.Random) -> float:
             return ago
 
 
-async def _one(gateway: Gateway, ids: dict[str, str], chance: random.Random, number: int, moment: float, name: str = "", kind: str = "") -> None:
+async def _one(
+    gateway: Gateway, ids: dict[str, str], chance: random.Random, number: int, moment: float, name: str = "", kind: str = ""
+) -> None:
     name = name or chance.choices(["Shopify orders", "Stripe payments", "Newsletter form", "Warehouse export"], [10, 6, 3, 2])[0]
     kind = kind or chance.choices(["good", "again", "other", "bare"], [88, 4, 6, 2])[0]
     webhook = gateway.directory.by_id(ids[name])
     assert webhook is not None
     headers, body = _signed(name, kind, number, moment)
     call = Call(
-        "POST", f"/webhook/{webhook.short_code}".encode(), b"", headers, body, f"203.0.113.{chance.randint(2, 90)}", moment, gateway.base_url
+        "POST",
+        f"/webhook/{webhook.short_code}".encode(),
+        b"",
+        headers,
+        body,
+        f"203.0.113.{chance.randint(2, 90)}",
+        moment,
+        gateway.base_url,
     )
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
@@ -115,9 +130,20 @@ def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tup
         digest = base64.b64encode(hmac.digest(key, body, hashlib.sha256))
         event = f"9888-{number - (kind == 'again')}".encode()
         signature = () if kind == "bare" else ((b"x-shopify-hmac-sha256", digest),)
-        return (content, (b"user-agent", b"Shopify-Captain-Hook"), (b"x-shopify-topic", b"orders/create"), (b"x-shopify-event-id", event), *signature), body
+        return (
+            content,
+            (b"user-agent", b"Shopify-Captain-Hook"),
+            (b"x-shopify-topic", b"orders/create"),
+            (b"x-shopify-event-id", event),
+            *signature,
+        ), body
     if name == "Stripe payments":
-        event = {"id": f"evt_{number}", "object": "event", "type": "checkout.session.completed", "data": {"object": {"id": f"cs_{number}", "amount_total": 4200}}}
+        event = {
+            "id": f"evt_{number}",
+            "object": "event",
+            "type": "checkout.session.completed",
+            "data": {"object": {"id": f"cs_{number}", "amount_total": 4200}},
+        }
         body = json.dumps(event, separators=(",", ":")).encode()
         signed_at = int(moment) - (900 if kind == "other" else 0)
         digest_hex = hmac.digest(STRIPE.encode(), f"{signed_at}.".encode() + body, hashlib.sha256).hex()
@@ -126,7 +152,9 @@ def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tup
         signature = () if kind == "bare" else ((b"stripe-signature", f"t={signed_at},v1={digest_hex}".encode()),)
         return (content, (b"user-agent", b"Stripe/1.0 (+https://stripe.com/docs/webhooks)"), *signature), body
     if name == "Newsletter form":
-        return (content, (b"x-api-key", b"guess"), (b"origin", b"https://shop.example.com")), json.dumps({"email": "ada@example.com"}).encode()
+        return (content, (b"x-api-key", b"guess"), (b"origin", b"https://shop.example.com")), json.dumps(
+            {"email": "ada@example.com"}
+        ).encode()
     password = {"good": b"staple", "again": b"staple", "other": b"wrong", "bare": b"correct horse battery"}[kind]
     basic = b"Basic " + base64.b64encode(b"warehouse:" + password)
     return (content, (b"authorization", basic)), json.dumps({"batch": number, "items": [{"sku": "TEA-250", "stock": 40 + number}]}).encode()

@@ -35,7 +35,13 @@ async def form(visit: Visit) -> Response:
 
 def _form(visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200) -> Response:
     provider = values.get("provider") or visit.query.get("provider", "")
-    common: dict[str, Any] = {"answer": answer, "title": ANSWERS[answer][1], "values": values, "errors": errors, "suggested": NAMES.get(answer, "")}
+    common: dict[str, Any] = {
+        "answer": answer,
+        "title": ANSWERS[answer][1],
+        "values": values,
+        "errors": errors,
+        "suggested": NAMES.get(answer, ""),
+    }
     if answer == "signed" and not provider:
         return visit.page("creation/sender.html", senders=senders.offered(visit.gateway), **common)
     if answer == "signed":

@@ -21,7 +21,9 @@ def routes(gateway: Gateway) -> list[Route]:
         name, onward = form.text("name"), _ours(form.text("next"))
         try:
             check_origin(gateway, request)
-            secret = await access.sign_in(gateway, name, form.get("password", ""), address_of(request), request.headers.get("user-agent", ""))
+            secret = await access.sign_in(
+                gateway, name, form.get("password", ""), address_of(request), request.headers.get("user-agent", "")
+            )
         except Refused as refused:
             return pages.page(request, "sign_in.html", refused.problem.status, next=onward, name=name, problem=problem_of(refused))
         response = RedirectResponse(onward, 303, {"cache-control": "no-store"})
@@ -55,4 +57,3 @@ def _ours(path: str) -> str:
     """Where to go after signing in: one of our own pages, whatever the link said."""
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\", "/sign-")) and path.isprintable() and "\\" not in path
     return path if is_ours else "/webhooks"
-
