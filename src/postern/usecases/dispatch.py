@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 import structlog
 
-from postern.core.content import Unreadable, read_object
+from postern.core.content import Payload, Unreadable, read_object
 from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
 from postern.core.invocation import Delivery, Invocation, StoreUnavailable
 from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
@@ -24,7 +24,7 @@ LONGEST_PAUSE = 15.0
 log = structlog.get_logger("postern.dispatch")
 
 
-def payload_of(invocation: Invocation) -> bytes | None:
+def payload_of(invocation: Invocation) -> Payload | None:
     """The JSON object that the stored call carried, or None when its body is no longer kept."""
     if invocation.body is None:
         return None
@@ -113,7 +113,7 @@ class Dispatcher:
             await self._gateway.store.deliveries.failed(delivery, "the call's body is no longer kept", self._gateway.clock())
             return "failed"
         try:
-            await start_delivery(self._gateway, delivery, payload)
+            await start_delivery(self._gateway, delivery, payload.text)
         except EngineUnavailable:
             return "unavailable"
         except EngineRejected:

@@ -52,7 +52,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     now = gateway.clock()
     sample = None
     if webhook.recording_until > now:
-        sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload))
+        sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload.text))
     delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, "held" if webhook.held else "queued", sample)
     gateway.due.set()
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
@@ -142,7 +142,7 @@ def _payload(invocation: Invocation) -> Any:
     if payload is None:
         return None
     try:
-        return msgspec.json.decode(payload)
+        return msgspec.json.decode(payload.text)
     except (msgspec.DecodeError, RecursionError):
         return None
 
