@@ -7,7 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from beds.program import Program, StartProgram
+from beds.program import Program, StartProgram, run_postern
+from engines.conformance import until
 from postern.engines.http import HttpEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
 from postern.engines.temporal import TemporalEngine
@@ -60,16 +61,21 @@ def test_settings_that_cannot_work_are_refused_at_the_start(given: dict[str, str
 
 
 async def call_synchronously(program: Program, field_one: str) -> httpx2.Response:
-    async with httpx2.AsyncClient(base_url=program.url, trust_env=False, timeout=30) as client:
-        document = {
-            "name": "Orders",
-            "authentication": {"method": "none"},
-            "fieldMapping": {"fieldOne": "orderNumber"},
-            "synchronousResponse": {"enabled": True, "timeoutSeconds": 20},
-        }
-        made = await client.post("/api/v1/webhooks", json=document, headers={"Authorization": f"Bearer {program.admin_key}"})
-        assert made.status_code == 201, made.text
-        return await client.post(made.json()["url"], json={"orderNumber": field_one})
+    folder = program.data_dir.parent
+    given = ["fieldMapping.fieldOne=orderNumber", "synchronousResponse.enabled=true"]
+    # The program's port is in every webhook's URL, so the command is told it as well.
+    made = await asyncio.to_thread(
+        run_postern, folder, "webhooks", "create", "Orders", *given, "--auth", "none", "--json", POSTERN_PORT=str(program.port)
+    )
+    assert made.returncode == 0, made.stderr
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+
+        async def known() -> httpx2.Response | None:
+            heard = await client.post(json.loads(made.stdout)["url"], json={"orderNumber": field_one})
+            return None if heard.status_code == 404 else heard
+
+        heard: httpx2.Response = await until(known)
+        return heard
 
 
 async def test_a_caller_hears_what_the_engine_answers_inline(start_program: StartProgram) -> None:
