@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 
 import structlog
 
+from postern.core.answer import WorkflowResponse
 from postern.core.content import Payload, Unreadable, read_object
 from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
 from postern.core.invocation import Delivery, Invocation, StoreUnavailable
@@ -60,7 +61,17 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     await gateway.store.deliveries.started(delivery, started, gateway.clock())
+    if started.answer is not None:
+        await take_answer(gateway, delivery.key, started.answer)
     return started
+
+
+async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
+    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the caller woken."""
+    taken = await gateway.store.deliveries.respond(key, answer, gateway.clock())
+    if taken:
+        gateway.waiters.wake(key)
+    return taken
 
 
 class Dispatcher:

@@ -26,8 +26,11 @@ class Engine(Protocol):
 
     async def start(self, trigger: Trigger) -> Started: ...
 
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        """Wait until every run of this delivery has ended. Asked only for a synchronous call, while its caller waits."""
+    async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
+        """Wait until every run of this delivery has ended, or until the engine itself brings the answer.
+
+        Asked only for a synchronous call, while its caller waits.
+        """
         ...
 
     async def health(self) -> EngineHealth: ...
