@@ -1,6 +1,6 @@
 """Reading what happened, and having it happen again."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -8,11 +8,16 @@ import msgspec
 from postern.core.invocation import Delivery, HistoryFilter, Invocation, status_of
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
+from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page, iso
 
 STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
+
+
+LAST_MOMENT = 253402300800.0
+"""The end of the year 9999."""
 
 
 async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None) -> Page:
@@ -50,6 +55,15 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     delivery = await gateway.store.deliveries.replay(invocation_id, fields, gateway.clock(), "queued")
     gateway.due.set()
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
+
+
+async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
+    """The recorded call as a command to paste, with placeholders where its secrets were."""
+    require(actor, "read")
+    found = await gateway.store.history.get(invocation_id)
+    if found is None:
+        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
+    return curl(gateway.base_url, found[0])
 
 
 def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
@@ -123,9 +137,16 @@ def moment(text: str | None, field: str) -> float | None:
     if text is None or text == "":
         return None
     try:
-        return float(text) if text.replace(".", "", 1).isdigit() else datetime.fromisoformat(text).timestamp()
+        if text.replace(".", "", 1).isdecimal():
+            seconds = float(text)
+        else:
+            told = datetime.fromisoformat(text)
+            seconds = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        if not 0 <= seconds < LAST_MOMENT:
+            raise ValueError
     except (ValueError, OverflowError):
         raise Refused("invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]) from None
+    return seconds
 
 
 def _payload(invocation: Invocation) -> Any:

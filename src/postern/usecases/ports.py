@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, SeenRequest, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -156,6 +156,14 @@ class AuditStore(Protocol):
     async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
 
 
+class IdempotencyStore(Protocol):
+    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None: ...
+
+    async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None: ...
+
+    async def forget(self, actor: str, key: str) -> None: ...
+
+
 class VolumeStore(Protocol):
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
 
@@ -180,6 +188,9 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
 
     @property
     def volumes(self) -> VolumeStore: ...
