@@ -58,14 +58,17 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
             await gateway.store.deliveries.again(
                 delivery, now + wait_before_retry(delivery.attempts + 1, trouble.retry_after), trouble.detail, now
             )
+        gateway.live.touch(delivery.invocation_id)
         raise
     except EngineRejected as refusal:
         engine_starts.labels(gateway.engine.name, "rejected").inc()
         await gateway.store.deliveries.failed(delivery, refusal.detail, gateway.clock())
+        gateway.live.touch(delivery.invocation_id)
         raise
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     await gateway.store.deliveries.started(delivery, started, gateway.clock())
+    gateway.live.touch(delivery.invocation_id)
     return started
 
 
@@ -117,6 +120,7 @@ class Dispatcher:
         payload = None if invocation is None else payload_of(invocation)
         if payload is None:
             await self._gateway.store.deliveries.failed(delivery, "the call's body is no longer kept", self._gateway.clock())
+            self._gateway.live.touch(delivery.invocation_id)
             return "failed"
         try:
             await start_delivery(self._gateway, delivery, payload)

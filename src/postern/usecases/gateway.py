@@ -13,6 +13,7 @@ from postern.core.problems import Refused
 from postern.core.records import Actor, Level
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
+from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, PresetShelf, Store
 
 
@@ -68,6 +69,12 @@ class Gateway:
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
     """How a process without an engine finds out which workflows there are."""
+
+    live: Hub = field(init=False)
+    """Who watches calls as they come in."""
+
+    def __post_init__(self) -> None:
+        self.live = Hub(self.store.history, self.clock)
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

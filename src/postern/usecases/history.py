@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from postern.core.invocation import Delivery, HistoryFilter, Invocation, status_of
+from postern.core.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page, iso
+from postern.usecases.present import Page, iso, summary
 
 STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
 
@@ -54,6 +54,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     fields, _ = webhook.mapping.apply(payload)
     delivery = await gateway.store.deliveries.replay(invocation_id, fields, gateway.clock(), "queued")
     gateway.due.set()
+    gateway.live.touch(invocation_id)
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
 
 
@@ -64,28 +65,6 @@ async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
     return curl(gateway.base_url, found[0])
-
-
-def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
-    told = {
-        "id": invocation.id,
-        "webhookId": invocation.webhook_id,
-        "receivedAt": iso(invocation.received_at),
-        "status": status_of(invocation.outcome, newest),
-        "code": invocation.code,
-        "detail": invocation.detail,
-        "httpStatus": _http_status(invocation, newest),
-        "method": invocation.method,
-        "address": invocation.address,
-        "bodySize": invocation.body_size,
-        "durationMs": _duration(invocation, newest),
-        "matched": invocation.matched or None,
-        "duplicateOf": invocation.duplicate_of,
-        "configVersion": invocation.config_version,
-    }
-    if newest is not None:
-        told |= {"runs": newest.runs, "nobodyListens": newest.state == "started" and newest.runs == 0, "error": newest.error or None}
-    return told
 
 
 def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
@@ -159,18 +138,3 @@ def _payload(invocation: Invocation) -> Any:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def _http_status(invocation: Invocation, newest: Delivery | None) -> int | None:
-    if invocation.status:
-        return invocation.status
-    if newest is None or not newest.answer_code:
-        return None
-    known = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
-    return newest.response.status if newest.answer_code == "accepted" and newest.response else known.get(newest.answer_code)
-
-
-def _duration(invocation: Invocation, newest: Delivery | None) -> float:
-    if newest is not None and newest.emission == 1 and newest.answer_code == "accepted" and newest.responded_at is not None:
-        return round((newest.responded_at - invocation.received_at) * 1000, 3)
-    return invocation.duration_us / 1000

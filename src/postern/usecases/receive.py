@@ -36,6 +36,7 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
         return _with_cors(webhook, call, say.refusal("temporarily_unavailable"))
 
     invocation, delivery = entry.invocation, entry.delivery
+    gateway.live.touch(invocation.id)
     waited = False
     if receipt.first is not None:
         waited = webhook.answer_timeout is not None

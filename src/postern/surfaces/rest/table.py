@@ -57,7 +57,8 @@ class Operation(APIRoute):
 
     def get_route_handler(self) -> Handle:
         handle = super().get_route_handler()
-        level: Level | None = self.extra.get("x-access-level")
+        needed = self.extra["x-access-level"]
+        level: Level | None = None if needed == "none" else needed
         known = {field.alias for field in self.dependant.query_params}
         body: TypeAdapter[Any] | None = None
         if self.body_field is not None:
@@ -151,7 +152,7 @@ class Table:
         """``refuses``: the codes beyond those that follow from the row itself."""
 
         def enter(endpoint: Endpoint) -> Endpoint:
-            openapi: dict[str, Any] = {"x-access-level": level, **(extra or {})}
+            openapi: dict[str, Any] = {"x-access-level": level or "none", **(extra or {})}
             if level is None:
                 openapi["security"] = (extra or {}).get("security", [])
             if idempotent:
