@@ -5,7 +5,7 @@ from typing import Any
 
 from postern.core.address import Allowlist
 from postern.surfaces.ingress import PREFIX, Ingress
-from postern.surfaces.rest import make_rest
+from postern.surfaces.rest.app import make_rest
 from postern.usecases.gateway import Gateway
 
 

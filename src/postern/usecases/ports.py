@@ -7,7 +7,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Sample, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, Sample, SeenRequest, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -117,6 +117,10 @@ class HistoryStore(Protocol):
 
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
 
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
+        """As on a page of history: without bodies, each with its newest delivery."""
+        ...
+
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...
 
     async def same_body(self, invocation: Invocation) -> str | None:
@@ -184,6 +188,14 @@ class AuditStore(Protocol):
     async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
 
 
+class IdempotencyStore(Protocol):
+    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None: ...
+
+    async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None: ...
+
+    async def forget(self, actor: str, key: str) -> None: ...
+
+
 class VolumeStore(Protocol):
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
 
@@ -211,6 +223,9 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
 
     @property
     def volumes(self) -> VolumeStore: ...

@@ -39,6 +39,7 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     invocation, delivery = entry.invocation, entry.delivery
     if entry.sample is not None and delivery is not None:
         webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
+    gateway.live.touch(invocation.id)
     waited = False
     if receipt.first is not None:
         waited = webhook.answer_timeout is not None
