@@ -1,6 +1,8 @@
 """What a workflow may rely on while it runs in the embedded engine."""
 
 import asyncio
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -299,3 +301,19 @@ async def test_a_payload_beyond_what_a_frame_holds_is_rejected(stage: Stage, mon
     monkeypatch.setattr("postern.engines.embedded.frames.LARGEST", 100_000)
     with pytest.raises(EngineRejected):
         await stage.engine.start(Trigger("inv.1", "wh_1", "inv", {}, b'{"a":"' + b"x" * 100_000 + b'"}'))
+
+
+async def test_a_start_is_on_disk_when_it_is_told_and_a_step_need_not_be(tmp_path: Path) -> None:
+    from postern.engines.embedded.runs import _database
+
+    database = _database(tmp_path / "engine.db", threading.get_ident())
+
+    def settings() -> tuple[int, str]:
+        with database.connect() as connection:
+            return connection.exec_driver_sql("PRAGMA synchronous").scalar(), connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+
+    full, normal = (2, "wal"), (1, "wal")
+    assert settings() == full
+    assert await asyncio.to_thread(settings) == normal
+    assert settings() == full  # one pool: a connection is what the thread that holds it needs
+    database.dispose()

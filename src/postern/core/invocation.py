@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from postern.core.answer import WorkflowResponse
+from postern.core.call import Call
 from postern.core.delivery import State
 
 Json = bytes
@@ -32,6 +35,11 @@ class Invocation:
     detail: str
     trace: Json
     duplicate_of: str | None = None
+
+    def as_call(self, base_url: str = "") -> Call:
+        """The call as far as it is kept: credentials are masked, signatures are not, the time is that of receipt."""
+        headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(self.headers))
+        return Call(self.method, self.path, self.query, headers, self.body or b"", self.address, self.received_at, base_url)
 
 
 @dataclass(slots=True)
@@ -102,7 +110,7 @@ class HistoryPage:
 
 def status_of(outcome: str, delivery: Delivery | None) -> str:
     """The invocation status a user sees, told by the newest delivery: rejected, duplicate, handshake, accepted, held, started, responded, failed, dropped."""
-    if outcome != "accepted" or delivery is None:
+    if delivery is None:
         return outcome
     if delivery.responded_at is not None and delivery.state == "started":
         return "responded"

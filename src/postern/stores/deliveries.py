@@ -7,9 +7,9 @@ from sqlalchemy import Connection, Row, and_, func, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
-from postern.core.invocation import Delivery
+from postern.core.invocation import Delivery, Entry, Invocation
 from postern.stores.database import Database
-from postern.stores.recorder import insert_delivery, keep_sample, milliseconds, settle_holds
+from postern.stores.recorder import claim_keys, insert_delivery, keep_sample, milliseconds, settle_holds
 from postern.stores.tables import deliveries, invocations
 from postern.stores.writer import Writer
 
@@ -91,6 +91,26 @@ class Deliveries:
             insert_delivery(connection, delivery)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def admit(
+        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+    ) -> Delivery | str | None:
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+
+        def job(connection: Connection) -> Delivery | str | None:
+            key = delivery_key(invocation.id, 1)
+            if connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first() is not None:
+                return None
+            if duplicate_key is not None:
+                claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
+                first = claim_keys(connection, [claim]).get(invocation.id)
+                if first is not None:
+                    return first
+            delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
+            insert_delivery(connection, delivery)
             return delivery
 
         return await self._writer.write(job)

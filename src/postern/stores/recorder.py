@@ -33,7 +33,8 @@ def milliseconds(seconds: float) -> int:
 
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
-    firsts = _claim_keys(connection, entries)
+    firsts = claim_keys(connection, entries)
+    firsts = claim_keys(connection, entries)
     waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
     if waiting:
         settle_holds(connection, waiting)
@@ -113,7 +114,7 @@ def _upsert(connection: Connection, table: Table) -> Any:
     return (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
 
 
-def _claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
+def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
     """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
     claims: dict[tuple[str, bytes], Entry] = {}
     firsts: dict[str, str] = {}

@@ -31,6 +31,8 @@ class Store:
         self.people = People(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database)
+        self.people = People(self.database, self.writer)
+        self.audit = Audit(self.database, self.writer)
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
     async def open(self, migrate: bool | None = None) -> None:

@@ -7,10 +7,8 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
-import msgspec
 import structlog
 
-from postern.core.call import Call
 from postern.core.content import Unreadable, read_object
 from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
 from postern.core.invocation import Delivery, Invocation, StoreUnavailable
@@ -30,11 +28,7 @@ def payload_of(invocation: Invocation) -> bytes | None:
     """The JSON object that the stored call carried, or None when its body is no longer kept."""
     if invocation.body is None:
         return None
-    headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(invocation.headers))
-    stored = Call(
-        invocation.method, invocation.path, invocation.query, headers, invocation.body, invocation.address, invocation.received_at
-    )
-    payload = read_object(stored)
+    payload = read_object(invocation.as_call())
     return None if isinstance(payload, Unreadable) else payload
 
 

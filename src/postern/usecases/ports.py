@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 from postern.core.answer import WorkflowResponse
 from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
+from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
 from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
@@ -76,6 +77,12 @@ class DeliveryStore(Protocol):
 
     async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]: ...
 
+    async def admit(
+        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+    ) -> Delivery | str | None:
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+        ...
+
     async def release(self, now: float, lease: float) -> int: ...
 
     async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int: ...
@@ -109,6 +116,10 @@ class HistoryStore(Protocol):
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
 
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...
+
+    async def same_body(self, invocation: Invocation) -> str | None:
+        """A later accepted call of the same webhook with the same body: the sender's own retry."""
+        ...
 
 
 class SampleStore(Protocol):
@@ -266,3 +277,5 @@ class PresetShelf(Protocol):
     def resolve(self, name: str) -> dict[str, Any]: ...
 
     def about(self, name: str) -> Mapping[str, Any]: ...
+
+    def load(self) -> Mapping[str, Known]: ...

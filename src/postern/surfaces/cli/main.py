@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import history, operating, workflows
+from postern.surfaces.cli import history, operating, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
 from postern.usecases import access
 
@@ -21,6 +21,9 @@ app = typer.Typer(
 app.add_typer(operating.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
+app.add_typer(signatures.commands, name="signatures")
+app.add_typer(signatures.secret_commands, name="secrets")
+history.commands.command("recheck")(signatures.recheck)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")
