@@ -15,7 +15,7 @@ from postern.core.records import Actor, Level
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
 from postern.usecases.hub import Hub
-from postern.usecases.ports import Engine, PresetShelf, Store
+from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 
 
 class Waiters:
@@ -78,6 +78,8 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self.live = Hub(self.store.history, self.clock)
+
+    fetch: Fetch | None = None
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""
