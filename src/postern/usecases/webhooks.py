@@ -6,11 +6,11 @@ from typing import Any
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.usecases.audit import noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page as Page
-from postern.usecases.present import iso as iso
+from postern.usecases.present import Page as Page, iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
 from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
 from postern.usecases.schedule_states import schedule_states
@@ -121,6 +121,22 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
 
 
 def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
+async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
+    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for a sender that takes ours.
+
+    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up there.
+    """
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    how = webhook.document["authentication"]
+    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
+        return {}
+    told = {field: secret.value.decode("utf-8", "replace") for field, secret in webhook.secrets.items() if field in ("main", "second")}
+    await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
+    return told
+
+
+def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally]) -> dict[str, Any]:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
     document = webhook.document
     authentication = dict(document["authentication"])
