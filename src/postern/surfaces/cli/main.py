@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import history, webhooks
+from postern.surfaces.cli import history, mcp, webhooks
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
 from postern.usecases import access, engine
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(webhooks.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
+app.command("mcp")(mcp.mcp)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")
