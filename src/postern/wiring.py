@@ -75,6 +75,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         call_log=CallLog(style=settings.log),
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
+        workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:
         await gateway.directory.refresh()

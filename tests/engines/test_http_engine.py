@@ -12,7 +12,8 @@ from standardwebhooks import Webhook
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from postern.core.address import NOBODY
 from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
-from postern.engines.http import HttpEngine, signing_key
+from postern.engines.handover import NEAR, read_ranges
+from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
 
@@ -168,7 +169,14 @@ async def test_an_engine_that_says_nothing_is_unavailable() -> None:
 
 
 async def test_an_inline_answer_keeps_its_bytes_and_what_may_be_sent_of_its_headers() -> None:
-    headers = {"Content-Type": "image/gif", "X-Shop": "a", "Set-Cookie": "b=c", "Server": "n8n", "Strict-Transport-Security": "max-age=1"}
+    headers = {
+        "Content-Type": "image/gif",
+        "X-Shop": "a",
+        "Set-Cookie": "b=c",
+        "Server": "n8n",
+        "X-Powered-By": "Express",
+        "Strict-Transport-Security": "max-age=1",
+    }
     outcome, _ = await started(lambda _: Reply(201, headers, b"GIF89a\xff"), inline=True, waits=10)
     assert outcome.answer is not None
     assert (outcome.answer.status, outcome.answer.body) == (201, b"GIF89a\xff")
@@ -230,3 +238,17 @@ def test_a_url_that_cannot_work_is_refused_at_once(url: str) -> None:
 def test_a_secret_that_is_none_is_refused_at_once(secret: str) -> None:
     with pytest.raises(ValueError, match="secret"):
         signing_key(secret)
+
+
+def test_headers_are_read_as_a_json_object() -> None:
+    assert read_headers("") == {}
+    assert read_headers('{"Authorization": "Bearer x"}') == {"Authorization": "Bearer x"}
+    for wrong in ("Authorization: x", "[]", '{"a": 1}'):
+        with pytest.raises(ValueError, match="JSON object"):
+            read_headers(wrong)
+
+
+def test_where_the_engine_may_be_is_read_from_one_line() -> None:
+    assert read_ranges("") is NEAR
+    assert not read_ranges("none").allows("127.0.0.1")
+    assert read_ranges("10.1.2.0/24, ::1").entries == ("10.1.2.0/24", "::1")

@@ -30,6 +30,19 @@ class StoredWebhook:
     deleted: bool = False
     secrets: dict[str, StoredSecret] = field(default_factory=dict)
     """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that uses them."""
+    armed_until: float | None = None
+    """Record Events: until then the next accepted call is kept as the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded last."""
+
+    webhook_id: str
+    armed_until: float | None = None
+    stored_at: float | None = None
+    invocation_id: str | None = None
+    trigger: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

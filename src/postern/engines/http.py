@@ -25,17 +25,7 @@ from postern.outbound.guard import FetchFailed
 STATUS_HEADER = "x-postern-status"
 
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
-_STEERING = {
-    "connection",
-    "content-encoding",
-    "content-length",
-    "date",
-    "keep-alive",
-    "server",
-    "trailer",
-    "transfer-encoding",
-    "x-invocation-id",
-}
+_ENGINES_OWN = {"x-powered-by"}
 
 
 class HttpEngine:
@@ -142,6 +132,14 @@ class HttpEngine:
         await self._fetcher.aclose()
 
 
+def read_headers(text: str) -> dict[str, str]:
+    """Headers as they are configured: a JSON object of texts."""
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise ValueError('the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}') from error
+
+
 def signing_key(secret: str) -> bytes:
     """The bytes of a Standard Webhooks secret: base64, usually behind ``whsec_``."""
     text = secret.strip().removeprefix("whsec_")
@@ -171,7 +169,7 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         if name == STATUS_HEADER and value.isascii() and value.isdigit():
             status = int(value[:3])
-        elif name not in _STEERING:
+        elif name not in _ENGINES_OWN:
             try:
                 workflow_response(200, {name: value}, "")
             except InvalidResponse:

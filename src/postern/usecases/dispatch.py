@@ -7,10 +7,8 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
-import msgspec
 import structlog
 
-from postern.core.call import Call
 from postern.core.content import Unreadable, read_object
 from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
 from postern.core.invocation import Delivery, Invocation, StoreUnavailable
@@ -30,11 +28,7 @@ def payload_of(invocation: Invocation) -> bytes | None:
     """The JSON object that the stored call carried, or None when its body is no longer kept."""
     if invocation.body is None:
         return None
-    headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(invocation.headers))
-    stored = Call(
-        invocation.method, invocation.path, invocation.query, headers, invocation.body, invocation.address, invocation.received_at
-    )
-    payload = read_object(stored)
+    payload = read_object(invocation.as_call())
     return None if isinstance(payload, Unreadable) else payload
 
 
@@ -52,7 +46,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     except EngineUnavailable as trouble:
         engine_starts.labels(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
-        if now - delivery.created_at > GIVE_UP_AFTER:
+        if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
             await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
         else:
             await gateway.store.deliveries.again(

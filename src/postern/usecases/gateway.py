@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
@@ -68,6 +69,9 @@ class Gateway:
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
     """How a process without an engine finds out which workflows there are."""
+
+    workflows: Path | None = None
+    """The file or folder of the embedded engine's workflows; None with another engine."""
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

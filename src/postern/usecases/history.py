@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 
+from postern.core.delivery import Trigger
 from postern.core.invocation import Delivery, HistoryFilter, Invocation, status_of
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
+from postern.core.sample import recorded
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page, iso
@@ -47,7 +49,11 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
     fields, _ = webhook.mapping.apply(payload)
-    delivery = await gateway.store.deliveries.replay(invocation_id, fields, gateway.clock(), "queued")
+    now = gateway.clock()
+    sample = None
+    if webhook.recording_until > now:
+        sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload))
+    delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, "held" if webhook.held else "queued", sample)
     gateway.due.set()
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
 
@@ -98,6 +104,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "state": delivery.state,
         "fields": delivery.fields,
         "createdAt": iso(delivery.created_at),
+        "releasedAt": None if delivery.released_at is None or delivery.state == "dropped" else iso(delivery.released_at),
         "startedAt": None if delivery.started_at is None else iso(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,

@@ -5,8 +5,9 @@ from typing import Any, Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
+from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, Sample, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -75,7 +76,17 @@ class DeliveryStore(Protocol):
 
     async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]: ...
 
+    async def admit(
+        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+    ) -> Delivery | str | None:
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+        ...
+
     async def release(self, now: float, lease: float) -> int: ...
+
+    async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int: ...
+
+    async def held(self, webhook_ids: list[str]) -> dict[str, int]: ...
 
     async def any_due(self, now: float) -> bool: ...
 
@@ -85,7 +96,9 @@ class DeliveryStore(Protocol):
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None: ...
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery: ...
+    async def replay(
+        self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
+    ) -> Delivery: ...
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool: ...
 
@@ -102,6 +115,18 @@ class HistoryStore(Protocol):
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
 
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...
+
+    async def same_body(self, invocation: Invocation) -> str | None:
+        """A later accepted call of the same webhook with the same body: the sender's own retry."""
+        ...
+
+
+class SampleStore(Protocol):
+    async def arm(self, webhook_id: str | None, until: float | None) -> int: ...
+
+    async def get(self, webhook_id: str) -> Sample | None: ...
+
+    async def forget(self, webhook_id: str) -> bool: ...
 
 
 class AccessStore(Protocol):
@@ -173,6 +198,9 @@ class Store(Protocol):
     def history(self) -> HistoryStore: ...
 
     @property
+    def samples(self) -> SampleStore: ...
+
+    @property
     def access(self) -> AccessStore: ...
 
     @property
@@ -197,3 +225,5 @@ class PresetShelf(Protocol):
     def resolve(self, name: str) -> dict[str, Any]: ...
 
     def about(self, name: str) -> Mapping[str, Any]: ...
+
+    def load(self) -> Mapping[str, Known]: ...

@@ -6,10 +6,11 @@ from postern.core import answer as say
 from postern.core.admit import Verdict
 from postern.core.answer import Answer
 from postern.core.call import Call
-from postern.core.delivery import delivery_key
+from postern.core.delivery import Trigger, delivery_key
 from postern.core.handshake import wants_empty_answers
 from postern.core.invocation import Delivery, Entry, Invocation, StoreUnavailable
 from postern.core.problems import PROBLEMS
+from postern.core.sample import recorded
 from postern.core.webhook import Webhook
 from postern.identity import new_id
 from postern.observe import count_calls, refused_storage
@@ -36,6 +37,8 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
         return _with_cors(webhook, call, say.refusal("temporarily_unavailable"))
 
     invocation, delivery = entry.invocation, entry.delivery
+    if entry.sample is not None and delivery is not None:
+        webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
     waited = False
     if receipt.first is not None:
         waited = webhook.answer_timeout is not None
@@ -98,6 +101,8 @@ def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> 
             created_at=now,
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
+        if webhook.recording_until > now:
+            entry.sample = recorded(Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload))
         if webhook.duplicates is not None:
             entry.duplicate_key = verdict.duplicate_key
             entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds

@@ -7,7 +7,7 @@ from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.volume import OUTCOMES, Volume
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.webhooks import iso
+from postern.usecases.present import iso
 
 
 @dataclass(frozen=True, slots=True)

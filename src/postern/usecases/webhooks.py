@@ -45,7 +45,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
     require(actor, "read")
-    webhook = await _stored(gateway, webhook_id)
+    webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
     return presented(gateway, webhook, tallies[webhook_id])
 
@@ -62,8 +62,8 @@ async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str |
 async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None) -> dict[str, Any]:
     """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without any."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
     merged = _merged({**settings, "enabled": webhook.enabled}, patch)
     request: WebhookRequest = validated(WebhookRequest, merged)
@@ -83,7 +83,7 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)
-    await _save(gateway, webhook, changes)
+    await save(gateway, webhook, changes)
     return await show(gateway, actor, webhook_id)
 
 
@@ -94,19 +94,19 @@ async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool,
 async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
-    await _save(gateway, webhook, {}, promote=True)
+    await save(gateway, webhook, {}, promote=True)
     return await show(gateway, actor, webhook_id)
 
 
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
     """The URL stops answering, for ever; its history stays until retention takes it."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
         raise Refused("not_found")
     await gateway.directory.refresh()
@@ -136,6 +136,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         "url": gateway.webhook_url(webhook.short_code),
         "enabled": webhook.enabled,
         "held": webhook.held,
+        "recordingUntil": iso(webhook.armed_until) if webhook.armed_until and webhook.armed_until > gateway.clock() else None,
         "version": webhook.version,
         "createdAt": iso(webhook.created_at),
         "updatedAt": iso(webhook.updated_at),
@@ -163,19 +164,19 @@ def _warnings(document: dict[str, Any]) -> list[str]:
     return warnings
 
 
-async def _stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", "there is no webhook with this id")
     return webhook
 
 
-def _check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
     if seen_version is not None and seen_version != webhook.version:
         raise Refused("version_conflict")
 
 
-async def _save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()
