@@ -1,10 +1,12 @@
 """MCP, tried with the SDK's own client: over HTTP against the real program, and over stdio against the real command."""
 
 import asyncio
+import hmac
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +117,13 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(start_progr
             assert "show_webhook" in offered and "create_webhook" not in offered and set(offered) < everything
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in offered.values())
             for name in sorted(everything - set(offered)):
-                arguments = webhook() if name == "create_webhook" else {"webhookId": made["id"]}
-                if name == "replay_invocation":
-                    arguments = {"invocationId": "inv_1"}
-                if name == "change_webhook":
-                    arguments["changes"] = {}
+                others = {
+                    "create_webhook": webhook(),
+                    "change_webhook": {"webhookId": made["id"], "changes": {}},
+                    "replay_invocation": {"invocationId": "inv_1"},
+                    "admit_rejected": {"invocationIds": ["inv_1"]},
+                }
+                arguments = others.get(name, {"webhookId": made["id"]})
                 assert (await refusal(reader, name, **arguments))["code"] == "access_denied", name
         async with over_http(program, key("write")) as editor:
             assert {tool.name for tool in (await editor.list_tools()).tools} == everything
@@ -204,6 +208,74 @@ def test_a_secret_goes_in_and_never_comes_out(start_program: StartProgram) -> No
             # What an answer says of a secret is nothing that can be handed back.
             refused = await refusal(client, "change_webhook", webhookId=made["id"], changes={"authentication": shown["authentication"]})
             assert {one["field"] for one in refused["errors"]} == {"authentication.tokenSet", "authentication.secondTokenSet", "authentication.tokenUse"}  # fmt: skip
+
+    run(story())
+
+
+SIGNING_SECRET = "a signing secret, long enough"
+
+
+def signed(body: bytes, secret: str = SIGNING_SECRET) -> dict[str, str]:
+    return {"X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest(), "Content-Type": "application/json"}
+
+
+def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(start_program: StartProgram) -> None:
+    program = start_program()
+    body = b'{"action": "opened"}'
+
+    async def story() -> None:
+        async with over_http(program, program.admin_key) as client:
+            wrong = {"method": "hmac", "provider": "linear", "secret": SIGNING_SECRET}
+            made = await done(client, "create_webhook", **webhook(authentication=wrong))
+            assert httpx2.post(made["url"], content=body, headers=signed(body), trust_env=False).status_code == 401
+            (found,) = (await done(client, "search_history", webhookId=made["id"], status="rejected"))["items"]
+            proposed = await done(client, "propose_provider", invocationId=found["id"])
+            assert proposed["items"][0]["name"] == "github"
+            explained = await done(client, "explain_rejection", invocationId=found["id"])
+            assert explained["code"] == "signature_missing"
+            (fix, *_) = explained["wouldVerifyIf"]
+            assert fix["patch"]["provider"] == "github"
+            tested = await done(
+                client,
+                "test_signature",
+                invocationId=found["id"],
+                authentication={"method": "hmac", "provider": "github", "secret": SIGNING_SECRET},
+            )
+            assert (tested["verified"], tested["matched"]) == (True, "main")
+            authentication = {**fix["patch"], "secret": SIGNING_SECRET}
+            await done(client, "change_webhook", webhookId=made["id"], changes={"authentication": authentication})
+            (passing,) = (await done(client, "recheck_rejected", webhookId=made["id"]))["wouldPass"]
+            assert (await done(client, "admit_rejected", invocationIds=[passing["invocationId"]]))["admitted"] == 1
+
+    run(story())
+
+
+def test_a_sender_is_proposed_by_what_is_known_of_it(start_program: StartProgram) -> None:
+    program = start_program()
+
+    async def story() -> None:
+        async with over_http(program, program.admin_key) as client:
+            assert len((await done(client, "list_providers"))["items"]) == 23
+            found = await done(client, "propose_provider", description="payments from Stripe")
+            assert found["items"][0]["name"] == "stripe"
+            assert "whsec_" in json.dumps(await done(client, "show_provider", provider="stripe"))
+            assert (await refusal(client, "propose_provider"))["code"] == "invalid_request"
+            assert (await refusal(client, "show_provider", provider="acme"))["code"] == "not_found"
+
+    run(story())
+
+
+def test_held_deliveries_wait_until_they_are_released(start_program: StartProgram) -> None:
+    program = start_program()
+
+    async def story() -> None:
+        async with over_http(program, program.admin_key) as client:
+            made = await done(client, "create_webhook", **webhook())
+            await done(client, "hold_webhook", webhookId=made["id"])
+            assert call(made["url"]).status_code == 200
+            (held,) = (await done(client, "search_history", webhookId=made["id"]))["items"]
+            assert held["status"] == "held"
+            assert (await done(client, "release_webhook", webhookId=made["id"]))["released"] == 1
 
     run(story())
 

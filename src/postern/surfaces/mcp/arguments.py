@@ -68,3 +68,27 @@ class CallVolume(Shape):
 
 class OneProvider(Shape):
     provider: Annotated[str, Field(description="A provider's name, as list_providers tells it, like shopify or generic.", max_length=80)]
+
+
+class ProposeProvider(Shape):
+    description: Annotated[str | None, Field(description="What is known of the sender: names, products.", max_length=500)] = None
+    invocation_id: Annotated[str | None, Field(description="Or a recorded call that it made.", max_length=80)] = None
+
+
+class ManyInvocations(Shape):
+    invocation_ids: Annotated[list[str], Field(description="Their ids, as recheck_rejected tells them.", min_length=1, max_length=1000)]
+
+
+class ListRuns(Shape):
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    delivery_key: Annotated[str | None, Field(description="Only the runs of this delivery.", max_length=80)] = None
+
+
+class RecordEvents(Shape):
+    webhook_id: WebhookId
+    minutes: Annotated[float, Field(description="How long to wait for it.", gt=0, le=1440)] = 10
+
+
+class NewWorkflow(Shape):
+    webhook_id: WebhookId
+    name: Annotated[str, Field(description="What to call it, like order look-up.", min_length=1, max_length=80)]

@@ -19,10 +19,13 @@ from mcp.shared.exceptions import MCPError
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
+from postern.surfaces.mcp import history, signatures, webhooks
+from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
 from postern.surfaces.mcp.told import bounded
-from postern.surfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool
 from postern.usecases.configuration import validated
 from postern.usecases.gateway import Gateway
+
+__all__ = ["history", "signatures", "webhooks"]  # imported so that they enter their tools in the table
 
 log = structlog.get_logger("postern.mcp")
 
@@ -88,7 +91,7 @@ def _described(tool: Tool) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.arguments.model_json_schema(by_alias=True),
+        input_schema=_untitled(tool.arguments.model_json_schema(by_alias=True)),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.level == "read",
@@ -97,6 +100,13 @@ def _described(tool: Tool) -> types.Tool:
             open_world_hint=False,
         ),
     )
+
+
+def _untitled(schema: Any) -> Any:
+    """Without the titles that are made from the fields' names: a model reads every word of it."""
+    if isinstance(schema, dict):
+        return {name: _untitled(one) for name, one in schema.items() if not (name == "title" and isinstance(one, str))}
+    return [_untitled(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _result(value: Any, is_error: bool = False) -> types.CallToolResult:

@@ -32,13 +32,32 @@ def webhook_in_short(webhook: dict[str, Any]) -> dict[str, Any]:
     return {**{name: webhook[name] for name in names}, "authentication": kind}
 
 
+def provider_in_short(about: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: about[name] for name in ("name", "title", "aliases")},
+        "paste": about["secret"]["paste"],
+        "signedContent": about["scheme"]["signedContent"],
+        "signature": about["scheme"]["signature"],
+    }
+
+
+def untrusted(said: dict[str, Any]) -> dict[str, Any]:
+    return {"caution": CAUTION, **said}
+
+
 def story(invocation: dict[str, Any]) -> dict[str, Any]:
-    """An invocation with all that the caller sent in a place of its own, marked as untrusted."""
+    """An invocation with all that the caller sent in a place of its own."""
     told = dict(invocation)
     told.pop("payload", None)  # the body once more
-    untrusted = {"caution": CAUTION, **{name: told.pop(name) for name in ("method", "path", "query", "body", "bodyTruncated")}}
-    untrusted["headers"] = _headers(told.pop("headers"))
-    return {**told, "untrustedInput": untrusted}
+    said = {name: told.pop(name) for name in ("method", "path", "query", "body", "bodyTruncated")}
+    return {**told, "untrustedInput": untrusted({**said, "headers": _headers(told.pop("headers"))})}
+
+
+def diagnosis(found: dict[str, Any]) -> dict[str, Any]:
+    """Without the signature that the stored secret makes: it is as good as the secret for this one body."""
+    told = {name: value for name, value in found.items() if name not in ("expected", "signedContentBase64")}
+    said: dict[str, Any] = {name: told.pop(name) for name in ("signedContent", "received") if name in told}
+    return {**told, "untrustedInput": untrusted(said)} if said else told
 
 
 def _headers(pairs: list[list[str]]) -> list[Any]:
