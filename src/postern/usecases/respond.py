@@ -32,7 +32,9 @@ async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any,
         response = workflow_response(200 if status is None else status, headers or {}, body)
     except InvalidResponse as error:
         raise Refused("invalid_request", errors=[FieldError(str(error).split()[0], str(error))]) from None
-    if not await take_answer(gateway, matching[0].key, response):
+    in_time = await take_answer(gateway, matching[0].key, response)
+    gateway.live.touch(invocation_id)
+    if not in_time:
         raise Refused("gone")
 
 
@@ -89,6 +91,7 @@ async def _answer_in_row(gateway: Gateway, delivery: Delivery, ended: str | None
     if code is None:
         return None
     if await gateway.store.deliveries.close_slot(delivery.key, code):
+        gateway.live.touch(delivery.invocation_id)
         return _said(code, delivery.invocation_id)
     row = await gateway.store.deliveries.get(delivery.key)
     return answer_of(row) if row is not None else _said(code, delivery.invocation_id)
