@@ -34,7 +34,7 @@ class Replays:
 
     async def add(self, replay: Replay, note: AuditEntry) -> None:
         values = {
-            "id": replay.id, "state": replay.state, "wanted": msgspec.json.encode(replay.wanted), "count": replay.count, "done": 0,
+            "id": replay.id, "state": replay.state, "wanted": msgspec.json.encode(replay.wanted), "total": replay.count, "done": 0,
             "skipped": 0, "position": "", "next_at": 0, "created_at": milliseconds(replay.created_at), "created_by": replay.created_by,
         }  # fmt: skip
 
@@ -145,7 +145,7 @@ def _replay_of(row: Row[Any]) -> Replay:
         id=row.id,
         state=row.state,
         wanted=_filter.decode(row.wanted),
-        count=row.count,
+        count=row.total,
         created_at=row.created_at / 1000,
         created_by=row.created_by,
         done=row.done,

@@ -10,9 +10,9 @@ from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
 from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
+from postern.stores.replays import Replays
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
-from postern.stores.replays import Replays
 from postern.stores.vault import Vault
 from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks

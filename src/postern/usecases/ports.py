@@ -8,7 +8,19 @@ from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, SeenRequest, Session, StoredWebhook, Tally, User
+from postern.core.records import (
+    ApiKey,
+    AuditEntry,
+    Replay,
+    Sample,
+    ScheduleRun,
+    ScheduleState,
+    SeenRequest,
+    Session,
+    StoredWebhook,
+    Tally,
+    User,
+)
 from postern.core.volume import Volume
 
 
@@ -266,7 +278,9 @@ class ReplayStore(Protocol):
         """The next invocations, and up to where that was a look at everything; None there when it was the last of them."""
         ...
 
-    async def step(self, replay: Replay, starts: list[tuple[str, dict[str, str], State]], skipped: int, position: str, now: float, lease: float) -> bool:
+    async def step(
+        self, replay: Replay, starts: list[tuple[str, dict[str, str], State]], skipped: int, position: str, now: float, lease: float
+    ) -> bool:
         """Queue these deliveries and move on, in one commit. False: somebody else did, or it was cancelled; then nothing was done."""
         ...
 
