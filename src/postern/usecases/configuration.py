@@ -224,7 +224,9 @@ class WebhookRequest(Shape):
 
 
 _ADAPTERS: dict[type[BaseModel], TypeAdapter[Any]] = {}
-_TAGS = {"none", "token", "hmac", "str", "Generate", "function-before[_secret_length(), str]"}
+# What pydantic names in a path beside the fields: the member of a union that it tried.
+_METHODS = {"none", "token", "hmac"}
+_KINDS_OF_SECRET = {"str", "Generate", "function-before[_secret_length(), str]"}
 
 
 def validated(shape: type[Shape], data: object) -> Any:
@@ -240,9 +242,9 @@ def field_errors(error: ValidationError) -> list[FieldError]:
     found: dict[str, str] = {}
     for one in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in one["loc"]]
-        if len(path) > 1 and path[0] == "authentication" and path[1] in _TAGS:
-            del path[1]  # the union's tag is no field
-        while path and path[-1] in _TAGS:
+        if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
+            del path[1]
+        while path and path[-1] in _KINDS_OF_SECRET:
             path.pop()
         cause = one.get("ctx", {}).get("error")
         if isinstance(cause, FieldProblem):
