@@ -34,7 +34,19 @@ def milliseconds(seconds: float) -> int:
 
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
-    firsts = claim_keys(connection, entries)
+    before = [(entry, entry.invocation.outcome, entry.invocation.status, entry.delivery) for entry in entries]
+    try:
+        return _record(connection, entries, shard)
+    except Exception:
+        # Each will be tried again alone, and whose key was taken by one of these neighbours may be the first then.
+        for entry, outcome, status, delivery in before:
+            entry.invocation.outcome = outcome
+            entry.invocation.code = outcome if entry.invocation.duplicate_of is not None else entry.invocation.code
+            entry.invocation.status, entry.invocation.duplicate_of, entry.delivery = status, None, delivery
+        raise
+
+
+def _record(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     firsts = claim_keys(connection, entries)
     waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
     if waiting:
