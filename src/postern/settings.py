@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from postern.core.address import Allowlist, InvalidRanges
+
 PREFIX = "POSTERN_"
 
 
@@ -39,6 +41,15 @@ def _database(text: str) -> str:
 
 def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _ranges(text: str) -> list[str]:
+    ranges = _list(text)
+    try:
+        Allowlist.parse(ranges)
+    except InvalidRanges as error:
+        raise ValueError(f"addresses or ranges: {next(iter(error.errors.values()))}") from None
+    return ranges
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -113,6 +124,12 @@ SETTINGS = [
         "X-Forwarded-For",
         "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
     ),
+    Setting(
+        "outbound_allowed",
+        "",
+        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
+        _ranges,
+    ),
     Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
     Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
     Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
@@ -136,6 +153,7 @@ class Settings:
     admin_password: str
     trusted_proxies: list[str]
     client_header: str
+    outbound_allowed: list[str]
     log: str
     example: str
     body_timeout: int

@@ -61,7 +61,12 @@ class Desk:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
-    given = {"POSTERN_DATA_DIR": str(tmp_path / "data"), "POSTERN_WORKFLOWS": str(tmp_path / "workflows"), "POSTERN_LOG": "off"}
+    given = {
+        "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
+        "POSTERN_DATA_DIR": str(tmp_path / "data"),
+        "POSTERN_WORKFLOWS": str(tmp_path / "workflows"),
+        "POSTERN_LOG": "off",
+    }
     if request.param == "postgres":
         given["POSTERN_DATABASE_URL"] = request.getfixturevalue("migrated_url")
     return Settings(given)

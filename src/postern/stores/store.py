@@ -10,6 +10,7 @@ from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
 from postern.stores.people import People
 from postern.stores.samples import Samples
+from postern.stores.schedules import Schedules
 from postern.stores.vault import Vault
 from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks
@@ -25,6 +26,7 @@ class Store:
         self.history = History(self.database)
         self.deliveries = Deliveries(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
+        self.schedules = Schedules(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)

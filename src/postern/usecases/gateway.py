@@ -14,7 +14,7 @@ from postern.core.problems import Refused
 from postern.core.records import Actor, Level
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
-from postern.usecases.ports import Engine, PresetShelf, Store
+from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 
 
 class Waiters:
@@ -72,6 +72,8 @@ class Gateway:
 
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
+
+    fetch: Fetch | None = None
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

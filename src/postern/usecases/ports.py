@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
+from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Sample, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -129,6 +130,54 @@ class SampleStore(Protocol):
     async def forget(self, webhook_id: str) -> bool: ...
 
 
+class ScheduleStore(Protocol):
+    """A run is claimed with a lease; finishing it writes its result and what it started in one transaction."""
+
+    async def any_due(self, now: float) -> bool: ...
+
+    async def claim(self, now: float, lease: float, limit: int) -> list[ScheduleState]: ...
+
+    async def take(self, webhook_id: str, now: float, lease: float) -> ScheduleState | None: ...
+
+    async def finish(self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]) -> list[Receipt] | None: ...
+
+    async def resume(self, webhook_id: str, next_run_at: float) -> bool: ...
+
+    async def states(self, webhook_ids: list[str]) -> dict[str, ScheduleState]: ...
+
+
+class Fetched(Protocol):
+    """What a source answered."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+    def header(self, name: str) -> str | None: ...
+
+    def retry_after(self, now: float) -> float | None: ...
+
+
+class FetchTrouble(Exception):
+    """No answer was received. The detail is for the user who configured the URL."""
+
+    def __init__(self, detail: str, status: int | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+
+
+class Fetch(Protocol):
+    """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises ``FetchTrouble``."""
+
+    async def __call__(self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched: ...
+
+
 class AccessStore(Protocol):
     async def add_key(self, key: ApiKey, secret: str, note: AuditEntry | None = None) -> None: ...
 
@@ -199,6 +248,9 @@ class Store(Protocol):
 
     @property
     def samples(self) -> SampleStore: ...
+
+    @property
+    def schedules(self) -> ScheduleStore: ...
 
     @property
     def access(self) -> AccessStore: ...

@@ -28,7 +28,7 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
         return Answer(204, webhook.cors.preflight(call))
-    entry = _entry(gateway, webhook, call, verdict)
+    entry = entry_of(gateway, webhook, call, verdict)
     try:
         receipt = await gateway.store.record(entry)
     except StoreUnavailable:
@@ -57,7 +57,8 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     return _with_cors(webhook, call, answer)
 
 
-def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
+def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
+    """What is to be recorded of a call and its verdict."""
     now = gateway.clock()
     body: bytes | None = call.body
     accepted = verdict.outcome == "accepted"

@@ -12,6 +12,8 @@ from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page as Page
 from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
+from postern.usecases.schedule_states import schedule_states
 
 _SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
@@ -24,6 +26,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
+    header_changes(document, set(secrets))
     document["resolved"] = resolved(gateway.presets, document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
@@ -47,7 +50,8 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any
     require(actor, "read")
     webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
-    return presented(gateway, webhook, tallies[webhook_id])
+    states = await schedule_states(gateway, [webhook])
+    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
@@ -55,7 +59,8 @@ async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str |
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
     tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
-    items = [presented(gateway, webhook, tallies[webhook.id]) for webhook in found[:limit]]
+    states = await schedule_states(gateway, found[:limit])
+    items = [presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]]
     return Page(items, found[limit - 1].id if len(found) > limit else None)
 
 
@@ -65,6 +70,8 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
     settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    if settings["schedule"]:
+        settings["schedule"] = {**settings["schedule"], "headers": dict.fromkeys(settings["schedule"]["headers"])}
     merged = _merged({**settings, "enabled": webhook.enabled}, patch)
     request: WebhookRequest = validated(WebhookRequest, merged)
     document, sent = parts(request)
@@ -75,7 +82,8 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
         if named and patch["authentication"][name] is None:
             changes[field] = None
     if not keeps:
-        changes = {**dict.fromkeys(webhook.secrets), **changes}
+        changes = {**dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)), **changes}
+    changes |= header_changes(document, {field for field, value in changes.items() if value}, webhook)
     after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
         field for field, value in changes.items() if value
     }
@@ -112,7 +120,7 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     await gateway.directory.refresh()
 
 
-def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally]) -> dict[str, Any]:
+def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
     document = webhook.document
     authentication = dict(document["authentication"])
@@ -148,12 +156,16 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
             **document["synchronousResponse"],
             "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
         },
-        "warnings": _warnings(document),
+        "scheduleState": schedule,
+        "warnings": _warnings(document, schedule),
     }
 
 
-def _warnings(document: dict[str, Any]) -> list[str]:
+def _warnings(document: dict[str, Any], schedule: dict[str, Any] | None) -> list[str]:
     warnings = []
+    if schedule is not None and schedule["pausedAt"]:
+        failures = schedule["consecutiveFailures"]
+        warnings.append(f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now.")
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
     if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
