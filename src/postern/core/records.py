@@ -148,3 +148,11 @@ class AuditEntry:
     action: str
     subject: str
     changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """An earlier request with the same Idempotency-Key; no answer yet while it is still at work."""
+
+    request: bytes
+    answer: bytes | None

@@ -68,6 +68,14 @@ class History:
 
         return await self._database.read(query)
 
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
+        def query(connection: Connection) -> list[tuple[Invocation, Delivery | None]]:
+            rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids))).all()
+            newest = _newest_deliveries(connection, [row.id for row in rows])
+            return [(_invocation_of(row), newest.get(row.id)) for row in rows]
+
+        return await self._database.read(query)
+
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]:
         def query(connection: Connection) -> dict[str, Invocation]:
             rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))

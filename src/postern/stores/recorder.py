@@ -6,6 +6,7 @@ handling would cost more than everything else here together.
 
 from collections import Counter
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -98,11 +99,27 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
 
 
 def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    statement = _insert_statement(table, columns, connection.dialect)
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, rows)
+        # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
+        # event loop takes up to a switch interval to give it back.
+        start = 0
+        for size in _ROWS_A_STATEMENT:
+            while len(rows) - start >= size:
+                statement = _insert_many_statement(table, columns, size, connection.dialect)
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows[start : start + size])))
+                start += size
     else:
+        statement = _insert_statement(table, columns, connection.dialect)
         connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+_ROWS_A_STATEMENT = (64, 16, 4, 1)
+
+
+@lru_cache(maxsize=64)
+def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, dialect: Dialect) -> str:
+    head, values, row = _insert_statement(table, columns, dialect).partition("VALUES ")
+    return head + values + ", ".join([row] * size)
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from postern.stores.checkpoint import Checkpoints
 from postern.stores.database import Database
 from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
+from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
@@ -29,6 +30,7 @@ class Store:
         self.schedules = Schedules(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
+        self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database)
         self.people = People(self.database, self.writer)

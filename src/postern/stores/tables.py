@@ -244,8 +244,7 @@ idempotency = Table(
     Column("actor", String(80), primary_key=True),
     Column("key", String(200), primary_key=True),
     Column("request", LargeBinary(32), nullable=False),
-    Column("status", SmallInteger, nullable=False),  # 0 while the first request is still at work
-    Column("answer", LargeBinary, nullable=False),
+    Column("answer", LargeBinary, nullable=False),  # sealed; empty while the first request is still at work
     Column("expires_at", BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,
 )

@@ -14,6 +14,7 @@ from postern.core.problems import Refused
 from postern.core.records import Actor, Level
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
+from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 
 
@@ -72,8 +73,12 @@ class Gateway:
 
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
-
     fetch: Fetch | None = None
+    live: Hub = field(init=False)
+    """Who watches calls as they come in."""
+
+    def __post_init__(self) -> None:
+        self.live = Hub(self.store.history, self.clock)
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

@@ -8,7 +8,7 @@ from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, SeenRequest, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -27,8 +27,11 @@ class Engine(Protocol):
 
     async def start(self, trigger: Trigger) -> Started: ...
 
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        """Wait until every run of this delivery has ended. Asked only for a synchronous call, while its caller waits."""
+    async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
+        """Wait until every run of this delivery has ended, or until the engine itself brings the answer.
+
+        Asked only for a synchronous call, while its caller waits.
+        """
         ...
 
     async def health(self) -> EngineHealth: ...
@@ -114,6 +117,10 @@ class HistoryStore(Protocol):
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage: ...
 
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
+
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
+        """As on a page of history: without bodies, each with its newest delivery."""
+        ...
 
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...
 
@@ -230,10 +237,18 @@ class AuditStore(Protocol):
     async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
 
 
+class IdempotencyStore(Protocol):
+    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None: ...
+
+    async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None: ...
+
+    async def forget(self, actor: str, key: str) -> None: ...
+
+
 class VolumeStore(Protocol):
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
 
-    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]: ...
+    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, dict[str, int]]]: ...
 
 
 class Store(Protocol):
@@ -260,6 +275,9 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
 
     @property
     def volumes(self) -> VolumeStore: ...

@@ -6,6 +6,7 @@ from typing import Any
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.usecases.audit import noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
@@ -143,6 +144,21 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
         raise Refused("not_found")
     await gateway.directory.refresh()
+
+
+async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
+    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for a sender that takes ours.
+
+    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up there.
+    """
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    how = webhook.document["authentication"]
+    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
+        return {}
+    told = {field: secret.value.decode("utf-8", "replace") for field, secret in webhook.secrets.items() if field in ("main", "second")}
+    await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
+    return told
 
 
 def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:

@@ -159,6 +159,11 @@ def code(value: str) -> str:
     return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
 
 
+def under(errors: dict[str, str], prefix: str) -> str | None:
+    """The first error of a list or of one of its entries."""
+    return next((message for field, message in errors.items() if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")), None)
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "exact": exact,
@@ -170,4 +175,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ms": milliseconds,
     "percent": percent,
     "code": code,
+    "under": under,
 }

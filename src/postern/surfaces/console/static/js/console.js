@@ -11,8 +11,8 @@ marks();
 const wanted = {
   "[data-chart]": "./charts.js",
   "[data-filter]": "./filter.js",
-  "[data-shows]": "./shows.js",
-  "[data-map]": "./mapper.js",
+  "[data-shows], [data-decides], [data-live]": "./shows.js",
+  "#map": "./mapper.js",
   "[data-live]": "./live.js",
   "[data-fill]": "./fill.js",
 };
