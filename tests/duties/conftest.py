@@ -52,8 +52,9 @@ class Desk:
 
     async def accepted(self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None) -> str:
         answer = await self.call(webhook_id, body, *headers, at=at)
-        assert answer.status == 200, answer.body
-        return str(msgspec.json.decode(answer.body)["invocationId"])
+        told = msgspec.json.decode(answer.body)
+        assert (answer.status, told["status"]) == (200, "accepted"), told
+        return str(told["invocationId"])
 
     async def rows(self, statement: Any) -> list[Any]:
         return list(await self.store.database.read(lambda connection: connection.execute(statement).all()))
@@ -61,7 +62,12 @@ class Desk:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
-    given = {"POSTERN_DATA_DIR": str(tmp_path / "data"), "POSTERN_WORKFLOWS": str(tmp_path / "workflows"), "POSTERN_LOG": "off"}
+    given = {
+        "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
+        "POSTERN_DATA_DIR": str(tmp_path / "data"),
+        "POSTERN_WORKFLOWS": str(tmp_path / "workflows"),
+        "POSTERN_LOG": "off",
+    }
     if request.param == "postgres":
         given["POSTERN_DATABASE_URL"] = request.getfixturevalue("migrated_url")
     return Settings(given)

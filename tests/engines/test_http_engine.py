@@ -200,7 +200,34 @@ async def test_an_inline_workflow_slower_than_its_caller_has_started_all_the_sam
         await asyncio.sleep(60)
         return Reply(200)
 
-    outcome, _ = await started(slow, inline=True, waits=0.2)
+    outcome, _ = await started(slow, inline=True, waits=0.5)
+    assert outcome == Started(1)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(200, 200), (500, "failed"), (404, "failed")])
+async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
+    status: int, outcome: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.engines.http.LONGEST_HOLD", 0.05)
+    release = asyncio.Event()
+
+    async def slow(_: Received) -> Reply:
+        await release.wait()
+        return Reply(status, {"Content-Type": "text/plain"}, b"late")
+
+    async with stand_in(slow) as server:
+        engine = HttpEngine(server.url, inline=True)
+        asked = trigger(response=slot())
+        assert await engine.start(asked) == Started(1)
+        release.set()
+        async with asyncio.timeout(10):
+            ended = await engine.ended(asked.key)
+        await engine.close()
+    assert ended == outcome if isinstance(ended, str) else (ended.status, ended.body) == (outcome, b"late")
+
+
+async def test_a_slot_whose_time_is_over_makes_nobody_wait() -> None:
+    outcome, _ = await started(lambda _: Reply(200, body=b"{}"), inline=True, waits=-10)
     assert outcome == Started(1)
 
 

@@ -6,6 +6,7 @@ handling would cost more than everything else here together.
 
 from collections import Counter
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -33,6 +34,19 @@ def milliseconds(seconds: float) -> int:
 
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
+    before = [(entry, entry.invocation.outcome, entry.invocation.status, entry.delivery) for entry in entries]
+    try:
+        return _record(connection, entries, shard)
+    except Exception:
+        # Each will be tried again alone, and whose key was taken by one of these neighbours may be the first then.
+        for entry, outcome, status, delivery in before:
+            entry.invocation.outcome = outcome
+            entry.invocation.code = outcome if entry.invocation.duplicate_of is not None else entry.invocation.code
+            entry.invocation.status, entry.invocation.duplicate_of, entry.delivery = status, None, delivery
+        raise
+
+
+def _record(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     firsts = claim_keys(connection, entries)
     waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
     if waiting:
@@ -97,11 +111,27 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
 
 
 def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    statement = _insert_statement(table, columns, connection.dialect)
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, rows)
+        # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
+        # event loop takes up to a switch interval to give it back.
+        start = 0
+        for size in _ROWS_A_STATEMENT:
+            while len(rows) - start >= size:
+                statement = _insert_many_statement(table, columns, size, connection.dialect)
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows[start : start + size])))
+                start += size
     else:
+        statement = _insert_statement(table, columns, connection.dialect)
         connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+_ROWS_A_STATEMENT = (64, 16, 4, 1)
+
+
+@lru_cache(maxsize=64)
+def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, dialect: Dialect) -> str:
+    head, values, row = _insert_statement(table, columns, dialect).partition("VALUES ")
+    return head + values + ", ".join([row] * size)
 
 
 @lru_cache(maxsize=64)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, or_, select, updat
 from postern.core.invocation import StoreUnavailable
 from postern.core.records import StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id
+from postern.stores import schedules, tables
 from postern.stores.database import Database
 from postern.stores.recorder import milliseconds
 from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
@@ -36,6 +37,7 @@ class Webhooks:
                 )
             )
             self._change_secrets(connection, webhook.id, changes, webhook.created_at)
+            schedules.follow(connection, webhook, touched=False)
 
         await self._writer.write(job)
 
@@ -53,6 +55,7 @@ class Webhooks:
             if promote:
                 self._promote(connection, webhook.id)
             self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
+            schedules.follow(connection, webhook, touched=any(field.startswith("header:") for field in changes))
             return True
 
         return await self._writer.write(job)
@@ -69,7 +72,7 @@ class Webhooks:
                 )
             )
             connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
-            for table in (duplicate_keys, samples):
+            for table in (duplicate_keys, samples, tables.schedules):
                 connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
             return changed.rowcount == 1
 

@@ -45,6 +45,10 @@ class Writer:
         self._thread.start()
 
     @property
+    def shard(self) -> int:
+        return self._shard
+
+    @property
     def waiting(self) -> int:
         return self._waiting
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import history, signatures, webhooks, workflows
+from postern.surfaces.cli import config, history, mcp, operating, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
 from postern.usecases import access
 
@@ -18,12 +18,15 @@ app = typer.Typer(
     help="Postern, the inbound webhook gateway.\n\nCommands work on the same database as a running gateway, which notices their changes within a second.",
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
-app.add_typer(webhooks.commands, name="webhooks")
+app.add_typer(operating.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
+app.command("export")(config.export)
+app.command("apply")(config.apply)
+app.command("mcp")(mcp.mcp)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from postern.surfaces.cli.run import ACTOR, USAGE, end, out, plain, session, show_json, show_table, show_tree
-from postern.usecases import holds, samples, webhooks
+from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
@@ -181,33 +181,6 @@ def disable(webhook: WebhookId, as_json: Json = False) -> None:
     _switch(webhook, False, as_json)
 
 
-@commands.command("hold")
-def hold(webhook: WebhookId, as_json: Json = False) -> None:
-    """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
-    done = session.run(lambda gateway: holds.hold(gateway, ACTOR, webhook))
-    _say(done, "On hold: calls are recorded, and wait.", as_json)
-
-
-@commands.command("release")
-def release(webhook: WebhookId, as_json: Json = False) -> None:
-    """End the hold and start what waited, the oldest first."""
-    done = session.run(lambda gateway: holds.release(gateway, ACTOR, webhook))
-    _say(done, f"Released: {done['released']} deliveries are due now.", as_json)
-
-
-@commands.command("drop")
-def drop(
-    webhook: WebhookId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes on."""
-    if not yes and not as_json:
-        typer.confirm("What waits now will not be started. Drop it?", abort=True)
-    done = session.run(lambda gateway: holds.drop(gateway, ACTOR, webhook))
-    _say(done, f"Dropped {done['dropped']} deliveries.", as_json)
-
-
 @commands.command("promote")
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
@@ -232,60 +205,6 @@ def delete(
         show_json({"deleted": webhook})
     else:
         out.print("Deleted.")
-
-
-@commands.command("record")
-def record(
-    webhook: Annotated[
-        str | None, typer.Argument(metavar="[WEBHOOK]", help="The webhook's id (wh_…), or leave it out and say --all.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every webhook, each until its own next event.")] = False,
-    minutes: Annotated[float, typer.Option(help="How long to wait for it.")] = 10,
-    off: Annotated[bool, typer.Option("--off", help="Stop waiting for it.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Record Events: keep the next accepted call or replay as the webhook's sample."""
-    if (webhook is None) != every:
-        end("name one webhook, or say --all", USAGE)
-
-    async def use_case(gateway: Any) -> dict[str, Any]:
-        return await (samples.disarm(gateway, ACTOR, webhook) if off else samples.arm(gateway, ACTOR, webhook, minutes * 60))
-
-    done = session.run(use_case)
-    if as_json:
-        show_json(done)
-    else:
-        which = "every webhook" if every else webhook
-        out.print(
-            f"Not recording {which}." if off else f"Recording the next event of {which}, until {done['recordingUntil']}.", markup=False
-        )
-
-
-@commands.command("sample")
-def sample(
-    webhook: WebhookId,
-    language: Annotated[str, typer.Option("--for", help="Whose expressions to show: python, n8n, nodeRed or liquid.")] = "python",
-    forget: Annotated[bool, typer.Option("--forget", help="Delete what was recorded.")] = False,
-    as_json: Json = False,
-) -> None:
-    """The recorded event: its variables, an example of each, and what to write to use it."""
-    if forget:
-        session.run(lambda gateway: samples.forget(gateway, ACTOR, webhook))
-        out.print("Forgotten.")
-        return
-    found = session.run(lambda gateway: samples.sample(gateway, ACTOR, webhook))
-    if as_json:
-        show_json(found)
-        return
-    rows = [[one["path"], one["type"], one["example"], one["expressions"].get(language, "")] for one in found["variables"]]
-    show_table(["variable", "type", "example", "expression"], rows, f"Nothing recorded yet: postern webhooks record {webhook}")
-
-
-def _say(done: dict[str, Any], text: str, as_json: bool) -> None:
-    if as_json:
-        show_json(done)
-    else:
-        out.print(text, markup=False)
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:

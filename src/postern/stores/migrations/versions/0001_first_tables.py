@@ -108,7 +108,6 @@ def upgrade() -> None:
         sa.Column("actor", sa.String(length=80), nullable=False),
         sa.Column("key", sa.String(length=200), nullable=False),
         sa.Column("request", sa.LargeBinary(length=32), nullable=False),
-        sa.Column("status", sa.SmallInteger(), nullable=False),
         sa.Column("answer", sa.LargeBinary(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("actor", "key"),
