@@ -14,6 +14,8 @@ from postern.surfaces.console.views import (
     engine,
     history,
     live,
+    replays,
+    schedule,
     settings,
     sign_in,
     tester,
