@@ -86,8 +86,8 @@ class Deliveries:
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
             webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
-            if state == "held":
-                settle_holds(connection, [delivery])
+            if state == "held" and settle_holds(connection, [delivery]):
+                delivery.state = "queued"
             insert_delivery(connection, delivery)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
