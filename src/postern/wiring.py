@@ -122,7 +122,9 @@ async def _serve(settings: Settings) -> None:
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
-                await serve_http(app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password))
+                await serve_http(
+                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.begin_to_end
+                )
             finally:
                 following.cancel()
                 if dispatching is not None:

@@ -64,10 +64,17 @@ class Gateway:
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)
     clock: Callable[[], float] = time.time
+    ending: bool = False
+    """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     admin_key_digest: bytes | None = None
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
     """How a process without an engine finds out which workflows there are."""
+
+    def begin_to_end(self) -> int:
+        """How many callers still wait for an answer; no more will."""
+        self.ending = True
+        return len(self.waiters)
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""
