@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from beds.hooks import OWNER, SECOND_TOKEN, TOKEN, Hook, make_hook, stories, wait_until_served, within
+from beds.hooks import OWNER, SECOND_TOKEN, TOKEN, Hook, make_hook, stories, within
 from beds.program import Program, StartProgram
 from beds.waiting import wait_until
 from beds.wire import Heard, exchange
