@@ -1,15 +1,16 @@
 """From body bytes to one JSON object, or the reason why not."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from postern.core.call import Call, query_pairs
+from postern.core.paths import members
 
 DEEPEST = 100
 MOST_FORM_FIELDS = 1000
 
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _FORM = b"application/x-www-form-urlencoded"
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
@@ -21,8 +22,15 @@ class Unreadable:
     detail: str
 
 
-def read_object(call: Call) -> bytes | Unreadable:
-    """The call's JSON object as text, exactly as sent; a form becomes an object of strings."""
+class Payload(NamedTuple):
+    """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks something up."""
+
+    text: bytes
+    members: dict[str, msgspec.Raw]
+
+
+def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
+    """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its ``items``."""
     types = call.header(b"content-type")
     if len(types) > 1:
         return Unreadable("unsupported_media_type", "two Content-Type headers")
@@ -35,7 +43,10 @@ def read_object(call: Call) -> bytes | Unreadable:
     if parameters and not _is_utf8(parameters):
         return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
     if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
-        return _json_object(call.body)
+        read = _json_object(call.body)
+        if wrap_arrays and isinstance(read, Unreadable) and read.code == "payload_not_an_object" and call.body.lstrip()[:1] == b"[":
+            return _json_object(b'{"items":' + call.body + b"}")
+        return read
     if kind == b"text/plain":
         read = _json_object(call.body)
         return (
@@ -56,12 +67,12 @@ def _is_utf8(parameters: bytes) -> bool:
     return True
 
 
-def _json_object(body: bytes) -> bytes | Unreadable:
+def _json_object(body: bytes) -> Payload | Unreadable:
     # Some .NET senders put a byte order mark in front; it is no part of the JSON.
     text = body.removeprefix(b"\xef\xbb\xbf")
     try:
         text.decode()  # the decoder below passes text over without looking inside it
-        _OBJECT.decode(text)
+        opened = members(text)
         if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(text) > DEEPEST:
             return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except UnicodeDecodeError:
@@ -72,7 +83,7 @@ def _json_object(body: bytes) -> bytes | Unreadable:
         return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except (msgspec.DecodeError, ValueError) as error:
         return Unreadable("malformed_json", str(error) if text else "the body is empty")
-    return text
+    return Payload(text, opened)
 
 
 def _depth(text: bytes) -> int:
@@ -86,10 +97,10 @@ def _depth(text: bytes) -> int:
     return depth
 
 
-def _form_object(body: bytes) -> bytes | Unreadable:
+def _form_object(body: bytes) -> Payload | Unreadable:
     if body.count(b"&") >= MOST_FORM_FIELDS:
         return Unreadable("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
     fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
     if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
         return _json_object(fields["payload"])
-    return msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
+    return _json_object(msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()}))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from postern.core.invocation import HistoryFilter
+
 Level = Literal["read", "write", "admin"]
 LEVELS: tuple[Level, ...] = ("read", "write", "admin")
 
@@ -30,6 +32,56 @@ class StoredWebhook:
     deleted: bool = False
     secrets: dict[str, StoredSecret] = field(default_factory=dict)
     """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that uses them."""
+    armed_until: float | None = None
+    """Record Events: until then the next accepted call is kept as the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded last."""
+
+    webhook_id: str
+    armed_until: float | None = None
+    stored_at: float | None = None
+    invocation_id: str | None = None
+    trigger: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleState:
+    """Where a webhook's schedule stands."""
+
+    webhook_id: str
+    anchor: float
+    """When it was saved: intervals are counted from then."""
+    next_run_at: float | None
+    """None while it is switched off or paused."""
+    lease_until: float | None
+    consecutive_failures: int
+    paused_at: float | None
+    paused_reason: str
+    last_at: float | None
+    last_result: str
+    last_reason: str
+    last_duration_ms: int | None
+    etag: str
+    last_modified: str
+    body_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """What one run comes to, as it is written down together with what it started."""
+
+    at: float
+    result: str
+    reason: str
+    duration_ms: int
+    next_run_at: float | None
+    failures: int
+    paused: bool
+    seen: tuple[str, str, str] | None = None
+    """ETag, Last-Modified and body hash to compare the next answer with; None leaves them as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +150,30 @@ class AuditEntry:
     action: str
     subject: str
     changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """An earlier request with the same Idempotency-Key; no answer yet while it is still at work."""
+
+    request: bytes
+    answer: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay of many: planned with a count, then run in the background, the oldest call first."""
+
+    id: str
+    state: Literal["planned", "running", "completed", "cancelled", "failed"]
+    wanted: HistoryFilter
+    count: int
+    created_at: float
+    created_by: str
+    done: int = 0
+    skipped: int = 0
+    position: str = ""
+    """Replayed up to and including this invocation: where a restart goes on."""
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: str = ""

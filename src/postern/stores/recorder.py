@@ -6,15 +6,16 @@ handling would cost more than everything else here together.
 
 from collections import Counter
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select
+from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
-from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, tallies, volumes
+from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, samples, tallies, volumes, webhooks
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -33,7 +34,23 @@ def milliseconds(seconds: float) -> int:
 
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
-    firsts = _claim_keys(connection, entries)
+    before = [(entry, entry.invocation.outcome, entry.invocation.status, entry.delivery) for entry in entries]
+    try:
+        return _record(connection, entries, shard)
+    except Exception:
+        # Each will be tried again alone, and whose key was taken by one of these neighbours may be the first then.
+        for entry, outcome, status, delivery in before:
+            entry.invocation.outcome = outcome
+            entry.invocation.code = outcome if entry.invocation.duplicate_of is not None else entry.invocation.code
+            entry.invocation.status, entry.invocation.duplicate_of, entry.delivery = status, None, delivery
+        raise
+
+
+def _record(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
+    firsts = claim_keys(connection, entries)
+    waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
+    if waiting:
+        settle_holds(connection, waiting)
     receipts = []
     starting = []
     for entry in entries:
@@ -45,6 +62,8 @@ def record_all(connection: Connection, entries: list[Entry], shard: int) -> list
             entry.delivery = None
         if entry.delivery is not None:
             starting.append(_delivery_row(entry.delivery))
+            if entry.sample is not None:
+                keep_sample(connection, entry.delivery, entry.sample, entry.invocation.received_at)
         receipts.append(Receipt(first))
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(entry.invocation) for entry in entries])
     if starting:
@@ -69,16 +88,50 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def settle_holds(connection: Connection, waiting: list[Delivery]) -> None:
+    """Whether their webhooks are on hold still. Asked here, under a lock: what is written down as held after the release
+    has gone through the others would wait for ever."""
+    ids = {delivery.webhook_id for delivery in waiting}
+    asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None))
+    held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
+    for delivery in waiting:
+        if delivery.webhook_id not in held:
+            delivery.state = "queued"
+
+
+def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
+    """The first event after arming is the sample: taking it disarms, in every process at once."""
+    armed = update(samples).where(samples.c.webhook_id == delivery.webhook_id, samples.c.armed_until > milliseconds(now))
+    kept = {"armed_until": None, "stored_at": milliseconds(now), "invocation_id": delivery.invocation_id, "trigger": trigger}
+    connection.execute(armed.values(kept))
+
+
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
 
 
 def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    statement = _insert_statement(table, columns, connection.dialect)
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, rows)
+        # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
+        # event loop takes up to a switch interval to give it back.
+        start = 0
+        for size in _ROWS_A_STATEMENT:
+            while len(rows) - start >= size:
+                statement = _insert_many_statement(table, columns, size, connection.dialect)
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows[start : start + size])))
+                start += size
     else:
+        statement = _insert_statement(table, columns, connection.dialect)
         connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+_ROWS_A_STATEMENT = (64, 16, 4, 1)
+
+
+@lru_cache(maxsize=64)
+def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, dialect: Dialect) -> str:
+    head, values, row = _insert_statement(table, columns, dialect).partition("VALUES ")
+    return head + values + ", ".join([row] * size)
 
 
 @lru_cache(maxsize=64)
@@ -90,7 +143,7 @@ def _upsert(connection: Connection, table: Table) -> Any:
     return (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
 
 
-def _claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
+def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
     """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
     claims: dict[tuple[str, bytes], Entry] = {}
     firsts: dict[str, str] = {}

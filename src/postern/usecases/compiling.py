@@ -30,6 +30,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         version=stored.version,
         enabled=stored.enabled,
         held=stored.held,
+        recording_until=stored.armed_until or 0.0,
         credential=credential,
         mapping=Mapping(mapped_paths(document)),
         mask=Mask(credential),
@@ -41,6 +42,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         calls_per_second=rate["callsPerSecond"],
         burst=rate["burst"],
         answer_timeout=answer_timeout(document),
+        wraps_arrays=bool(document["resolved"].get("sendsArrays")),
         method=document["authentication"]["method"],
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
     )

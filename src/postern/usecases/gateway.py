@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
@@ -13,7 +15,8 @@ from postern.core.problems import Refused
 from postern.core.records import Actor, Level
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
-from postern.usecases.ports import Engine, PresetShelf, Store
+from postern.usecases.hub import Hub
+from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 
 
 class Waiters:
@@ -62,6 +65,8 @@ class Gateway:
     waiters: Waiters = field(default_factory=Waiters)
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
+    finishing: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Work that outlives the call it was begun for; kept here so that it is not lost half-way."""
     call_log: CallLog = field(default_factory=CallLog)
     clock: Callable[[], float] = time.time
     ending: bool = False
@@ -71,9 +76,25 @@ class Gateway:
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
     """How a process without an engine finds out which workflows there are."""
 
+    workflows: Path | None = None
+    """The file or folder of the embedded engine's workflows; None with another engine."""
+    fetch: Fetch | None = None
+    live: Hub = field(init=False)
+    """Who watches calls as they come in."""
+
+    def __post_init__(self) -> None:
+        self.live = Hub(self.store.history, self.clock)
+
+    def finish(self, task: asyncio.Task[Any]) -> None:
+        """Its outcome is written down by itself; whoever waited for it heard what it raised."""
+        self.finishing.discard(task)
+        if not task.cancelled():
+            task.exception()
+
     def begin_to_end(self) -> int:
-        """How many callers still wait for an answer; no more will."""
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away."""
         self.ending = True
+        self.live.close()
         return len(self.waiters)
 
     def response_token(self, key: str) -> str:

@@ -6,24 +6,38 @@ from typing import Any
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.usecases.audit import noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page as Page
 from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
+from postern.usecases.schedule_states import schedule_states
 
-_SECRETS = {
+# The names of an authentication's secrets, and the fields of the vault they are kept in.
+SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
     "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
 }
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
+    """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
+    webhook, secrets = prepared(gateway, request)
+    await gateway.store.webhooks.create(webhook, secrets)
+    await gateway.directory.refresh()
+    return await show(gateway, actor, webhook.id)
+
+
+def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
+    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored yet."""
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
+    header_changes(document, set(secrets))
     document["resolved"] = resolved(gateway.presets, document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
@@ -38,16 +52,15 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
         updated_at=now,
     )
     _compiles(webhook, dict(secrets))
-    await gateway.store.webhooks.create(webhook, dict(secrets))
-    await gateway.directory.refresh()
-    return await show(gateway, actor, webhook.id)
+    return webhook, dict(secrets)
 
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
     require(actor, "read")
-    webhook = await _stored(gateway, webhook_id)
+    webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
-    return presented(gateway, webhook, tallies[webhook_id])
+    states = await schedule_states(gateway, [webhook])
+    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
@@ -55,27 +68,49 @@ async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str |
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
     tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
-    items = [presented(gateway, webhook, tallies[webhook.id]) for webhook in found[:limit]]
+    states = await schedule_states(gateway, found[:limit])
+    items = [presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]]
     return Page(items, found[limit - 1].id if len(found) > limit else None)
 
 
 async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None) -> dict[str, Any]:
     """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without any."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    changes = altered(gateway, webhook, patch)
+    await save(gateway, webhook, changes)
+    return await show(gateway, actor, webhook_id)
+
+
+def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> dict[str, bytes | None]:
+    settings = settings_of(webhook)
+    request: WebhookRequest = validated(WebhookRequest, _merged({**settings, "enabled": webhook.enabled}, patch))
+    given = patch.get("authentication")
+    removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
+    return replaced(gateway, webhook, request, removed)
+
+
+def settings_of(webhook: StoredWebhook) -> dict[str, Any]:
+    """As a request would ask for them, without the secrets."""
     settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
-    merged = _merged({**settings, "enabled": webhook.enabled}, patch)
-    request: WebhookRequest = validated(WebhookRequest, merged)
+    if settings["schedule"]:
+        settings["schedule"] = {**settings["schedule"], "headers": dict.fromkeys(settings["schedule"]["headers"])}
+    return settings
+
+
+def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]) -> dict[str, bytes | None]:
+    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which secrets change:
+    those that the request brings, and those that are removed by their name. Nothing is stored yet."""
     document, sent = parts(request)
     changes: dict[str, bytes | None] = dict(_made(document, sent))
     keeps = _same_sender(webhook.document["authentication"], document["authentication"])
-    for name, field in _SECRETS.get(document["authentication"]["method"], ()):
-        named = isinstance(patch.get("authentication"), dict) and name in patch["authentication"]
-        if named and patch["authentication"][name] is None:
+    for name, field in SECRETS.get(document["authentication"]["method"], ()):
+        if name in removed:
             changes[field] = None
     if not keeps:
-        changes = {**dict.fromkeys(webhook.secrets), **changes}
+        changes = {**dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)), **changes}
+    changes |= header_changes(document, {field for field, value in changes.items() if value}, webhook)
     after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
         field for field, value in changes.items() if value
     }
@@ -83,8 +118,7 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)
-    await _save(gateway, webhook, changes)
-    return await show(gateway, actor, webhook_id)
+    return changes
 
 
 async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None) -> dict[str, Any]:
@@ -94,29 +128,44 @@ async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool,
 async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
-    await _save(gateway, webhook, {}, promote=True)
+    await save(gateway, webhook, {}, promote=True)
     return await show(gateway, actor, webhook_id)
 
 
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
     """The URL stops answering, for ever; its history stays until retention takes it."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
         raise Refused("not_found")
     await gateway.directory.refresh()
 
 
-def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally]) -> dict[str, Any]:
+async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
+    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for a sender that takes ours.
+
+    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up there.
+    """
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    how = webhook.document["authentication"]
+    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
+        return {}
+    told = {field: secret.value.decode("utf-8", "replace") for field, secret in webhook.secrets.items() if field in ("main", "second")}
+    await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
+    return told
+
+
+def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
     document = webhook.document
     authentication = dict(document["authentication"])
-    for name, field in _SECRETS.get(authentication["method"], ()):
+    for name, field in SECRETS.get(authentication["method"], ()):
         secret = webhook.secrets.get(field)
         authentication[f"{name}Set"] = secret is not None
         if secret is not None and field != "verifyToken":
@@ -136,6 +185,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         "url": gateway.webhook_url(webhook.short_code),
         "enabled": webhook.enabled,
         "held": webhook.held,
+        "recordingUntil": iso(webhook.armed_until) if webhook.armed_until and webhook.armed_until > gateway.clock() else None,
         "version": webhook.version,
         "createdAt": iso(webhook.created_at),
         "updatedAt": iso(webhook.updated_at),
@@ -147,12 +197,16 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
             **document["synchronousResponse"],
             "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
         },
-        "warnings": _warnings(document),
+        "scheduleState": schedule,
+        "warnings": _warnings(document, schedule),
     }
 
 
-def _warnings(document: dict[str, Any]) -> list[str]:
+def _warnings(document: dict[str, Any], schedule: dict[str, Any] | None) -> list[str]:
     warnings = []
+    if schedule is not None and schedule["pausedAt"]:
+        failures = schedule["consecutiveFailures"]
+        warnings.append(f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now.")
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
     if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
@@ -163,19 +217,19 @@ def _warnings(document: dict[str, Any]) -> list[str]:
     return warnings
 
 
-async def _stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", "there is no webhook with this id")
     return webhook
 
 
-def _check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
     if seen_version is not None and seen_version != webhook.version:
         raise Refused("version_conflict")
 
 
-async def _save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()
