@@ -1,6 +1,6 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small, moving part)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import State
@@ -67,6 +67,13 @@ class Entry:
     duplicate_key: bytes | None = None
     duplicate_until: float = 0.0
     secret_id: str | None = None
+
+    def attempt(self) -> "Entry":
+        """A copy to try with: what recording changes in it counts only once it is on disk."""
+        return replace(self, invocation=replace(self.invocation), delivery=replace(self.delivery) if self.delivery else None)
+
+    def become(self, recorded: "Entry") -> None:
+        self.invocation, self.delivery = recorded.invocation, recorded.delivery
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Many calls, one transaction: invocations, deliveries, claimed duplicate keys, and the counts that go with them.
 
-The statements are written once, by SQLAlchemy from the tables, and run with plain tuples: its per-row parameter
-handling would cost more than everything else here together.
+Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling would cost more than everything else
+here together.
 """
 
 from collections import Counter
@@ -10,10 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select
+from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, String, bindparam, cast, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
+from postern.stores.bulk import insert_rows
 from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, tallies, volumes
 
 _INVOCATION_COLUMNS = (
@@ -73,23 +74,6 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
 
 
-def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    statement = _insert_statement(table, columns, connection.dialect)
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, rows)
-    else:
-        connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
-
-
-@lru_cache(maxsize=64)
-def _insert_statement(table: Table, columns: tuple[str, ...], dialect: Dialect) -> str:
-    return str(insert(table).values({name: bindparam(name) for name in columns}).compile(dialect=dialect, column_keys=list(columns)))
-
-
-def _upsert(connection: Connection, table: Table) -> Any:
-    return (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
-
-
 def _claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
     """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
     claims: dict[tuple[str, bytes], Entry] = {}
@@ -103,37 +87,70 @@ def _claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
                 claims[place] = entry
     if not claims:
         return firsts
-    statement = _upsert(connection, duplicate_keys)
-    statement = statement.on_conflict_do_update(
-        index_elements=["webhook_id", "key"],
-        set_={"invocation_id": statement.excluded.invocation_id, "expires_at": statement.excluded.expires_at},
-        # An expired claim is taken over in the same statement.
-        where=duplicate_keys.c.expires_at <= bindparam("now"),
-    ).returning(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
-    won = set()
-    for (webhook_id, key), entry in sorted(claims.items()):  # one order everywhere: two processes cannot deadlock
-        row = connection.execute(
-            statement,
-            {
-                "webhook_id": webhook_id,
-                "key": key,
-                "invocation_id": entry.invocation.id,
-                "expires_at": milliseconds(entry.duplicate_until),
-                "now": milliseconds(entry.invocation.received_at),
-            },
-        ).first()
-        if row is not None:
-            won.add((webhook_id, key))
+    won = _won_on_postgres(connection, claims) if connection.dialect.name == "postgresql" else _won_on_sqlite(connection, claims)
     lost = {place: entry for place, entry in claims.items() if place not in won}
+    holders = _holders(connection, list(lost))
     for place in lost:
-        holder = connection.execute(
-            select(duplicate_keys.c.invocation_id).where(duplicate_keys.c.webhook_id == place[0], duplicate_keys.c.key == place[1])
-        ).scalar_one()
+        holder = holders[place]
         firsts[lost[place].invocation.id] = holder
         for invocation_id, first in firsts.items():
             if first == lost[place].invocation.id:  # third in the same batch: it follows the holder too
                 firsts[invocation_id] = holder
     return firsts
+
+
+Claims = dict[tuple[str, bytes], Entry]
+
+
+def _take_over(statement: Any, now: Any) -> Any:
+    """An expired claim is taken over in the same statement that makes one."""
+    return statement.on_conflict_do_update(
+        index_elements=["webhook_id", "key"],
+        set_={"invocation_id": statement.excluded.invocation_id, "expires_at": statement.excluded.expires_at},
+        where=duplicate_keys.c.expires_at <= now,
+    ).returning(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
+
+
+_CLAIM = _take_over(sqlite.insert(duplicate_keys), bindparam("now"))
+_CLAIMED = (
+    func.unnest(
+        *(
+            cast(bindparam(name), ARRAY(kind))
+            for name, kind in {"webhook_ids": String, "keys": LargeBinary, "invocation_ids": String, "expiries": BigInteger}.items()
+        )
+    )
+    .table_valued("webhook_id", "key", "invocation_id", "expires_at")
+    .render_derived()
+)
+_CLAIM_ALL = _take_over(postgresql.insert(duplicate_keys).from_select(list(_CLAIMED.c.keys()), select(_CLAIMED)), bindparam("now"))
+
+
+def _won_on_sqlite(connection: Connection, claims: Claims) -> set[tuple[str, bytes]]:
+    won = set()
+    for (webhook_id, key), entry in claims.items():
+        until, now = milliseconds(entry.duplicate_until), milliseconds(entry.invocation.received_at)
+        claim = {"webhook_id": webhook_id, "key": key, "invocation_id": entry.invocation.id, "expires_at": until, "now": now}
+        if connection.execute(_CLAIM, claim).first() is not None:
+            won.add((webhook_id, key))
+    return won
+
+
+def _won_on_postgres(connection: Connection, claims: Claims) -> set[tuple[str, bytes]]:
+    ordered = sorted(claims.items())  # one order everywhere: two processes cannot deadlock
+    wanted = {
+        "webhook_ids": [webhook_id for (webhook_id, _), _ in ordered],
+        "keys": [key for (_, key), _ in ordered],
+        "invocation_ids": [entry.invocation.id for _, entry in ordered],
+        "expiries": [milliseconds(entry.duplicate_until) for _, entry in ordered],
+        "now": milliseconds(min(entry.invocation.received_at for _, entry in ordered)),
+    }
+    return {(webhook_id, key) for webhook_id, key in connection.execute(_CLAIM_ALL, wanted)}
+
+
+def _holders(connection: Connection, lost: list[tuple[str, bytes]]) -> dict[tuple[str, bytes], str]:
+    held = select(duplicate_keys.c.webhook_id, duplicate_keys.c.key, duplicate_keys.c.invocation_id)
+    place = tuple_(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
+    return {(row[0], row[1]): row[2] for row in connection.execute(held.where(place.in_(lost)))} if lost else {}
 
 
 def _count(connection: Connection, entries: list[Entry], shard: int) -> None:
