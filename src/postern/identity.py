@@ -19,6 +19,12 @@ def first_id_at(kind: str, seconds: float) -> str:
     return f"{kind}_{max(int(seconds * 1000), 0):012x}{'0' * 20}"
 
 
+def time_of(one_id: str) -> float:
+    """When an id was made: the other way round."""
+    digits = one_id.rpartition("_")[2][:12]
+    return int(digits, 16) / 1000
+
+
 def new_short_code() -> str:
     """130 bits: nobody guesses a webhook's URL."""
     return "".join(secrets.choice(_BASE62) for _ in range(22))

@@ -2,20 +2,20 @@
 
 import asyncio
 import sys
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, TextIO
 
 import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 REGISTRY = CollectorRegistry()
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-calls = Counter("postern_calls", "Calls by webhook and outcome.", ["webhook", "outcome", "code"], registry=REGISTRY)
-answer_seconds = Histogram(
-    "postern_answer_seconds", "From receiving a call to answering it.", ["kind"], buckets=_SECONDS, registry=REGISTRY
-)
 unknown_codes = Counter("postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY)
 refused_storage = Counter("postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY)
 writer_waiting = Gauge("postern_writer_waiting", "Writes waiting for the next commit.", registry=REGISTRY)
@@ -27,13 +27,34 @@ engine_start_seconds = Histogram(
 )
 
 
-@lru_cache(maxsize=10_000)
-def count_calls(webhook_id: str, outcome: str, code: str) -> Any:
-    return calls.labels(webhook_id, outcome, code)
+class CallCounts(Collector):
+    """Counted with two dictionary steps a call, and put into the form of the metrics when somebody asks for them."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, str, str], int] = {}
+        self._within = {False: [0] * (len(_SECONDS) + 1), True: [0] * (len(_SECONDS) + 1)}
+        self._seconds = {False: 0.0, True: 0.0}
+
+    def add(self, webhook_id: str, outcome: str, code: str, seconds: float, waited: bool) -> None:
+        key = (webhook_id, outcome, code)
+        self._calls[key] = self._calls.get(key, 0) + 1
+        self._within[waited][bisect_left(_SECONDS, seconds)] += 1
+        self._seconds[waited] += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        calls = CounterMetricFamily("postern_calls", "Calls by webhook and outcome.", labels=["webhook", "outcome", "code"])
+        for key, count in self._calls.items():
+            calls.add_metric(key, count)
+        yield calls
+        seconds = HistogramMetricFamily("postern_answer_seconds", "From receiving a call to answering it.", labels=["kind"])
+        for waited, kind in ((False, "at once"), (True, "waited for the workflow")):
+            bounds = [*map(str, _SECONDS), "+Inf"]
+            seconds.add_metric([kind], list(zip(bounds, accumulate(self._within[waited]), strict=True)), self._seconds[waited])
+        yield seconds
 
 
-_AT_ONCE = answer_seconds.labels("at once")
-_WAITED = answer_seconds.labels("waited for the workflow")
+call_counts = CallCounts()
+REGISTRY.register(call_counts)
 
 
 class CallLog:
@@ -46,8 +67,7 @@ class CallLog:
         self._lines: list[bytes] = []
         self._encode = msgspec.json.Encoder().encode
 
-    def call(self, seconds: float, waited: bool, **said: Any) -> None:
-        (_WAITED if waited else _AT_ONCE).observe(seconds)
+    def call(self, seconds: float, **said: Any) -> None:
         if self._off:
             return
         if not self._lines:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from postern.core.address import Allowlist, InvalidRanges
+
 PREFIX = "POSTERN_"
 
 
@@ -39,6 +41,15 @@ def _database(text: str) -> str:
 
 def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _ranges(text: str) -> list[str]:
+    ranges = _list(text)
+    try:
+        Allowlist.parse(ranges)
+    except InvalidRanges as error:
+        raise ValueError(f"addresses or ranges: {next(iter(error.errors.values()))}") from None
+    return ranges
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -82,6 +93,38 @@ SETTINGS = [
         "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
         _one_of("embedded", "temporal", "http", "shopify-flow", "none"),
     ),
+    Setting("http_url", "", "Engine http: the URL that starts a workflow.", _address),
+    Setting("http_secret", "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True),
+    Setting("http_headers", "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True),
+    Setting(
+        "http_inline", "off", "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.", _one_of("on", "off")
+    ),
+    Setting("http_timeout", "10", "Engine http: seconds within which it must take a trigger.", _whole),
+    Setting(
+        "http_allowed_ranges",
+        "",
+        "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks.",
+    ),
+    Setting("temporal_address", "127.0.0.1:7233", "Engine temporal: host and port of the server."),
+    Setting("temporal_namespace", "default", "Engine temporal: the namespace."),
+    Setting("temporal_api_key", "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True),
+    Setting("temporal_tls", "auto", "Engine temporal: TLS on, off, or auto (on with an API key).", _one_of("auto", "on", "off")),
+    Setting(
+        "temporal_targets",
+        "Webhook Trigger@postern",
+        "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated.",
+    ),
+    Setting("shopify_shop", "", "Engine shopify-flow: the shop, like your-shop.myshopify.com."),
+    Setting("shopify_access_token", "", "Engine shopify-flow: the Admin API access token.", secret=True),
+    Setting("shopify_trigger", "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension."),
+    Setting("shopify_api_version", "2026-10", "Engine shopify-flow: the Admin API's version."),
+    Setting(
+        "shopify_also_send",
+        "",
+        "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline.",
+        _list,
+    ),
+    Setting("shopify_payload_limit", "50000", "Engine shopify-flow: the largest trigger in bytes.", _whole),
     Setting("workflows", "./workflows", "File or folder of workflows that the embedded engine runs.", Path),
     Setting(
         "secret_keys",
@@ -113,6 +156,12 @@ SETTINGS = [
         "X-Forwarded-For",
         "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
     ),
+    Setting(
+        "outbound_allowed",
+        "",
+        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
+        _ranges,
+    ),
     Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
     Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
     Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
@@ -130,12 +179,30 @@ class Settings:
     data_dir: Path
     database_url: str
     engine: str
+    http_url: str
+    http_secret: str
+    http_headers: str
+    http_inline: str
+    http_timeout: int
+    http_allowed_ranges: str
+    temporal_address: str
+    temporal_namespace: str
+    temporal_api_key: str
+    temporal_tls: str
+    temporal_targets: str
+    shopify_shop: str
+    shopify_access_token: str
+    shopify_trigger: str
+    shopify_api_version: str
+    shopify_also_send: list[str]
+    shopify_payload_limit: int
     workflows: Path
     secret_keys: list[str]
     admin_key: str
     admin_password: str
     trusted_proxies: list[str]
     client_header: str
+    outbound_allowed: list[str]
     log: str
     example: str
     body_timeout: int
@@ -183,6 +250,10 @@ class Settings:
         problems = []
         if self.admin_key and len(self.admin_key) < 16:
             problems.append("POSTERN_ADMIN_KEY must have 16 characters or more")
+        if self.engine == "http" and not self.http_url:
+            problems.append("POSTERN_ENGINE=http needs POSTERN_HTTP_URL")
+        if self.engine == "shopify-flow" and not (self.shopify_shop and self.shopify_access_token):
+            problems.append("POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN")
         if any(len(key) < 16 for key in self.secret_keys):
             problems.append("POSTERN_SECRET_KEYS: each key must have 16 characters or more")
         return problems

@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import hmac
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -13,9 +13,15 @@ from typing import Any, cast
 import uvloop
 
 from postern import presets
+from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
 from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.handover import read_ranges
+from postern.engines.http import HttpEngine, read_headers
+from postern.engines.shopify_flow import ShopifyFlowEngine
 from postern.observe import CallLog, set_up_logs
+from postern.outbound.fetch import Fetcher
+from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
 from postern.stores import schema
 from postern.stores.database import Database
@@ -32,7 +38,8 @@ from postern.usecases.directory import Directory
 from postern.usecases.dispatch import LEASE, Dispatcher
 from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
-from postern.usecases.ports import Engine, PresetShelf
+from postern.usecases.ports import Engine, Fetched, FetchTrouble, PresetShelf
+from postern.usecases.schedules import Scheduler
 from postern.workflows.load import load
 
 
@@ -44,9 +51,44 @@ def secret_keys(settings: Settings) -> list[str]:
 
 
 def make_engine(settings: Settings) -> Engine | None:
-    if settings.engine == "none":
-        return None
-    return EmbeddedEngine(settings.data_dir, settings.workflows)
+    """Raises ``SettingError`` where the engine's own settings cannot work."""
+    try:
+        match settings.engine:
+            case "http":
+                return HttpEngine(
+                    settings.http_url,
+                    secret=settings.http_secret or None,
+                    headers=read_headers(settings.http_headers),
+                    inline=settings.http_inline == "on",
+                    timeout=settings.http_timeout,
+                    allowed_ranges=read_ranges(settings.http_allowed_ranges),
+                )
+            case "temporal":
+                from postern.engines.temporal import TemporalEngine, read_targets
+
+                return TemporalEngine(
+                    settings.temporal_address,
+                    namespace=settings.temporal_namespace,
+                    targets=read_targets(settings.temporal_targets),
+                    api_key=settings.temporal_api_key or None,
+                    tls={"auto": None, "on": True, "off": False}[settings.temporal_tls],
+                )
+            case "shopify-flow":
+                return ShopifyFlowEngine(
+                    settings.shopify_shop,
+                    settings.shopify_access_token,
+                    handle=settings.shopify_trigger,
+                    api_version=settings.shopify_api_version,
+                    also_send=settings.shopify_also_send,
+                    payload_limit=settings.shopify_payload_limit,
+                )
+            case "embedded":
+                return EmbeddedEngine(settings.data_dir, settings.workflows)
+            case _:
+                return None
+    except (FetchFailed, ValueError) as error:
+        words = error.detail if isinstance(error, FetchFailed) else str(error)
+        raise SettingError(f"POSTERN_ENGINE={settings.engine} cannot work with its settings: {words}") from error
 
 
 @asynccontextmanager
@@ -64,6 +106,14 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             return None
         return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
 
+    fetcher = Fetcher(allowed_ranges=Allowlist.parse(settings.outbound_allowed))
+
+    async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
+        try:
+            return await fetcher.fetch(url, headers=headers, timeout=timeout, max_bytes=max_bytes)
+        except FetchFailed as failure:
+            raise FetchTrouble(failure.detail, failure.status) from failure
+
     gateway = Gateway(
         store=store,
         directory=Directory(store.webhooks, compile_webhook),
@@ -75,6 +125,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         call_log=CallLog(style=settings.log),
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
+        fetch=fetch,
+        workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:
         await gateway.directory.refresh()
@@ -84,6 +136,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     finally:
         if engine is not None:
             await engine.close()
+        await fetcher.aclose()
         gateway.call_log.flush()
         await store.close()
 
@@ -120,11 +173,17 @@ async def _serve(settings: Settings) -> None:
             dispatcher = Dispatcher(gateway)
             following = asyncio.create_task(gateway.directory.follow(), name="directory")
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
+            scheduler = Scheduler(gateway)
+            scheduling = asyncio.create_task(scheduler.run(), name="schedules")
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
-                await serve_http(app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password))
+                await serve_http(
+                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.live.close
+                )
             finally:
                 following.cancel()
+                scheduler.stop()
+                await asyncio.gather(scheduling, return_exceptions=True)
                 if dispatching is not None:
                     dispatcher.stop()
                     with suppress(TimeoutError, asyncio.CancelledError):
@@ -172,6 +231,8 @@ def _told_in_words() -> Iterator[None]:
         yield
     except (schema.SchemaMismatch, VaultError) as error:
         end(str(error), UNAVAILABLE)
+    except SettingError as error:
+        end(str(error), USAGE)
     except KeyboardInterrupt:
         sys.exit(130)
 

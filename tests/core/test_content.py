@@ -9,7 +9,7 @@ from postern.core.content import Unreadable, read_object
 def read(body: bytes, content_type: str | None = "application/json", *headers: tuple[str, str]) -> bytes | str:
     types = [] if content_type is None else [("Content-Type", content_type)]
     result = read_object(call(body, *types, *headers))
-    return result.code if isinstance(result, Unreadable) else result
+    return result.code if isinstance(result, Unreadable) else result.text
 
 
 @pytest.mark.parametrize(

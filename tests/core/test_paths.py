@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postern.core.content import Payload
 from postern.core.mapping import Mapping
-from postern.core.paths import InvalidPath, as_text, parse_path, walk
+from postern.core.paths import InvalidPath, as_text, members, parse_path, walk
 
 DOCUMENT = (
     b'{"customer":{"email":"a@b.example","tags":["x","y"]},"items":[{"sku":"s0"},{"sku":"s1"}],"a.b":{"c\\"d":1},"0":"zero",'
@@ -49,7 +50,7 @@ def test_what_is_no_path_is_said(path: str) -> None:
 
 
 def test_a_mapping_names_what_it_did_not_find_and_fills_the_rest() -> None:
-    fields, said = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(DOCUMENT)
+    fields, said = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(Payload(DOCUMENT, members(DOCUMENT)))
     assert fields == {"fieldOne": "a@b.example"}
     assert said == "fieldTwo: nothing at no.such"
 

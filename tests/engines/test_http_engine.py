@@ -12,7 +12,8 @@ from standardwebhooks import Webhook
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from postern.core.address import NOBODY
 from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
-from postern.engines.http import HttpEngine, signing_key
+from postern.engines.handover import NEAR, read_ranges
+from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
 
@@ -168,7 +169,14 @@ async def test_an_engine_that_says_nothing_is_unavailable() -> None:
 
 
 async def test_an_inline_answer_keeps_its_bytes_and_what_may_be_sent_of_its_headers() -> None:
-    headers = {"Content-Type": "image/gif", "X-Shop": "a", "Set-Cookie": "b=c", "Server": "n8n", "Strict-Transport-Security": "max-age=1"}
+    headers = {
+        "Content-Type": "image/gif",
+        "X-Shop": "a",
+        "Set-Cookie": "b=c",
+        "Server": "n8n",
+        "X-Powered-By": "Express",
+        "Strict-Transport-Security": "max-age=1",
+    }
     outcome, _ = await started(lambda _: Reply(201, headers, b"GIF89a\xff"), inline=True, waits=10)
     assert outcome.answer is not None
     assert (outcome.answer.status, outcome.answer.body) == (201, b"GIF89a\xff")
@@ -192,7 +200,34 @@ async def test_an_inline_workflow_slower_than_its_caller_has_started_all_the_sam
         await asyncio.sleep(60)
         return Reply(200)
 
-    outcome, _ = await started(slow, inline=True, waits=0.2)
+    outcome, _ = await started(slow, inline=True, waits=0.5)
+    assert outcome == Started(1)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(200, 200), (500, "failed"), (404, "failed")])
+async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
+    status: int, outcome: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.engines.http.LONGEST_HOLD", 0.05)
+    release = asyncio.Event()
+
+    async def slow(_: Received) -> Reply:
+        await release.wait()
+        return Reply(status, {"Content-Type": "text/plain"}, b"late")
+
+    async with stand_in(slow) as server:
+        engine = HttpEngine(server.url, inline=True)
+        asked = trigger(response=slot())
+        assert await engine.start(asked) == Started(1)
+        release.set()
+        async with asyncio.timeout(10):
+            ended = await engine.ended(asked.key)
+        await engine.close()
+    assert ended == outcome if isinstance(ended, str) else (ended.status, ended.body) == (outcome, b"late")
+
+
+async def test_a_slot_whose_time_is_over_makes_nobody_wait() -> None:
+    outcome, _ = await started(lambda _: Reply(200, body=b"{}"), inline=True, waits=-10)
     assert outcome == Started(1)
 
 
@@ -230,3 +265,17 @@ def test_a_url_that_cannot_work_is_refused_at_once(url: str) -> None:
 def test_a_secret_that_is_none_is_refused_at_once(secret: str) -> None:
     with pytest.raises(ValueError, match="secret"):
         signing_key(secret)
+
+
+def test_headers_are_read_as_a_json_object() -> None:
+    assert read_headers("") == {}
+    assert read_headers('{"Authorization": "Bearer x"}') == {"Authorization": "Bearer x"}
+    for wrong in ("Authorization: x", "[]", '{"a": 1}'):
+        with pytest.raises(ValueError, match="JSON object"):
+            read_headers(wrong)
+
+
+def test_where_the_engine_may_be_is_read_from_one_line() -> None:
+    assert read_ranges("") is NEAR
+    assert not read_ranges("none").allows("127.0.0.1")
+    assert read_ranges("10.1.2.0/24, ::1").entries == ("10.1.2.0/24", "::1")

@@ -21,8 +21,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from engines.conformance import PATIENCE, Door, EngineConformance, Harness, door, trigger, until
+from engines.relay import Relay
 from postern.core.delivery import EngineRejected, EngineUnavailable, Started
-from postern.engines.temporal import Target, TemporalEngine
+from postern.engines.temporal import Target, TemporalEngine, read_targets
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal_worker.py"
 
@@ -88,49 +89,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         process.terminate()
         process.wait(30)
         log.close()
-
-
-class Relay:
-    """A wire between the engine and the server that can be cut."""
-
-    def __init__(self, target: int) -> None:
-        self.target = target
-        self.port = 0
-        self._listener: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def open(self) -> None:
-        self._listener = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
-        self.port = self._listener.sockets[0].getsockname()[1]
-
-    async def cut(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-        for writer in list(self._writers):
-            writer.transport.abort()
-        await asyncio.gather(*self._tasks)
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there = await asyncio.open_connection("127.0.0.1", self.target)
-        self._writers |= {writer, there}
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-
-        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            try:
-                while data := await source.read(65536):
-                    sink.write(data)
-                    await sink.drain()
-            except (OSError, asyncio.CancelledError):
-                pass
-            finally:
-                sink.close()
-
-        await asyncio.gather(pump(reader, there), pump(there_reader, writer))
-        self._writers -= {writer, there}
-        self._tasks.discard(task)
 
 
 class TemporalHarness:
@@ -236,6 +194,13 @@ def test_two_targets_cannot_share_a_workflow_id() -> None:
         TemporalEngine(targets=[Target(), Target(task_queue="other")])
     with pytest.raises(ValueError, match="same workflow type"):
         TemporalEngine(targets=[Target(), Target(webhook_id="wh_1")])
+
+
+def test_targets_are_read_from_one_line() -> None:
+    assert read_targets("") == (Target(),)
+    assert read_targets("Webhook Trigger, Refund@refunds#wh_1") == (Target(), Target("Refund", "refunds", "wh_1"))
+    with pytest.raises(ValueError, match="names no workflow type"):
+        read_targets("@queue")
 
 
 async def test_a_trigger_nobody_wants_starts_nothing(harness: TemporalHarness) -> None:

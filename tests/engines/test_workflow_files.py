@@ -48,7 +48,7 @@ def test_the_order_lookup_listens_to_the_configured_webhook_alone(monkeypatch: p
 
 
 def test_every_example_loads() -> None:
-    for file in EXAMPLES.rglob("*.py"):
+    for file in [EXAMPLES / "follow_up.py", *(EXAMPLES / "workflows").glob("*.py")]:
         loaded = load(file)
         assert (loaded.error, len(loaded.workflows)) == ("", 1), file
 

@@ -371,6 +371,13 @@ async def test_a_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> No
         assert (await failure(made, f"https://shop.test:{server.port}/")).reason_code == "tls"
 
 
+async def test_the_environment_cannot_vouch_for_a_certificate_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving, _ = certificate(tmp_path, "shop.test")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+    async with stand_in(say_hello, tls=serving) as server, fetcher(names={"shop.test": ["127.0.0.1"]}) as made:
+        assert (await failure(made, f"https://shop.test:{server.port}/")).reason_code == "tls"
+
+
 async def test_the_transport_connects_by_the_guarded_network_and_nothing_else() -> None:
     """Pins the one private attribute that is touched: were it renamed, every guard above would silently be gone."""
     transport = guarded_transport(GuardedNetwork(NOBODY))

@@ -9,12 +9,12 @@ from hashlib import sha256
 from typing import Literal
 
 from postern.core.call import Call
-from postern.core.content import Unreadable, read_object
+from postern.core.content import Payload, Unreadable, read_object
 from postern.core.cors import is_preflight
 from postern.core.credential import Matched, Unproven, VerifiedCall
 from postern.core.handshake import HandshakeAnswer
 from postern.core.limits import Limits
-from postern.core.paths import walk
+from postern.core.paths import walk_members
 from postern.core.webhook import DuplicateKey, Webhook
 
 Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
@@ -99,7 +99,7 @@ def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -
     payload = read_object(verified.call)
     if isinstance(payload, Unreadable):
         return _refuse(trace, "content", payload.code, payload.detail, matched=verified.matched)
-    trace.append(("content", True, f"a JSON object of {len(payload)} bytes"))
+    trace.append(("content", True, f"a JSON object of {len(payload.text)} bytes"))
 
     fields, said = webhook.mapping.apply(payload)
     trace.append(("field mapping", True, said))
@@ -108,17 +108,17 @@ def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -
     if webhook.duplicates is not None:
         key, said = _duplicate_key(webhook.duplicates, verified, payload)
         trace.append(("duplicate key", True, said))
-    return Verdict("accepted", "accepted", "", trace, verified.matched, payload, fields, key)
+    return Verdict("accepted", "accepted", "", trace, verified.matched, payload.text, fields, key)
 
 
-def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: bytes) -> tuple[bytes, str]:
+def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: Payload) -> tuple[bytes, str]:
     call = verified.call
     if setting.header is not None:
         own = call.first_header(setting.header)
         if own:
             return sha256(b"header\0" + own).digest(), f"the header {setting.header.decode('latin-1')}"
     if setting.path is not None:
-        value = walk(payload, setting.path)
+        value = walk_members(payload.members, setting.path)
         if value is not None:
             return sha256(b"path\0" + value).digest(), "the configured path in the body"
     if setting.header is None and setting.path is None and verified.delivery_id:

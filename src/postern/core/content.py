@@ -1,15 +1,16 @@
 """From body bytes to one JSON object, or the reason why not."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from postern.core.call import Call, query_pairs
+from postern.core.paths import members
 
 DEEPEST = 100
 MOST_FORM_FIELDS = 1000
 
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _FORM = b"application/x-www-form-urlencoded"
 
 
@@ -19,8 +20,15 @@ class Unreadable:
     detail: str
 
 
-def read_object(call: Call) -> bytes | Unreadable:
-    """The call's JSON object as text, exactly as sent; a form becomes an object of strings."""
+class Payload(NamedTuple):
+    """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks something up."""
+
+    text: bytes
+    members: dict[str, msgspec.Raw]
+
+
+def read_object(call: Call) -> Payload | Unreadable:
+    """The call's JSON object; a form becomes an object of strings."""
     types = call.header(b"content-type")
     if len(types) > 1:
         return Unreadable("unsupported_media_type", "two Content-Type headers")
@@ -54,12 +62,12 @@ def _is_utf8(parameters: bytes) -> bool:
     return True
 
 
-def _json_object(body: bytes) -> bytes | Unreadable:
+def _json_object(body: bytes) -> Payload | Unreadable:
     # Some .NET senders put a byte order mark in front; it is no part of the JSON.
     text = body.removeprefix(b"\xef\xbb\xbf")
     try:
         text.decode()  # the decoder below passes text over without looking inside it
-        _OBJECT.decode(text)
+        opened = members(text)
         if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(text) > DEEPEST:
             return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except UnicodeDecodeError:
@@ -70,7 +78,7 @@ def _json_object(body: bytes) -> bytes | Unreadable:
         return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except (msgspec.DecodeError, ValueError) as error:
         return Unreadable("malformed_json", str(error) if text else "the body is empty")
-    return text
+    return Payload(text, opened)
 
 
 def _depth(text: bytes) -> int:
@@ -97,10 +105,10 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
-def _form_object(body: bytes) -> bytes | Unreadable:
+def _form_object(body: bytes) -> Payload | Unreadable:
     if body.count(b"&") >= MOST_FORM_FIELDS:
         return Unreadable("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
     fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
     if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
         return _json_object(fields["payload"])
-    return msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
+    return _json_object(msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()}))

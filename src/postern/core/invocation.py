@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from postern.core.answer import WorkflowResponse
+from postern.core.call import Call
 from postern.core.delivery import State
 
 Json = bytes
@@ -33,6 +36,11 @@ class Invocation:
     trace: Json
     duplicate_of: str | None = None
 
+    def as_call(self, base_url: str = "") -> Call:
+        """The call as far as it is kept: credentials are masked, signatures are not, the time is that of receipt."""
+        headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(self.headers))
+        return Call(self.method, self.path, self.query, headers, self.body or b"", self.address, self.received_at, base_url)
+
 
 @dataclass(slots=True)
 class Delivery:
@@ -54,6 +62,8 @@ class Delivery:
     """What each attempt came to, the newest last, bounded."""
     response: WorkflowResponse | None = None
     responded_at: float | None = None
+    released_at: float | None = None
+    """When a hold that it waited through ended: before that nobody tried to start it."""
     answer_code: str = ""
     """What the waiting caller heard: accepted, completed, workflow_failed, response_timeout."""
 
@@ -67,6 +77,8 @@ class Entry:
     duplicate_key: bytes | None = None
     duplicate_until: float = 0.0
     secret_id: str | None = None
+    sample: bytes | None = None
+    """The finished trigger as JSON, where Record Events is armed."""
 
     def attempt(self) -> "Entry":
         """A copy to try with: what recording changes in it counts only once it is on disk."""
@@ -105,7 +117,7 @@ class HistoryPage:
 
 def status_of(outcome: str, delivery: Delivery | None) -> str:
     """The invocation status a user sees, told by the newest delivery: rejected, duplicate, handshake, accepted, held, started, responded, failed, dropped."""
-    if outcome != "accepted" or delivery is None:
+    if delivery is None:
         return outcome
     if delivery.responded_at is not None and delivery.state == "started":
         return "responded"

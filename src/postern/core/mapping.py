@@ -1,7 +1,8 @@
 """From a payload to the trigger's four fields."""
 
+from postern.core.content import Payload
 from postern.core.delivery import FIELD_NAMES
-from postern.core.paths import Path, as_text, parse_path, walk
+from postern.core.paths import Path, as_text, parse_path, walk_members
 
 LONGEST_VALUE = 65_536
 
@@ -12,12 +13,12 @@ class Mapping:
     def __init__(self, paths: dict[str, str]) -> None:
         self._paths: list[tuple[str, str, Path]] = [(name, paths[name], parse_path(paths[name])) for name in FIELD_NAMES if paths.get(name)]
 
-    def apply(self, payload: bytes) -> tuple[dict[str, str], str]:
+    def apply(self, payload: Payload) -> tuple[dict[str, str], str]:
         """The fields, and what to say in the trace."""
         fields: dict[str, str] = {}
         missing = []
         for name, text, path in self._paths:
-            value = walk(payload, path)
+            value = walk_members(payload.members, path)
             if value is None:
                 missing.append(f"{name}: nothing at {text}")
             else:

@@ -29,6 +29,29 @@ def header_name_problem(name: str) -> str | None:
     return None
 
 
+_NOT_SENT = {
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "keep-alive",
+    "expect",
+    "accept-encoding",
+}
+
+
+def sent_header_problem(name: str) -> str | None:
+    """What is wrong with this as a header that a schedule sends along, or None."""
+    if not _HEADER.fullmatch(name):
+        return "a header name has 1 to 100 letters, digits and hyphens, like Authorization"
+    if name.lower() in _NOT_SENT or name.lower().startswith(("proxy-", "if-")):
+        return f"the gateway sets {name} itself"
+    return None
+
+
 def parameter_name_problem(name: str) -> str | None:
     if not _PARAMETER.fullmatch(name):
         return "a parameter name has 1 to 100 letters, digits and . _ ~ -"

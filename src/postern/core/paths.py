@@ -49,24 +49,43 @@ def parse_path(text: str) -> Path:
     return tuple(steps)
 
 
+def members(document: msgspec.Raw | bytes) -> dict[str, msgspec.Raw]:
+    """The object's members, each still as its text. Raises msgspec's errors for what is not a JSON object."""
+    return _OBJECT.decode(document)
+
+
 def walk(document: msgspec.Raw | bytes, path: Path) -> bytes | None:
     """The JSON text at the path, or None where the document has nothing there."""
     here: msgspec.Raw | bytes = document
-    for step in path:
-        try:
-            start = bytes(here[:1]) if isinstance(here, bytes) else bytes(memoryview(here)[:1])
-            if start == b"{":
-                here = _OBJECT.decode(here)[str(step)]
-            elif start == b"[":
-                index = int(step) if isinstance(step, int) or (step.isascii() and step.isdigit()) else None
-                if index is None:
-                    return None
-                here = _ARRAY.decode(here)[index]
-            else:
-                return None
-        except (KeyError, IndexError, ValueError, RecursionError, msgspec.DecodeError):
-            return None
+    try:
+        for step in path:
+            here = _into(here, step)
+    except _NOTHING_THERE:
+        return None
     return bytes(here)
+
+
+def walk_members(document: dict[str, msgspec.Raw], path: Path) -> bytes | None:
+    """The same from an object that is already open, so that four paths open the document once."""
+    try:
+        here = document[str(path[0])]
+        for step in path[1:]:
+            here = _into(here, step)
+    except _NOTHING_THERE:
+        return None
+    return bytes(here)
+
+
+_NOTHING_THERE = (KeyError, IndexError, ValueError, RecursionError, msgspec.DecodeError)
+
+
+def _into(here: msgspec.Raw | bytes, step: str | int) -> msgspec.Raw:
+    if isinstance(step, int) or (step.isdigit() and step.isascii()):
+        try:
+            return _ARRAY.decode(here)[int(step)]
+        except msgspec.ValidationError:
+            return _OBJECT.decode(here)[str(step)]
+    return _OBJECT.decode(here)[step]
 
 
 def as_text(value: bytes) -> str:

@@ -62,6 +62,7 @@ _ALL = [
         "The call could not be stored, so nothing was accepted. Send it again.",
         5,
     ),
+    Problem("fetch_failed", 502, "Fetch failed", "The schedule's source gave nothing that could be used."),
     # What a user of the management surfaces can hear besides.
     Problem("invalid_request", 422, "Invalid request", "One or more fields are wrong; each is named under errors."),
     Problem("not_authenticated", 401, "Not signed in", "Send an API key as Authorization: Bearer pk_…, or sign in."),

@@ -30,6 +30,56 @@ class StoredWebhook:
     deleted: bool = False
     secrets: dict[str, StoredSecret] = field(default_factory=dict)
     """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that uses them."""
+    armed_until: float | None = None
+    """Record Events: until then the next accepted call is kept as the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded last."""
+
+    webhook_id: str
+    armed_until: float | None = None
+    stored_at: float | None = None
+    invocation_id: str | None = None
+    trigger: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleState:
+    """Where a webhook's schedule stands."""
+
+    webhook_id: str
+    anchor: float
+    """When it was saved: intervals are counted from then."""
+    next_run_at: float | None
+    """None while it is switched off or paused."""
+    lease_until: float | None
+    consecutive_failures: int
+    paused_at: float | None
+    paused_reason: str
+    last_at: float | None
+    last_result: str
+    last_reason: str
+    last_duration_ms: int | None
+    etag: str
+    last_modified: str
+    body_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """What one run comes to, as it is written down together with what it started."""
+
+    at: float
+    result: str
+    reason: str
+    duration_ms: int
+    next_run_at: float | None
+    failures: int
+    paused: bool
+    seen: tuple[str, str, str] | None = None
+    """ETag, Last-Modified and body hash to compare the next answer with; None leaves them as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +148,11 @@ class AuditEntry:
     action: str
     subject: str
     changes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """An earlier request with the same Idempotency-Key; no answer yet while it is still at work."""
+
+    request: bytes
+    answer: bytes | None

@@ -1,7 +1,6 @@
 """What may be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can be checked again."""
 
 import re
-from functools import lru_cache
 
 import msgspec
 
@@ -19,7 +18,11 @@ _SECRET_PARAMETERS = frozenset(
 )
 
 
-@lru_cache(maxsize=4096)
+MOST_REMEMBERED = 1000
+
+_encode = msgspec.json.Encoder().encode
+
+
 def _is_secret_header(name: bytes) -> bool:
     return name in _ALWAYS or _LOOKS_SECRET.search(name) is not None
 
@@ -32,16 +35,28 @@ class Mask:
         self._parameters = credential.masked_parameters | (_SECRET_PARAMETERS - credential.read_parameters)
         self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
         self._keep = credential.read_headers
+        self._masks: dict[bytes, bool] = {}
 
     def headers(self, headers: Headers) -> bytes:
         """The headers as stored: JSON pairs, credentials masked, in order."""
+        # Nearly always no value holds a secret: one look at all of them together says so.
+        suspicious = self._holds_secret(b"\n".join([value for _, value in headers]))
         pairs = []
         for name, value in headers:
-            if name in self._names or (_is_secret_header(name) and name not in self._keep) or self._holds_secret(value):
+            masked = self._masks.get(name)
+            if masked is None:
+                masked = self._learn(name)
+            if masked or (suspicious and self._holds_secret(value)):
                 pairs.append((name.decode("latin-1"), MASK))
             else:
                 pairs.append((name.decode("latin-1"), value.decode("latin-1")))
-        return msgspec.json.encode(pairs)
+        return _encode(pairs)
+
+    def _learn(self, name: bytes) -> bool:
+        masked = name in self._names or (_is_secret_header(name) and name not in self._keep)
+        if len(self._masks) < MOST_REMEMBERED:  # strangers choose names, too
+            self._masks[name] = masked
+        return masked
 
     def query(self, query: bytes) -> bytes:
         """The query string as stored. What is not masked keeps every byte: a signature may cover it."""
@@ -59,5 +74,5 @@ class Mask:
 
     def _holds_secret(self, value: bytes) -> bool:
         """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole URL."""
-        plain = unquote_plus(value) if b"%" in value else value
-        return any(secret in value or secret in plain for secret in self._secrets)
+        plain = unquote_plus(value) if b"%" in value else None
+        return any(secret in value or (plain is not None and secret in plain) for secret in self._secrets)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000)
 
 
@@ -20,11 +21,7 @@ class Volume:
         self.within = [mine + more for mine, more in zip(self.within, within, strict=True)]
 
     def outcomes(self) -> dict[str, int]:
-        """The codes in the four groups that a chart can show."""
-        groups = dict.fromkeys(OUTCOMES, 0)
-        for code, calls in self.by_code.items():
-            groups[code if code in groups else "rejected"] += calls
-        return groups
+        return outcomes(self.by_code)
 
     def percentile(self, share: float) -> float | None:
         """Milliseconds within which that share of the calls was answered: exact to its bucket, evenly spread inside it."""
@@ -41,4 +38,9 @@ class Volume:
         return float(LATENCY_BOUNDS_MS[-1])
 
 
-OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
+def outcomes(by_code: dict[str, int]) -> dict[str, int]:
+    """The codes in the four groups that a chart can show."""
+    groups = dict.fromkeys(OUTCOMES, 0)
+    for code, calls in by_code.items():
+        groups[code if code in groups else "rejected"] += calls
+    return groups

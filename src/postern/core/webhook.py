@@ -43,6 +43,8 @@ class Webhook:
     answer_timeout: float | None = None
     """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
     held: bool = False
+    recording_until: float = 0.0
+    """Record Events is armed until then; 0.0 where it is not."""
     method: str = "none"
     secret_ids: dict[str, str] = field(default_factory=dict)
     """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose them."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from postern.core.address import Allowlist
+from postern.core.address import NOBODY, Allowlist
 from postern.core.delivery import ResponseSlot, Trigger
 
 NEAR = Allowlist.parse(["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"])
@@ -15,6 +15,12 @@ NEAR = Allowlist.parse(["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "19
 Safe because the name comes from the operator's environment and never from a user, and because redirects are not
 followed: no other host is ever reached. Metadata services and link-local addresses stay shut.
 """
+
+
+def read_ranges(text: str) -> Allowlist:
+    """Where an engine may be, as it is configured: nothing for ``NEAR``, ``none`` for the public internet alone, or ranges."""
+    entries = [part.strip() for part in text.split(",") if part.strip()]
+    return NEAR if not entries else NOBODY if entries == ["none"] else Allowlist.parse(entries)
 
 
 def document(trigger: Trigger) -> dict[str, Any]:

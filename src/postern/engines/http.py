@@ -4,8 +4,10 @@ A start is one signed POST. The answer to a synchronous call comes back in the r
 the response action's POST to the slot's URL. Whichever comes first counts.
 """
 
+import asyncio
 import base64
 import binascii
+import contextlib
 import hmac
 import ssl
 import time
@@ -22,20 +24,13 @@ from postern.engines.handover import NEAR, document, never_known
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
+LONGEST_HOLD = 15.0
+"""How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start it twice."""
+SHORTEST_WAIT = 0.2
 STATUS_HEADER = "x-postern-status"
 
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
-_STEERING = {
-    "connection",
-    "content-encoding",
-    "content-length",
-    "date",
-    "keep-alive",
-    "server",
-    "trailer",
-    "transfer-encoding",
-    "x-invocation-id",
-}
+_ENGINES_OWN = {"x-powered-by"}
 
 
 class HttpEngine:
@@ -63,29 +58,56 @@ class HttpEngine:
         self._inline = inline
         self._timeout = timeout
         self._clock = clock
+        self._exchanges: dict[str, asyncio.Task[Fetched]] = {}
         self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
 
     async def open(self) -> None:
         return None
 
     async def start(self, trigger: Trigger) -> Started:
-        now = self._clock()
-        waits_for_answer = self._inline and trigger.response is not None
-        timeout = max(trigger.response.deadline - now, 1.0) if waits_for_answer and trigger.response else self._timeout
-        body = msgspec.json.encode(document(trigger))
+        left = trigger.response.deadline - self._clock() if self._inline and trigger.response is not None else 0.0
+        if left < SHORTEST_WAIT:
+            try:
+                return self._settled(await self._post(trigger, self._timeout), waits=False)
+            except FetchFailed as failed:
+                return self._without_answer(failed, waits=False)
+        exchange = asyncio.create_task(self._post(trigger, left))
         try:
-            fetched = await self._fetcher.fetch(
-                self._url,
-                method="POST",
-                headers=self._request_headers(trigger.key, body, int(now)),
-                content=body,
-                timeout=timeout,
-                max_bytes=LARGEST_RESPONSE,
-                max_redirects=0,
-            )
+            # Connecting takes at most half of what is left, so whatever goes on after this has reached the engine.
+            await asyncio.wait({exchange}, timeout=min(left * 0.8, LONGEST_HOLD))
+        except asyncio.CancelledError:
+            exchange.cancel()
+            raise
+        if not exchange.done():
+            self._keep(trigger.key, exchange)
+            return Started(1)
+        try:
+            return self._settled(exchange.result(), waits=True)
         except FetchFailed as failed:
-            return self._without_answer(failed, waits_for_answer)
-        return self._settled(fetched, waits_for_answer)
+            return self._without_answer(failed, waits=True)
+
+    async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
+        body = msgspec.json.encode(document(trigger))
+        return await self._fetcher.fetch(
+            self._url,
+            method="POST",
+            headers=self._request_headers(trigger.key, body, int(self._clock())),
+            content=body,
+            timeout=timeout,
+            max_bytes=LARGEST_RESPONSE,
+            max_redirects=0,
+        )
+
+    def _keep(self, key: str, exchange: asyncio.Task[Fetched]) -> None:
+        """For ``ended``, which is asked right after ``start``; dropped soon after the exchange is over if nobody asks."""
+        self._exchanges[key] = exchange
+
+        def over(done: asyncio.Task[Fetched]) -> None:
+            if not done.cancelled():
+                done.exception()  # looked at, or asyncio would complain about it
+            asyncio.get_running_loop().call_later(5.0, self._exchanges.pop, key, None)
+
+        exchange.add_done_callback(over)
 
     def _request_headers(self, key: str, body: bytes, now: int) -> dict[str, str]:
         headers = {
@@ -99,27 +121,38 @@ class HttpEngine:
             headers["webhook-signature"] = signature(self._key, key, now, body)
         return headers
 
-    def _without_answer(self, failed: FetchFailed, waits_for_answer: bool) -> Started:
+    def _without_answer(self, failed: FetchFailed, waits: bool) -> Started:
         if failed.status is not None and 200 <= failed.status < 300:
             return Started(1)
-        if failed.reason_code == "timeout" and waits_for_answer:
+        if failed.reason_code == "timeout" and waits:
             # The request went out and the workflow took longer than its caller waits. Sent again, it would run again.
             return Started(1)
         # Wrong settings included: while the operator puts them right, nothing is lost.
         raise EngineUnavailable(f"the engine cannot be reached: {failed.detail}") from failed
 
-    def _settled(self, fetched: Fetched, waits_for_answer: bool) -> Started:
+    def _settled(self, fetched: Fetched, waits: bool) -> Started:
         if 200 <= fetched.status < 300:
             # 202 says that the answer comes later, through the slot.
-            return Started(1, answer=_inline_answer(fetched) if waits_for_answer and fetched.status != 202 else None)
+            return Started(1, answer=_inline_answer(fetched) if waits and fetched.status != 202 else None)
         if fetched.status == 409:
             return Started(1)  # it has this Idempotency-Key already
         said = f"the engine answered {fetched.status}{_excerpt(fetched)}"
-        if fetched.status in _TRY_AGAIN and not (fetched.status == 500 and waits_for_answer):
+        if fetched.status in _TRY_AGAIN and not (fetched.status == 500 and waits):
             raise EngineUnavailable(said, fetched.retry_after(self._clock()))
         raise EngineRejected(said)
 
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
+    async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
+        """The inline answer that was not there yet when ``start`` returned. Whether a run has ended, such an engine does not tell."""
+        exchange = self._exchanges.get(key)
+        if exchange is not None:
+            with contextlib.suppress(FetchFailed):
+                fetched = await asyncio.shield(exchange)
+                try:
+                    answer = self._settled(fetched, waits=True).answer
+                except (EngineRejected, EngineUnavailable):
+                    return "failed"
+                if answer is not None:
+                    return answer
         return await never_known()
 
     async def health(self) -> EngineHealth:
@@ -139,7 +172,18 @@ class HttpEngine:
         """The engine keeps its own copies for as long as its own settings say."""
 
     async def close(self) -> None:
+        for exchange in self._exchanges.values():
+            exchange.cancel()
+        await asyncio.gather(*self._exchanges.values(), return_exceptions=True)
         await self._fetcher.aclose()
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """Headers as they are configured: a JSON object of texts."""
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise ValueError('the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}') from error
 
 
 def signing_key(secret: str) -> bytes:
@@ -171,7 +215,7 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         if name == STATUS_HEADER and value.isascii() and value.isdigit():
             status = int(value[:3])
-        elif name not in _STEERING:
+        elif name not in _ENGINES_OWN:
             try:
                 workflow_response(200, {name: value}, "")
             except InvalidResponse:

@@ -46,6 +46,19 @@ class Target:
         return key if self.workflow == WORKFLOW_TYPE else f"{key}/{self.workflow}"
 
 
+def read_targets(text: str) -> tuple[Target, ...]:
+    """``Webhook Trigger@postern, Refund@refunds#wh_1``: type, task queue, and the one webhook it is for. The last two may be left out."""
+    targets = []
+    for part in text.split(","):
+        if part.strip():
+            rest, _, webhook_id = part.partition("#")
+            workflow, _, queue = rest.partition("@")
+            if not workflow.strip():
+                raise ValueError(f"{part.strip()!r} names no workflow type; write Type@task-queue")
+            targets.append(Target(workflow.strip(), queue.strip() or TASK_QUEUE, webhook_id.strip() or None))
+    return tuple(targets) or (Target(),)
+
+
 class TemporalEngine:
     name = "temporal"
 

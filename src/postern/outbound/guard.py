@@ -64,8 +64,10 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
+        clock = asyncio.get_running_loop().time
+        until = None if timeout is None else clock() + timeout
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout_at(until):
                 addresses = await self._resolve(host, port)
         except TimeoutError as error:
             raise FetchFailed("connection_failed", f"the name server did not say in time where {host} is") from error
@@ -79,9 +81,10 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
                 where = host if host == address else f"{host} is {address}, which"
                 raise FetchFailed("address_not_allowed", f"{where} is {reason}; the gateway does not connect there")
         failure: Exception | None = None
+        share = None if until is None else max(until - clock(), 0.01) / len(addresses)
         for address in addresses:
             try:
-                return await self._network.connect_tcp(address, port, timeout and timeout / len(addresses), local_address, socket_options)
+                return await self._network.connect_tcp(address, port, share, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
         assert failure is not None

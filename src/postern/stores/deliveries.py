@@ -7,9 +7,9 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
-from postern.core.invocation import Delivery
+from postern.core.invocation import Delivery, Entry, Invocation
 from postern.stores.database import Database
-from postern.stores.recorder import insert_delivery, milliseconds
+from postern.stores.recorder import claim_keys, insert_delivery, keep_sample, milliseconds, settle_holds
 from postern.stores.tables import deliveries, invocations
 from postern.stores.writer import Writer
 
@@ -28,7 +28,7 @@ class Deliveries:
             due = (
                 select(deliveries.c.key)
                 .where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now))
-                .order_by(deliveries.c.next_at)
+                .order_by(deliveries.c.next_at, deliveries.c.key)
                 .limit(limit)
                 .with_for_update(skip_locked=True)
             )
@@ -67,7 +67,7 @@ class Deliveries:
         log = msgspec.json.encode([*delivery.log, said][-LONGEST_LOG:])
         await self._writer.share(_settle_all, {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log})
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery:
+    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None) -> Delivery:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
 
         def job(connection: Connection) -> Delivery:
@@ -75,6 +75,30 @@ class Deliveries:
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
             webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
+            if state == "held":
+                settle_holds(connection, [delivery])
+            insert_delivery(connection, delivery)
+            if sample is not None:
+                keep_sample(connection, delivery, sample, now)
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def admit(
+        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+    ) -> Delivery | str | None:
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+
+        def job(connection: Connection) -> Delivery | str | None:
+            key = delivery_key(invocation.id, 1)
+            if connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first() is not None:
+                return None
+            if duplicate_key is not None:
+                claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
+                first = claim_keys(connection, [claim]).get(invocation.id)
+                if first is not None:
+                    return first
+            delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
             insert_delivery(connection, delivery)
             return delivery
 
@@ -90,6 +114,32 @@ class Deliveries:
             return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
 
         return await self._writer.write(job)
+
+    async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int:
+        """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is started first."""
+
+        def job(connection: Connection) -> int:
+            oldest = (
+                select(deliveries.c.key)
+                .where(deliveries.c.state == "held", deliveries.c.webhook_id == webhook_id)
+                .order_by(deliveries.c.key)
+                .limit(limit)
+                .with_for_update()
+            )
+            moved = update(deliveries).where(deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held")
+            return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
+
+        return await self._writer.write(job)
+
+    async def held(self, webhook_ids: list[str]) -> dict[str, int]:
+        """How many wait behind each hold."""
+
+        def query(connection: Connection) -> dict[str, int]:
+            among = deliveries.c.state == "held", deliveries.c.webhook_id.in_(webhook_ids)
+            rows = connection.execute(select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id))
+            return {row[0]: row[1] for row in rows}
+
+        return await self._database.read(query)
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool:
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
@@ -177,4 +227,5 @@ def delivery_of(row: Row[Any]) -> Delivery:
         response=response,
         responded_at=None if row.responded_at is None else row.responded_at / 1000,
         answer_code=row.answer_code,
+        released_at=None if row.released_at is None else row.released_at / 1000,
     )

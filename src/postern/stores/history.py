@@ -49,6 +49,31 @@ class History:
 
         return await self._database.read(query)
 
+    async def same_body(self, invocation: Invocation) -> str | None:
+        """A later accepted call of the same webhook with the same body, among the next few thousand: the sender's own retry."""
+
+        def query(connection: Connection) -> str | None:
+            later = (
+                select(invocations.c.id, invocations.c.outcome, invocations.c.body_size)
+                .where(invocations.c.webhook_id == invocation.webhook_id, invocations.c.id > invocation.id)
+                .order_by(invocations.c.id)
+                .limit(LONGEST_LOOK)
+                .subquery()
+            )
+            alike = select(invocations.c.id).join(later, later.c.id == invocations.c.id)
+            alike = alike.where(
+                later.c.outcome == "accepted", later.c.body_size == invocation.body_size, invocations.c.body == invocation.body
+            )
+            return connection.scalar(alike.limit(1))
+
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
+        def query(connection: Connection) -> list[tuple[Invocation, Delivery | None]]:
+            rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids))).all()
+            newest = _newest_deliveries(connection, [row.id for row in rows])
+            return [(_invocation_of(row), newest.get(row.id)) for row in rows]
+
+        return await self._database.read(query)
+
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]:
         def query(connection: Connection) -> dict[str, Invocation]:
             rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
@@ -69,6 +94,8 @@ def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement
         conditions.append(invocations.c.id < first_id_at("inv", wanted.until))
     if wanted.status in _APART:
         conditions.append(invocations.c.outcome == wanted.status)
+        if wanted.status == "rejected":  # not those admitted since: they show what became of them
+            conditions.append(not_(exists().where(deliveries.c.invocation_id == invocations.c.id, *_belongs(deliveries))))
     elif wanted.status is not None:
         state = {"accepted": "queued", "responded": "started"}.get(wanted.status, wanted.status)
         later = deliveries.alias("later")

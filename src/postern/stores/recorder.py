@@ -10,12 +10,12 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, String, bindparam, cast, func, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, String, bindparam, cast, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
 from postern.stores.bulk import insert_rows
-from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, tallies, volumes
+from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, samples, tallies, volumes, webhooks
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -34,7 +34,10 @@ def milliseconds(seconds: float) -> int:
 
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
-    firsts = _claim_keys(connection, entries)
+    firsts = claim_keys(connection, entries)
+    waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
+    if waiting:
+        settle_holds(connection, waiting)
     receipts = []
     starting = []
     for entry in entries:
@@ -46,6 +49,8 @@ def record_all(connection: Connection, entries: list[Entry], shard: int) -> list
             entry.delivery = None
         if entry.delivery is not None:
             starting.append(_delivery_row(entry.delivery))
+            if entry.sample is not None:
+                keep_sample(connection, entry.delivery, entry.sample, entry.invocation.received_at)
         receipts.append(Receipt(first))
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(entry.invocation) for entry in entries])
     if starting:
@@ -70,11 +75,29 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def settle_holds(connection: Connection, waiting: list[Delivery]) -> None:
+    """Whether their webhooks are on hold still. Asked here, under a lock: what is written down as held after the release
+    has gone through the others would wait for ever."""
+    ids = {delivery.webhook_id for delivery in waiting}
+    asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None))
+    held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
+    for delivery in waiting:
+        if delivery.webhook_id not in held:
+            delivery.state = "queued"
+
+
+def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
+    """The first event after arming is the sample: taking it disarms, in every process at once."""
+    armed = update(samples).where(samples.c.webhook_id == delivery.webhook_id, samples.c.armed_until > milliseconds(now))
+    kept = {"armed_until": None, "stored_at": milliseconds(now), "invocation_id": delivery.invocation_id, "trigger": trigger}
+    connection.execute(armed.values(kept))
+
+
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
 
 
-def _claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
+def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
     """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
     claims: dict[tuple[str, bytes], Entry] = {}
     firsts: dict[str, str] = {}

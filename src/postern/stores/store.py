@@ -8,7 +8,10 @@ from postern.stores.checkpoint import Checkpoints
 from postern.stores.database import Database
 from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
+from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
+from postern.stores.samples import Samples
+from postern.stores.schedules import Schedules
 from postern.stores.vault import Vault
 from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks
@@ -23,10 +26,15 @@ class Store:
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
         self.deliveries = Deliveries(self.database, self.writer)
+        self.samples = Samples(self.database, self.writer)
+        self.schedules = Schedules(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
+        self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database)
+        self.people = People(self.database, self.writer)
+        self.audit = Audit(self.database, self.writer)
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
     async def open(self, migrate: bool | None = None) -> None:

@@ -96,6 +96,7 @@ deliveries = Table(
     Column("response_body", LargeBinary),
     Column("responded_at", BigInteger),
     Column("answer_code", String(40), nullable=False, server_default=""),
+    Column("released_at", BigInteger),
     Index("deliveries_due", "next_at", sqlite_where=text("state = 'queued'"), postgresql_where=text("state = 'queued'")),
     Index(
         "deliveries_apart",
@@ -117,6 +118,50 @@ duplicate_keys = Table(
     Column("expires_at", BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,
 )
+
+# Record Events: whether the next accepted call is to be kept as the webhook's sample, and the one that was.
+samples = Table(
+    "samples",
+    metadata,
+    Column("webhook_id", String(40), primary_key=True),
+    Column("armed_until", BigInteger),
+    Column("stored_at", BigInteger),
+    Column("invocation_id", String(40)),
+    Column("trigger", LargeBinary),
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("webhook_id", String(40), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),  # of what is fetched and when: another one starts afresh
+    Column("anchor", BigInteger, nullable=False),
+    Column("next_run_at", BigInteger),  # none while it is switched off or paused
+    Column("lease_until", BigInteger),
+    Column("consecutive_failures", Integer, nullable=False),
+    Column("paused_at", BigInteger),
+    Column("paused_reason", Text, nullable=False, server_default=""),
+    Column("last_at", BigInteger),
+    Column("last_result", String(16), nullable=False, server_default=""),
+    Column("last_reason", Text, nullable=False, server_default=""),
+    Column("last_duration_ms", Integer),
+    Column("etag", Text, nullable=False, server_default=""),
+    Column("last_modified", Text, nullable=False, server_default=""),
+    Column("body_hash", String(64), nullable=False, server_default=""),
+    Index("schedules_due", "next_run_at", sqlite_where=text("next_run_at IS NOT NULL"), postgresql_where=text("next_run_at IS NOT NULL")),
+)
+
+# How far retention has come: when it last went round, and up to which invocation a webhook's bodies are gone.
+chores = Table(
+    "chores",
+    metadata,
+    Column("name", String(60), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("reached", String(40), nullable=False),
+)
+
+# Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
+forgotten = Table("forgotten", metadata, Column("delivery_key", String(48), primary_key=True), sqlite_with_rowid=False)
 
 # Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them wait for a row.
 tallies = Table(
@@ -199,8 +244,7 @@ idempotency = Table(
     Column("actor", String(80), primary_key=True),
     Column("key", String(200), primary_key=True),
     Column("request", LargeBinary(32), nullable=False),
-    Column("status", SmallInteger, nullable=False),  # 0 while the first request is still at work
-    Column("answer", LargeBinary, nullable=False),
+    Column("answer", LargeBinary, nullable=False),  # sealed; empty while the first request is still at work
     Column("expires_at", BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,
 )

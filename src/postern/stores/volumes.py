@@ -29,16 +29,16 @@ class Volumes:
 
         return await self._database.read(query)
 
-    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]:
-        """By webhook and by the bucket's first minute: how many calls."""
+    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, dict[str, int]]]:
+        """By webhook, by the bucket's first minute, by code: how many calls."""
 
-        def query(connection: Connection) -> dict[str, dict[int, int]]:
+        def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
             bucket = volumes.c.minute - volumes.c.minute % step
-            statement = select(volumes.c.webhook_id, bucket, func.sum(volumes.c.calls))
+            statement = select(volumes.c.webhook_id, bucket, volumes.c.code, func.sum(volumes.c.calls))
             statement = statement.where(volumes.c.webhook_id.in_(webhook_ids), volumes.c.minute >= since)
-            found: dict[str, dict[int, int]] = {webhook_id: {} for webhook_id in webhook_ids}
-            for webhook_id, first, calls in connection.execute(statement.group_by(volumes.c.webhook_id, bucket)):
-                found[webhook_id][int(first)] = int(calls)
+            found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
+            for webhook_id, first, code, calls in connection.execute(statement.group_by(volumes.c.webhook_id, bucket, volumes.c.code)):
+                found[webhook_id].setdefault(int(first), {})[code] = int(calls)
             return found
 
         return await self._database.read(query)

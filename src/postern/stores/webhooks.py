@@ -1,16 +1,18 @@
 """Webhooks and their secrets: configuration, kept whole and versioned."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from postern.core.invocation import StoreUnavailable
 from postern.core.records import StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id
+from postern.stores import schedules, tables
 from postern.stores.database import Database
 from postern.stores.recorder import milliseconds
-from postern.stores.tables import duplicate_keys, epochs, secrets, tallies, webhooks
+from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
 from postern.stores.vault import Vault
 from postern.stores.writer import Writer
 
@@ -35,6 +37,7 @@ class Webhooks:
                 )
             )
             self._change_secrets(connection, webhook.id, changes, webhook.created_at)
+            schedules.follow(connection, webhook, touched=False)
 
         await self._writer.write(job)
 
@@ -52,6 +55,7 @@ class Webhooks:
             if promote:
                 self._promote(connection, webhook.id)
             self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
+            schedules.follow(connection, webhook, touched=any(field.startswith("header:") for field in changes))
             return True
 
         return await self._writer.write(job)
@@ -64,11 +68,12 @@ class Webhooks:
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
                 .values(
-                    deleted_at=milliseconds(now), updated_at=milliseconds(now), document="{}", enabled=False, epoch=_next_epoch(connection)
+                    deleted_at=milliseconds(now), updated_at=milliseconds(now), document="{}", enabled=False, epoch=next_epoch(connection)
                 )
             )
             connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
-            connection.execute(delete(duplicate_keys).where(duplicate_keys.c.webhook_id == webhook_id))
+            for table in (duplicate_keys, samples, tables.schedules):
+                connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
             return changed.rowcount == 1
 
         return await self._writer.write(job)
@@ -76,7 +81,7 @@ class Webhooks:
     async def get(self, webhook_id: str) -> StoredWebhook | None:
         def query(connection: Connection) -> StoredWebhook | None:
             row = connection.execute(select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))).first()
-            return None if row is None else self._stored(row, self._secrets(connection, [row.id]))
+            return None if row is None else self._stored_all(connection, [row])[0]
 
         return await self._database.read(query)
 
@@ -95,8 +100,7 @@ class Webhooks:
                     )
                 )
             rows = connection.execute(statement).all()
-            held = self._secrets(connection, [row.id for row in rows])
-            return [self._stored(row, held) for row in rows]
+            return self._stored_all(connection, rows)
 
         return await self._database.read(query)
 
@@ -108,8 +112,7 @@ class Webhooks:
             if now == epoch:
                 return epoch, []
             rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
-            held = self._secrets(connection, [row.id for row in rows])
-            return now, [self._stored(row, held) for row in rows]
+            return now, self._stored_all(connection, rows)
 
         return await self._database.read(query)
 
@@ -155,7 +158,7 @@ class Webhooks:
             "held": webhook.held,
             "document": msgspec.json.encode(webhook.document).decode(),
             "version": webhook.version,
-            "epoch": _next_epoch(connection),
+            "epoch": next_epoch(connection),
             "updated_at": milliseconds(webhook.updated_at),
         }
 
@@ -190,8 +193,19 @@ class Webhooks:
                 held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(row.id, value, row.created_at / 1000)
         return held
 
+    def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[StoredWebhook]:
+        ids = [row.id for row in rows]
+        kept = self._secrets(connection, ids)
+        armed: dict[str, int] = {}
+        for start in range(0, len(ids), 500):
+            among = samples.c.webhook_id.in_(ids[start : start + 500]), samples.c.armed_until.is_not(None)
+            armed.update(
+                (one, until) for one, until in connection.execute(select(samples.c.webhook_id, samples.c.armed_until).where(*among))
+            )
+        return [self._stored(row, kept.get(row.id, {}), armed.get(row.id)) for row in rows]
+
     @staticmethod
-    def _stored(row: Any, held: dict[str, dict[str, StoredSecret]]) -> StoredWebhook:
+    def _stored(row: Any, kept: dict[str, StoredSecret], armed_until: int | None) -> StoredWebhook:
         return StoredWebhook(
             id=row.id,
             short_code=row.short_code,
@@ -203,11 +217,12 @@ class Webhooks:
             created_at=row.created_at / 1000,
             updated_at=row.updated_at / 1000,
             deleted=row.deleted_at is not None,
-            secrets=held.get(row.id, {}),
+            secrets=kept,
+            armed_until=None if armed_until is None else armed_until / 1000,
         )
 
 
-def _next_epoch(connection: Connection) -> int:
+def next_epoch(connection: Connection) -> int:
     epoch = connection.execute(
         update(epochs).where(epochs.c.id == 1).values(epoch=epochs.c.epoch + 1).returning(epochs.c.epoch)
     ).scalar_one_or_none()

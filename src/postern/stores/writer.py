@@ -59,6 +59,10 @@ class Writer:
         self._thread.start()
 
     @property
+    def shard(self) -> int:
+        return self._shard
+
+    @property
     def waiting(self) -> int:
         return self._waiting
 
@@ -128,8 +132,9 @@ class Writer:
             return [error] * len(works)
         except Exception as error:  # an entry no store can take must not fail its neighbours
             if len(works) == 1:
-                log.error("a write failed", error=str(error))
-                return [error if not isinstance(error, SQLAlchemyError) else StoreUnavailable(type(error).__name__)]
+                log.error("a write failed", error=str(error), exc_info=not isinstance(error, SQLAlchemyError))
+                # Whatever it was, the call is not stored: its sender hears 503 and sends it again.
+                return [StoreUnavailable(type(error).__name__)]
             return [result for work in works for result in self._commit([work])]
 
     def _transact(self, works: list[Work]) -> list[Any]:

@@ -5,12 +5,16 @@ from typing import Any
 
 from postern.core.address import Allowlist
 from postern.surfaces.ingress import PREFIX, Ingress
+from postern.surfaces.mcp.door import PATH as MCP
+from postern.surfaces.mcp.door import Door
 from postern.surfaces.rest import make_rest
+from postern.surfaces.rest.app import make_rest
 from postern.usecases.gateway import Gateway
 
 
 def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str) -> Callable[..., Any]:
     ingress = Ingress(gateway, Allowlist.parse(trusted_proxies), client_header)
+    mcp = Door(gateway)
     pages = make_rest(gateway)
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -19,6 +23,9 @@ def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str) -
         else:
             if scope["type"] == "http":
                 scope["address"] = ingress.address_of(scope)
-            await pages(scope, receive, send)
+            if scope.get("path") in (MCP, MCP + "/"):
+                await mcp(scope, receive, send)
+            else:
+                await pages(scope, receive, send)
 
     return app

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from postern.core.answer import LARGEST_RESPONSE
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
+from postern.surfaces.console import console_routes
 from postern.surfaces.health import health_routes
 from postern.usecases.gateway import Gateway
 from postern.usecases.respond import respond
@@ -66,6 +67,7 @@ def make_rest(gateway: Gateway) -> Starlette:
         routes=[
             *health_routes(gateway),
             Route("/api/v1/invocations/{invocation_id}/response", response_door, methods=["POST"]),
+            *console_routes(gateway),
         ],
         exception_handlers={Refused: on_refused, StoreUnavailable: on_store_trouble, 404: not_found},
     )

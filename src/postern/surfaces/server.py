@@ -101,10 +101,11 @@ class Protocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """Ends on SIGINT and SIGTERM: stops listening, lets what is under way finish, and returns."""
 
-    def __init__(self, config: uvicorn.Config, body_timeout: float, when_up: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, body_timeout: float, when_up: Callable[[], None], when_ending: Callable[[], None]) -> None:
         super().__init__(config)
         self._body_timeout = body_timeout
         self._when_up = when_up
+        self._when_ending = when_ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -126,6 +127,7 @@ class Server(uvicorn.Server):
         if self.should_exit:
             self.force_exit = True  # asked twice: do not wait for slow callers
         self.should_exit = True
+        self._when_ending()
 
     async def _sweep(self) -> None:
         """One look a second at all connections costs less than a timer for each."""
@@ -147,7 +149,10 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve(app: Callable[..., Any], listener: socket.socket, body_timeout: float, when_up: Callable[[], None]) -> None:
+async def serve(
+    app: Callable[..., Any], listener: socket.socket, body_timeout: float, when_up: Callable[[], None], when_ending: Callable[[], None]
+) -> None:
+    """``when_ending`` ends what would otherwise go on for ever: the server waits for every answer to be whole."""
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -163,4 +168,4 @@ async def serve(app: Callable[..., Any], listener: socket.socket, body_timeout: 
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-    await Server(config, body_timeout, when_up).serve(sockets=[listener])
+    await Server(config, body_timeout, when_up, when_ending).serve(sockets=[listener])

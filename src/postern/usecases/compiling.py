@@ -30,6 +30,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         version=stored.version,
         enabled=stored.enabled,
         held=stored.held,
+        recording_until=stored.armed_until or 0.0,
         credential=credential,
         mapping=Mapping(mapped_paths(document)),
         mask=Mask(credential),

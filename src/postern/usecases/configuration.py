@@ -5,7 +5,7 @@ Secrets come in through it and never go out: ``parts`` divides a valid request i
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from postern.core.address import Allowlist, InvalidRanges
@@ -15,6 +15,10 @@ from postern.core.names import header_name_problem, parameter_name_problem, user
 from postern.core.paths import InvalidPath, parse_path
 from postern.core.problems import FieldError, Refused
 from postern.core.webhook import LARGEST_PAYLOAD_LIMIT, PAYLOAD_LIMIT
+from postern.usecases.schedule_setting import ScheduleSetting
+from postern.usecases.shapes import FieldProblem as FieldProblem
+from postern.usecases.shapes import Shape as Shape
+from postern.usecases.shapes import checked
 
 PROVIDERS = (
     "shopify", "woocommerce", "bigcommerce", "stripe", "square", "paddle", "lemonsqueezy", "razorpay", "recharge", "klaviyo", "aftership",
@@ -22,12 +26,6 @@ PROVIDERS = (
 )  # fmt: skip
 
 LONGEST_TOKEN = 1024
-
-
-class Shape(BaseModel):
-    """Camel case outside, snake case inside, and nothing unknown: a misspelt setting must not be silently ignored."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", str_strip_whitespace=False)
 
 
 class Generate(Shape):
@@ -65,17 +63,17 @@ class TokenAuthentication(Shape):
     @field_validator("header_name")
     @classmethod
     def _header_name(cls, name: str) -> str:
-        return _checked(name, header_name_problem(name))
+        return checked(name, header_name_problem(name))
 
     @field_validator("parameter_name")
     @classmethod
     def _parameter_name(cls, name: str) -> str:
-        return _checked(name, parameter_name_problem(name))
+        return checked(name, parameter_name_problem(name))
 
     @field_validator("username")
     @classmethod
     def _username(cls, name: str | None) -> str | None:
-        return name if name is None else _checked(name, username_problem(name))
+        return name if name is None else checked(name, username_problem(name))
 
     @model_validator(mode="after")
     def _basic_needs_a_username(self) -> "TokenAuthentication":
@@ -105,7 +103,7 @@ class SignatureAuthentication(Shape):
     @field_validator("provider")
     @classmethod
     def _provider(cls, name: str) -> str:
-        return _checked(
+        return checked(
             name, None if name in (*PROVIDERS, "generic", "custom") else f"choose one of: {', '.join(PROVIDERS)}, generic, custom"
         )
 
@@ -205,14 +203,14 @@ class WebhookRequest(Shape):
     ip_allowlist: Annotated[list[str], Field(max_length=1000)] = []
     payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT)] = PAYLOAD_LIMIT
     rate_limit: RateLimit = RateLimit()
-    schedule: dict[str, Any] | None = None
+    schedule: ScheduleSetting | None = None
     history_retention_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     body_retention_days: Annotated[int, Field(ge=0, le=3650)] | None = None
 
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        return _checked(name, None if name.strip() and name.isprintable() else "a name is printable text on one line")
+        return checked(name, None if name.strip() and name.isprintable() else "a name is printable text on one line")
 
     @field_validator("ip_allowlist")
     @classmethod
@@ -225,22 +223,10 @@ class WebhookRequest(Shape):
         return ranges
 
 
-class FieldProblem(ValueError):
-    """Names the field within the model that the validator stands on."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-
-
-def _checked(value: str, problem: str | None) -> str:
-    if problem:
-        raise ValueError(problem)
-    return value
-
-
 _ADAPTERS: dict[type[BaseModel], TypeAdapter[Any]] = {}
-_TAGS = {"none", "token", "hmac", "str", "Generate", "function-before[_secret_length(), str]"}
+# What pydantic names in a path beside the fields: the member of a union that it tried.
+_METHODS = {"none", "token", "hmac"}
+_KINDS_OF_SECRET = {"str", "Generate", "function-before[_secret_length(), str]"}
 
 
 def validated(shape: type[Shape], data: object) -> Any:
@@ -256,13 +242,13 @@ def field_errors(error: ValidationError) -> list[FieldError]:
     found: dict[str, str] = {}
     for one in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in one["loc"]]
-        if len(path) > 1 and path[0] == "authentication" and path[1] in _TAGS:
-            del path[1]  # the union's tag is no field
-        while path and path[-1] in _TAGS:
+        if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
+            del path[1]
+        while path and path[-1] in _KINDS_OF_SECRET:
             path.pop()
         cause = one.get("ctx", {}).get("error")
         if isinstance(cause, FieldProblem):
-            path.append(to_camel(cause.field) if not cause.field.isdigit() else cause.field)
+            path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
         message = str(cause) if isinstance(cause, ValueError) else _in_words(one["type"], one["msg"])
         found.setdefault(".".join(path), message)
     return [FieldError(path, message) for path, message in found.items()]
@@ -291,6 +277,9 @@ def parts(request: WebhookRequest) -> tuple[dict[str, Any], dict[str, "str | Gen
         value = getattr(request.authentication, name, None)
         if value is not None:
             secrets[field] = value
+    if request.schedule is not None:
+        document["schedule"]["headers"] = sorted(request.schedule.headers)
+        secrets |= request.schedule.secrets()
     return document, secrets
 
 

@@ -7,11 +7,10 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
-import msgspec
 import structlog
 
-from postern.core.call import Call
-from postern.core.content import Unreadable, read_object
+from postern.core.answer import WorkflowResponse
+from postern.core.content import Payload, Unreadable, read_object
 from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
 from postern.core.invocation import Delivery, Invocation, StoreUnavailable
 from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
@@ -26,15 +25,11 @@ LONGEST_PAUSE = 15.0
 log = structlog.get_logger("postern.dispatch")
 
 
-def payload_of(invocation: Invocation) -> bytes | None:
+def payload_of(invocation: Invocation) -> Payload | None:
     """The JSON object that the stored call carried, or None when its body is no longer kept."""
     if invocation.body is None:
         return None
-    headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(invocation.headers))
-    stored = Call(
-        invocation.method, invocation.path, invocation.query, headers, invocation.body, invocation.address, invocation.received_at
-    )
-    payload = read_object(stored)
+    payload = read_object(invocation.as_call())
     return None if isinstance(payload, Unreadable) else payload
 
 
@@ -52,21 +47,34 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     except EngineUnavailable as trouble:
         engine_starts.labels(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
-        if now - delivery.created_at > GIVE_UP_AFTER:
+        if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
             await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
         else:
             await gateway.store.deliveries.again(
                 delivery, now + wait_before_retry(delivery.attempts + 1, trouble.retry_after), trouble.detail, now
             )
+        gateway.live.touch(delivery.invocation_id)
         raise
     except EngineRejected as refusal:
         engine_starts.labels(gateway.engine.name, "rejected").inc()
         await gateway.store.deliveries.failed(delivery, refusal.detail, gateway.clock())
+        gateway.live.touch(delivery.invocation_id)
         raise
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     await gateway.store.deliveries.started(delivery, started, gateway.clock())
+    if started.answer is not None:
+        await take_answer(gateway, delivery.key, started.answer)
+    gateway.live.touch(delivery.invocation_id)
     return started
+
+
+async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
+    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the caller woken."""
+    taken = await gateway.store.deliveries.respond(key, answer, gateway.clock())
+    if taken:
+        gateway.waiters.wake(key)
+    return taken
 
 
 class Dispatcher:
@@ -117,9 +125,10 @@ class Dispatcher:
         payload = None if invocation is None else payload_of(invocation)
         if payload is None:
             await self._gateway.store.deliveries.failed(delivery, "the call's body is no longer kept", self._gateway.clock())
+            self._gateway.live.touch(delivery.invocation_id)
             return "failed"
         try:
-            await start_delivery(self._gateway, delivery, payload)
+            await start_delivery(self._gateway, delivery, payload.text)
         except EngineUnavailable:
             return "unavailable"
         except EngineRejected:

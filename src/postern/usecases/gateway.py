@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
@@ -13,7 +14,8 @@ from postern.core.problems import Refused
 from postern.core.records import Actor, Level
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
-from postern.usecases.ports import Engine, PresetShelf, Store
+from postern.usecases.hub import Hub
+from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 
 
 class Waiters:
@@ -68,6 +70,16 @@ class Gateway:
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
     """How a process without an engine finds out which workflows there are."""
+
+    workflows: Path | None = None
+    """The file or folder of the embedded engine's workflows; None with another engine."""
+    live: Hub = field(init=False)
+    """Who watches calls as they come in."""
+
+    def __post_init__(self) -> None:
+        self.live = Hub(self.store.history, self.clock)
+
+    fetch: Fetch | None = None
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

@@ -1,18 +1,26 @@
 """Reading what happened, and having it happen again."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from postern.core.delivery import Trigger
 from postern.core.invocation import Delivery, HistoryFilter, Invocation, status_of
+from postern.core.paths import InvalidPath, as_text, parse_path, walk
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
+from postern.core.sample import recorded
+from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page, iso
+from postern.usecases.present import Page, iso, summary
 
 STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
+
+
+LAST_MOMENT = 253402300800.0
+"""The end of the year 9999."""
 
 
 async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None) -> Page:
@@ -47,9 +55,38 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
     fields, _ = webhook.mapping.apply(payload)
-    delivery = await gateway.store.deliveries.replay(invocation_id, fields, gateway.clock(), "queued")
+    now = gateway.clock()
+    sample = None
+    if webhook.recording_until > now:
+        sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload.text))
+    delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, "held" if webhook.held else "queued", sample)
     gateway.due.set()
+    gateway.live.touch(invocation_id)
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
+
+
+async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
+    """The recorded call as a command to paste, with placeholders where its secrets were."""
+    require(actor, "read")
+    found = await gateway.store.history.get(invocation_id)
+    if found is None:
+        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
+    return curl(gateway.base_url, found[0])
+
+
+async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
+    """What these paths would take out of a recorded call. None where there is nothing; a path that is none is refused by name."""
+    require(actor, "read")
+    found = await gateway.store.history.get(invocation_id)
+    payload = None if found is None else payload_of(found[0])
+    values: dict[str, str | None] = {}
+    for name, path in paths.items():
+        try:
+            value = walk(payload, parse_path(path)) if payload is not None else None
+        except InvalidPath as error:
+            raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]) from None
+        values[name] = None if value is None else as_text(value)
+    return values
 
 
 def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
@@ -98,6 +135,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "state": delivery.state,
         "fields": delivery.fields,
         "createdAt": iso(delivery.created_at),
+        "releasedAt": None if delivery.released_at is None or delivery.state == "dropped" else iso(delivery.released_at),
         "startedAt": None if delivery.started_at is None else iso(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,
@@ -123,9 +161,16 @@ def moment(text: str | None, field: str) -> float | None:
     if text is None or text == "":
         return None
     try:
-        return float(text) if text.replace(".", "", 1).isdigit() else datetime.fromisoformat(text).timestamp()
+        if text.replace(".", "", 1).isdecimal():
+            seconds = float(text)
+        else:
+            told = datetime.fromisoformat(text)
+            seconds = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        if not 0 <= seconds < LAST_MOMENT:
+            raise ValueError
     except (ValueError, OverflowError):
         raise Refused("invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]) from None
+    return seconds
 
 
 def _payload(invocation: Invocation) -> Any:
@@ -135,21 +180,6 @@ def _payload(invocation: Invocation) -> Any:
     if payload is None:
         return None
     try:
-        return msgspec.json.decode(payload)
+        return msgspec.json.decode(payload.text)
     except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def _http_status(invocation: Invocation, newest: Delivery | None) -> int | None:
-    if invocation.status:
-        return invocation.status
-    if newest is None or not newest.answer_code:
-        return None
-    known = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
-    return newest.response.status if newest.answer_code == "accepted" and newest.response else known.get(newest.answer_code)
-
-
-def _duration(invocation: Invocation, newest: Delivery | None) -> float:
-    if newest is not None and newest.emission == 1 and newest.answer_code == "accepted" and newest.responded_at is not None:
-        return round((newest.responded_at - invocation.received_at) * 1000, 3)
-    return invocation.duration_us / 1000

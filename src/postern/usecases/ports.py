@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
+from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
+from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Session, StoredWebhook, Tally, User
+from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, SeenRequest, Session, StoredWebhook, Tally, User
 from postern.core.volume import Volume
 
 
@@ -25,8 +27,11 @@ class Engine(Protocol):
 
     async def start(self, trigger: Trigger) -> Started: ...
 
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        """Wait until every run of this delivery has ended. Asked only for a synchronous call, while its caller waits."""
+    async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
+        """Wait until every run of this delivery has ended, or until the engine itself brings the answer.
+
+        Asked only for a synchronous call, while its caller waits.
+        """
         ...
 
     async def health(self) -> EngineHealth: ...
@@ -75,7 +80,17 @@ class DeliveryStore(Protocol):
 
     async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]: ...
 
+    async def admit(
+        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+    ) -> Delivery | str | None:
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+        ...
+
     async def release(self, now: float, lease: float) -> int: ...
+
+    async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int: ...
+
+    async def held(self, webhook_ids: list[str]) -> dict[str, int]: ...
 
     async def any_due(self, now: float) -> bool: ...
 
@@ -85,7 +100,9 @@ class DeliveryStore(Protocol):
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None: ...
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State) -> Delivery: ...
+    async def replay(
+        self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
+    ) -> Delivery: ...
 
     async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool: ...
 
@@ -101,7 +118,71 @@ class HistoryStore(Protocol):
 
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
 
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
+        """As on a page of history: without bodies, each with its newest delivery."""
+        ...
+
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...
+
+    async def same_body(self, invocation: Invocation) -> str | None:
+        """A later accepted call of the same webhook with the same body: the sender's own retry."""
+        ...
+
+
+class SampleStore(Protocol):
+    async def arm(self, webhook_id: str | None, until: float | None) -> int: ...
+
+    async def get(self, webhook_id: str) -> Sample | None: ...
+
+    async def forget(self, webhook_id: str) -> bool: ...
+
+
+class ScheduleStore(Protocol):
+    """A run is claimed with a lease; finishing it writes its result and what it started in one transaction."""
+
+    async def any_due(self, now: float) -> bool: ...
+
+    async def claim(self, now: float, lease: float, limit: int) -> list[ScheduleState]: ...
+
+    async def take(self, webhook_id: str, now: float, lease: float) -> ScheduleState | None: ...
+
+    async def finish(self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]) -> list[Receipt] | None: ...
+
+    async def resume(self, webhook_id: str, next_run_at: float) -> bool: ...
+
+    async def states(self, webhook_ids: list[str]) -> dict[str, ScheduleState]: ...
+
+
+class Fetched(Protocol):
+    """What a source answered."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+    def header(self, name: str) -> str | None: ...
+
+    def retry_after(self, now: float) -> float | None: ...
+
+
+class FetchTrouble(Exception):
+    """No answer was received. The detail is for the user who configured the URL."""
+
+    def __init__(self, detail: str, status: int | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+
+
+class Fetch(Protocol):
+    """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises ``FetchTrouble``."""
+
+    async def __call__(self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched: ...
 
 
 class AccessStore(Protocol):
@@ -156,10 +237,18 @@ class AuditStore(Protocol):
     async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
 
 
+class IdempotencyStore(Protocol):
+    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None: ...
+
+    async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None: ...
+
+    async def forget(self, actor: str, key: str) -> None: ...
+
+
 class VolumeStore(Protocol):
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
 
-    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, int]]: ...
+    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, dict[str, int]]]: ...
 
 
 class Store(Protocol):
@@ -173,6 +262,12 @@ class Store(Protocol):
     def history(self) -> HistoryStore: ...
 
     @property
+    def samples(self) -> SampleStore: ...
+
+    @property
+    def schedules(self) -> ScheduleStore: ...
+
+    @property
     def access(self) -> AccessStore: ...
 
     @property
@@ -180,6 +275,9 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
 
     @property
     def volumes(self) -> VolumeStore: ...
@@ -197,3 +295,5 @@ class PresetShelf(Protocol):
     def resolve(self, name: str) -> dict[str, Any]: ...
 
     def about(self, name: str) -> Mapping[str, Any]: ...
+
+    def load(self) -> Mapping[str, Known]: ...

@@ -6,13 +6,14 @@ from postern.core import answer as say
 from postern.core.admit import Verdict
 from postern.core.answer import Answer
 from postern.core.call import Call
-from postern.core.delivery import delivery_key
+from postern.core.delivery import Trigger, delivery_key
 from postern.core.handshake import wants_empty_answers
 from postern.core.invocation import Delivery, Entry, Invocation, StoreUnavailable
 from postern.core.problems import PROBLEMS
+from postern.core.sample import recorded
 from postern.core.webhook import Webhook
 from postern.identity import new_id
-from postern.observe import count_calls, refused_storage
+from postern.observe import call_counts, refused_storage
 from postern.usecases.dispatch import LEASE
 from postern.usecases.gateway import Gateway
 from postern.usecases.respond import await_answer, await_first_answer
@@ -27,7 +28,7 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
         return Answer(204, webhook.cors.preflight(call))
-    entry = _entry(gateway, webhook, call, verdict)
+    entry = entry_of(gateway, webhook, call, verdict)
     try:
         receipt = await gateway.store.record(entry)
     except StoreUnavailable:
@@ -36,6 +37,9 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
         return _with_cors(webhook, call, say.refusal("temporarily_unavailable"))
 
     invocation, delivery = entry.invocation, entry.delivery
+    if entry.sample is not None and delivery is not None:
+        webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
+    gateway.live.touch(invocation.id)
     waited = False
     if receipt.first is not None:
         waited = webhook.answer_timeout is not None
@@ -54,7 +58,8 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     return _with_cors(webhook, call, answer)
 
 
-def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
+def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
+    """What is to be recorded of a call and its verdict."""
     now = gateway.clock()
     body: bytes | None = call.body
     accepted = verdict.outcome == "accepted"
@@ -98,6 +103,8 @@ def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> 
             created_at=now,
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
+        if webhook.recording_until > now:
+            entry.sample = recorded(Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload))
         if webhook.duplicates is not None:
             entry.duplicate_key = verdict.duplicate_key
             entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds
@@ -139,10 +146,10 @@ def _with_cors(webhook: Webhook, call: Call, answer: Answer) -> Answer:
 
 def _log(gateway: Gateway, webhook: Webhook, call: Call, invocation: Invocation, code: str, status: int, waited: bool = False) -> None:
     outcome = invocation.outcome if status != 503 else "not stored"
-    count_calls(webhook.id, outcome, code).inc()
+    seconds = gateway.clock() - call.received_at
+    call_counts.add(webhook.id, outcome, code, seconds, waited)
     gateway.call_log.call(
-        gateway.clock() - call.received_at,
-        waited,
+        seconds,
         webhook=webhook.id,
         invocation=invocation.id,
         outcome=outcome,

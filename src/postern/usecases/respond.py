@@ -6,12 +6,12 @@ import hmac
 from typing import Any
 
 from postern.core import answer as say
-from postern.core.answer import Answer, InvalidResponse, workflow_response
+from postern.core.answer import Answer, InvalidResponse, WorkflowResponse, workflow_response
 from postern.core.delivery import EngineRejected, EngineUnavailable, delivery_key
 from postern.core.invocation import Delivery, StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.core.webhook import Webhook
-from postern.usecases.dispatch import start_delivery
+from postern.usecases.dispatch import start_delivery, take_answer
 from postern.usecases.gateway import Gateway
 
 LOOK_EVERY = 0.25
@@ -32,10 +32,12 @@ async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any,
         response = workflow_response(200 if status is None else status, headers or {}, body)
     except InvalidResponse as error:
         raise Refused("invalid_request", errors=[FieldError(str(error).split()[0], str(error))]) from None
+    if not await take_answer(gateway, matching[0].key, response):
     key = matching[0].key
-    if not await gateway.store.deliveries.respond(key, response, gateway.clock()):
+    in_time = await gateway.store.deliveries.respond(key, response, gateway.clock())
+    gateway.live.touch(invocation_id)
+    if not in_time:
         raise Refused("gone")
-    gateway.waiters.wake(key)
 
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
@@ -70,7 +72,11 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
         started = await start_delivery(gateway, delivery, payload)
         if started.runs == 0:
             return "completed"
-        return await gateway.engine.ended(delivery.key)
+        ended = await gateway.engine.ended(delivery.key)
+        if isinstance(ended, WorkflowResponse):
+            await take_answer(gateway, delivery.key, ended)
+            return None
+        return ended
     except EngineUnavailable:
         gateway.due.set()  # the loop goes on trying; the caller may still be answered in time
         return None
@@ -87,6 +93,7 @@ async def _answer_in_row(gateway: Gateway, delivery: Delivery, ended: str | None
     if code is None:
         return None
     if await gateway.store.deliveries.close_slot(delivery.key, code):
+        gateway.live.touch(delivery.invocation_id)
         return _said(code, delivery.invocation_id)
     row = await gateway.store.deliveries.get(delivery.key)
     return answer_of(row) if row is not None else _said(code, delivery.invocation_id)

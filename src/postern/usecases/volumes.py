@@ -5,9 +5,9 @@ from typing import Any
 
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
-from postern.core.volume import OUTCOMES, Volume
+from postern.core.volume import OUTCOMES, Volume, outcomes
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.webhooks import iso
+from postern.usecases.present import iso
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,26 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
     }
 
 
-async def sparklines(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, list[int]]:
-    """By webhook: the calls of each of the last 24 hours, the oldest first."""
+async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, dict[str, Any]]:
+    """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were refused."""
     require(actor, "read")
     now = int(gateway.clock() // 60)
     first = now - now % SPARKLINE_STEP - 23 * SPARKLINE_STEP
     found = await gateway.store.volumes.calls(webhook_ids, first, SPARKLINE_STEP) if webhook_ids else {}
     hours = range(first, now + 1, SPARKLINE_STEP)
-    return {webhook_id: [found[webhook_id].get(hour, 0) for hour in hours] for webhook_id in webhook_ids}
+    return {webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours]) for webhook_id in webhook_ids}
+
+
+def _day(hours: list[dict[str, int]]) -> dict[str, Any]:
+    latest = hours[-2:]
+    recent = sum(sum(hour.values()) for hour in latest)
+    refused = sum(outcomes(hour)["rejected"] for hour in latest)
+    return {
+        "hours": [sum(hour.values()) for hour in hours],
+        "calls": sum(sum(hour.values()) for hour in hours),
+        "recent": {"calls": recent, "rejected": refused},
+        "failing": refused > 0 and refused * 2 >= recent,
+    }
 
 
 def _point(minute: int, volume: Volume) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from typing import Any
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.usecases.audit import noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page as Page
-from postern.usecases.present import iso as iso
+from postern.usecases.present import Page as Page, iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
+from postern.usecases.schedule_states import schedule_states
 
 _SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
@@ -24,6 +26,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
+    header_changes(document, set(secrets))
     document["resolved"] = resolved(gateway.presets, document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
@@ -45,9 +48,10 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
     require(actor, "read")
-    webhook = await _stored(gateway, webhook_id)
+    webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
-    return presented(gateway, webhook, tallies[webhook_id])
+    states = await schedule_states(gateway, [webhook])
+    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
@@ -55,16 +59,19 @@ async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str |
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
     tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
-    items = [presented(gateway, webhook, tallies[webhook.id]) for webhook in found[:limit]]
+    states = await schedule_states(gateway, found[:limit])
+    items = [presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]]
     return Page(items, found[limit - 1].id if len(found) > limit else None)
 
 
 async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None) -> dict[str, Any]:
     """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without any."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    if settings["schedule"]:
+        settings["schedule"] = {**settings["schedule"], "headers": dict.fromkeys(settings["schedule"]["headers"])}
     merged = _merged({**settings, "enabled": webhook.enabled}, patch)
     request: WebhookRequest = validated(WebhookRequest, merged)
     document, sent = parts(request)
@@ -75,7 +82,8 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
         if named and patch["authentication"][name] is None:
             changes[field] = None
     if not keeps:
-        changes = {**dict.fromkeys(webhook.secrets), **changes}
+        changes = {**dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)), **changes}
+    changes |= header_changes(document, {field for field, value in changes.items() if value}, webhook)
     after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
         field for field, value in changes.items() if value
     }
@@ -83,7 +91,7 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)
-    await _save(gateway, webhook, changes)
+    await save(gateway, webhook, changes)
     return await show(gateway, actor, webhook_id)
 
 
@@ -94,22 +102,38 @@ async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool,
 async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
-    await _save(gateway, webhook, {}, promote=True)
+    await save(gateway, webhook, {}, promote=True)
     return await show(gateway, actor, webhook_id)
 
 
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
     """The URL stops answering, for ever; its history stays until retention takes it."""
     require(actor, "write")
-    webhook = await _stored(gateway, webhook_id)
-    _check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
     if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
         raise Refused("not_found")
     await gateway.directory.refresh()
+
+
+def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
+async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
+    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for a sender that takes ours.
+
+    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up there.
+    """
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    how = webhook.document["authentication"]
+    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
+        return {}
+    told = {field: secret.value.decode("utf-8", "replace") for field, secret in webhook.secrets.items() if field in ("main", "second")}
+    await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
+    return told
 
 
 def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally]) -> dict[str, Any]:
@@ -136,6 +160,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         "url": gateway.webhook_url(webhook.short_code),
         "enabled": webhook.enabled,
         "held": webhook.held,
+        "recordingUntil": iso(webhook.armed_until) if webhook.armed_until and webhook.armed_until > gateway.clock() else None,
         "version": webhook.version,
         "createdAt": iso(webhook.created_at),
         "updatedAt": iso(webhook.updated_at),
@@ -147,12 +172,16 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
             **document["synchronousResponse"],
             "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
         },
-        "warnings": _warnings(document),
+        "scheduleState": schedule,
+        "warnings": _warnings(document, schedule),
     }
 
 
-def _warnings(document: dict[str, Any]) -> list[str]:
+def _warnings(document: dict[str, Any], schedule: dict[str, Any] | None) -> list[str]:
     warnings = []
+    if schedule is not None and schedule["pausedAt"]:
+        failures = schedule["consecutiveFailures"]
+        warnings.append(f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now.")
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
     if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
@@ -163,19 +192,19 @@ def _warnings(document: dict[str, Any]) -> list[str]:
     return warnings
 
 
-async def _stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", "there is no webhook with this id")
     return webhook
 
 
-def _check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
     if seen_version is not None and seen_version != webhook.version:
         raise Refused("version_conflict")
 
 
-async def _save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()

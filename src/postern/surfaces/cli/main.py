@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import history, webhooks
+from postern.surfaces.cli import history, mcp, operating, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
-from postern.usecases import access, engine
+from postern.usecases import access
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,14 +18,17 @@ app = typer.Typer(
     help="Postern, the inbound webhook gateway.\n\nCommands work on the same database as a running gateway, which notices their changes within a second.",
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
-app.add_typer(webhooks.commands, name="webhooks")
+app.add_typer(operating.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
+app.add_typer(signatures.commands, name="signatures")
+app.add_typer(signatures.secret_commands, name="secrets")
+history.commands.command("recheck")(signatures.recheck)
+app.command("mcp")(mcp.mcp)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")
-workflows = typer.Typer(no_args_is_help=True, help="The workflows that the embedded engine runs.")
-app.add_typer(workflows, name="workflows")
+app.add_typer(workflows.commands, name="workflows")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
@@ -65,17 +68,6 @@ def delete_key(key: Annotated[str, typer.Argument(help="The key's id (key_…)."
         show_json({"deleted": key})
     else:
         out.print("Revoked.")
-
-
-@workflows.command("list")
-def list_workflows(as_json: Json = False) -> None:
-    """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
-    found = session.run(lambda gateway: engine.workflows(gateway, ACTOR))
-    if as_json:
-        show_json({"items": found})
-    else:
-        rows = [[one["name"], ", ".join(one["webhookIds"]) or "every webhook", one["help"]] for one in found]
-        show_table(["name", "webhook ids", "about"], rows, "No workflow found: see docs/workflows.md")
 
 
 def make_cli(serve: Callable[[], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str]) -> typer.Typer:

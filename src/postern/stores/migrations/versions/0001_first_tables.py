@@ -34,6 +34,13 @@ def upgrade() -> None:
     )
     op.create_index("audit_of_subject", "audit", ["subject", "id"], unique=False)
     op.create_table(
+        "chores",
+        sa.Column("name", sa.String(length=60), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("reached", sa.String(length=40), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
         "deliveries",
         sa.Column("key", sa.String(length=48), nullable=False),
         sa.Column("invocation_id", sa.String(length=40), nullable=False),
@@ -54,6 +61,7 @@ def upgrade() -> None:
         sa.Column("response_body", sa.LargeBinary(), nullable=True),
         sa.Column("responded_at", sa.BigInteger(), nullable=True),
         sa.Column("answer_code", sa.String(length=40), server_default="", nullable=False),
+        sa.Column("released_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("key"),
         sqlite_with_rowid=False,
     )
@@ -90,11 +98,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
+        "forgotten",
+        sa.Column("delivery_key", sa.String(length=48), nullable=False),
+        sa.PrimaryKeyConstraint("delivery_key"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "idempotency",
         sa.Column("actor", sa.String(length=80), nullable=False),
         sa.Column("key", sa.String(length=200), nullable=False),
         sa.Column("request", sa.LargeBinary(length=32), nullable=False),
-        sa.Column("status", sa.SmallInteger(), nullable=False),
         sa.Column("answer", sa.LargeBinary(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("actor", "key"),
@@ -165,6 +178,42 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("state = 'running'"),
         postgresql_where=sa.text("state = 'running'"),
+    )
+    op.create_table(
+        "samples",
+        sa.Column("webhook_id", sa.String(length=40), nullable=False),
+        sa.Column("armed_until", sa.BigInteger(), nullable=True),
+        sa.Column("stored_at", sa.BigInteger(), nullable=True),
+        sa.Column("invocation_id", sa.String(length=40), nullable=True),
+        sa.Column("trigger", sa.LargeBinary(), nullable=True),
+        sa.PrimaryKeyConstraint("webhook_id"),
+    )
+    op.create_table(
+        "schedules",
+        sa.Column("webhook_id", sa.String(length=40), nullable=False),
+        sa.Column("fingerprint", sa.String(length=64), nullable=False),
+        sa.Column("anchor", sa.BigInteger(), nullable=False),
+        sa.Column("next_run_at", sa.BigInteger(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("consecutive_failures", sa.Integer(), nullable=False),
+        sa.Column("paused_at", sa.BigInteger(), nullable=True),
+        sa.Column("paused_reason", sa.Text(), server_default="", nullable=False),
+        sa.Column("last_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_result", sa.String(length=16), server_default="", nullable=False),
+        sa.Column("last_reason", sa.Text(), server_default="", nullable=False),
+        sa.Column("last_duration_ms", sa.Integer(), nullable=True),
+        sa.Column("etag", sa.Text(), server_default="", nullable=False),
+        sa.Column("last_modified", sa.Text(), server_default="", nullable=False),
+        sa.Column("body_hash", sa.String(length=64), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("webhook_id"),
+    )
+    op.create_index(
+        "schedules_due",
+        "schedules",
+        ["next_run_at"],
+        unique=False,
+        sqlite_where=sa.text("next_run_at IS NOT NULL"),
+        postgresql_where=sa.text("next_run_at IS NOT NULL"),
     )
     op.create_table(
         "secrets",

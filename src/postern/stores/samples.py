@@ -1,0 +1,53 @@
+"""Record Events: which webhooks are armed, and the trigger that each one recorded last."""
+
+from sqlalchemy import Connection, Select, delete, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.core.records import Sample
+from postern.stores.database import Database
+from postern.stores.recorder import milliseconds
+from postern.stores.tables import samples, webhooks
+from postern.stores.webhooks import next_epoch
+from postern.stores.writer import Writer
+
+
+class Samples:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def arm(self, webhook_id: str | None, until: float | None) -> int:
+        """For one webhook, or for every one there is; ``until`` None ends it. How many webhooks it concerned."""
+
+        def job(connection: Connection) -> int:
+            alive: Select[str] = select(webhooks.c.id).where(webhooks.c.deleted_at.is_(None))
+            if webhook_id is not None:
+                alive = alive.where(webhooks.c.id == webhook_id)
+            moment = None if until is None else milliseconds(until)
+            inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(samples)
+            rows = inserting.from_select(["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type)))
+            connection.execute(rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment}))
+            told = update(webhooks).where(webhooks.c.id.in_(alive.scalar_subquery())).values(epoch=next_epoch(connection))
+            return connection.execute(told).rowcount
+
+        return await self._writer.write(job)
+
+    async def get(self, webhook_id: str) -> Sample | None:
+        def query(connection: Connection) -> Sample | None:
+            row = connection.execute(select(samples).where(samples.c.webhook_id == webhook_id)).first()
+            if row is None:
+                return None
+            return Sample(
+                webhook_id,
+                None if row.armed_until is None else row.armed_until / 1000,
+                None if row.stored_at is None else row.stored_at / 1000,
+                row.invocation_id,
+                row.trigger,
+            )
+
+        return await self._database.read(query)
+
+    async def forget(self, webhook_id: str) -> bool:
+        return await self._writer.write(
+            lambda connection: connection.execute(delete(samples).where(samples.c.webhook_id == webhook_id)).rowcount == 1
+        )

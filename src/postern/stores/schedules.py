@@ -1,0 +1,153 @@
+"""Schedules: when each is due, who is at it, how the last run went. A due run is claimed with a lease, like a delivery."""
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, delete, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.core.invocation import Entry, Receipt
+from postern.core.records import ScheduleRun, ScheduleState, StoredWebhook
+from postern.core.schedule import next_run, saved_schedule
+from postern.stores.database import Database
+from postern.stores.recorder import milliseconds, record_all
+from postern.stores.tables import schedules
+from postern.stores.writer import Writer
+
+_SAID_ONCE = ("url", "every", "cron", "timeZone", "headers", "onlyWhenChanged", "splitArray")
+
+
+class Schedules:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def any_due(self, now: float) -> bool:
+        def query(connection: Connection) -> bool:
+            return connection.execute(select(schedules.c.webhook_id).where(*_due(now)).limit(1)).first() is not None
+
+        return await self._database.read(query)
+
+    async def claim(self, now: float, lease: float, limit: int) -> list[ScheduleState]:
+        """The due ones, now ours until the lease is over."""
+
+        def job(connection: Connection) -> list[ScheduleState]:
+            due = select(schedules.c.webhook_id).where(*_due(now)).order_by(schedules.c.next_run_at).limit(limit)
+            ours = update(schedules).where(
+                schedules.c.webhook_id.in_(due.with_for_update(skip_locked=True).scalar_subquery()), schedules.c.next_run_at.is_not(None)
+            )
+            rows = connection.execute(ours.values(lease_until=milliseconds(now + lease)).returning(schedules)).all()
+            return sorted((_state_of(row) for row in rows), key=lambda state: state.next_run_at or 0.0)
+
+        return await self._writer.write(job)
+
+    async def take(self, webhook_id: str, now: float, lease: float) -> ScheduleState | None:
+        """This one, due or not. None while a run of it is under way."""
+
+        def job(connection: Connection) -> ScheduleState | None:
+            free = update(schedules).where(schedules.c.webhook_id == webhook_id, _nobody_at_it(now))
+            row = connection.execute(free.values(lease_until=milliseconds(now + lease)).returning(schedules)).first()
+            return None if row is None else _state_of(row)
+
+        return await self._writer.write(job)
+
+    async def finish(self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]) -> list[Receipt] | None:
+        """The run's result and everything it started, in one transaction. None, and nothing written, where the lease has
+        been lost meanwhile: to another process that took over, or to a change of the setting."""
+
+        def job(connection: Connection) -> list[Receipt] | None:
+            assert claimed.lease_until is not None
+            values: dict[str, Any] = {
+                "lease_until": None,
+                "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
+                "consecutive_failures": run.failures,
+                "paused_at": milliseconds(run.at) if run.paused else None,
+                "paused_reason": run.reason if run.paused else "",
+                "last_at": milliseconds(run.at),
+                "last_result": run.result,
+                "last_reason": run.reason,
+                "last_duration_ms": run.duration_ms,
+            }
+            if run.seen is not None:
+                values |= dict(zip(("etag", "last_modified", "body_hash"), run.seen, strict=True))
+            ours = schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
+            if connection.execute(update(schedules).where(*ours).values(values)).rowcount != 1:
+                return None
+            return record_all(connection, entries, self._writer.shard) if entries else []
+
+        return await self._writer.write(job)
+
+    async def resume(self, webhook_id: str, next_run_at: float) -> bool:
+        """False where it was not paused."""
+
+        def job(connection: Connection) -> bool:
+            paused = update(schedules).where(schedules.c.webhook_id == webhook_id, schedules.c.paused_at.is_not(None))
+            going = {"paused_at": None, "paused_reason": "", "consecutive_failures": 0, "next_run_at": milliseconds(next_run_at)}
+            return connection.execute(paused.values(going)).rowcount == 1
+
+        return await self._writer.write(job)
+
+    async def states(self, webhook_ids: list[str]) -> dict[str, ScheduleState]:
+        def query(connection: Connection) -> dict[str, ScheduleState]:
+            rows = connection.execute(select(schedules).where(schedules.c.webhook_id.in_(webhook_ids)))
+            return {row.webhook_id: _state_of(row) for row in rows}
+
+        return await self._database.read(query)
+
+
+def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:
+    """Plan what the webhook's setting now says, in the transaction that saves it. ``touched``: its headers' values are new."""
+    setting = webhook.document.get("schedule")
+    if setting is None:
+        connection.execute(delete(schedules).where(schedules.c.webhook_id == webhook.id))
+        return
+    row = connection.execute(select(schedules).where(schedules.c.webhook_id == webhook.id)).first()
+    fingerprint = sha256(msgspec.json.encode([setting[name] for name in _SAID_ONCE])).hexdigest()
+    afresh = row is None or row.fingerprint != fingerprint or touched
+    anchor = milliseconds(webhook.updated_at) if row is None or afresh else row.anchor
+    values: dict[str, Any] = {"fingerprint": fingerprint, "anchor": anchor}
+    if afresh:
+        forgotten = dict.fromkeys(("etag", "last_modified", "body_hash", "paused_reason"), "")
+        values |= forgotten | {"consecutive_failures": 0, "paused_at": None, "lease_until": None}
+    if not setting["enabled"]:
+        values |= {"consecutive_failures": 0, "paused_at": None, "paused_reason": ""}  # switching it on again ends a pause
+    planned = None if row is None or afresh else row.next_run_at
+    runs = webhook.enabled and setting["enabled"] and (afresh or row is None or row.paused_at is None)
+    if runs and planned is None:
+        planned = milliseconds(next_run(saved_schedule(setting, anchor / 1000), webhook.updated_at, webhook.id))
+    values["next_run_at"] = planned if runs else None
+    inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(schedules)
+    first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values
+    connection.execute(inserting.values(first).on_conflict_do_update(index_elements=["webhook_id"], set_=values))
+
+
+def _nobody_at_it(now: float) -> Any:
+    return or_(schedules.c.lease_until.is_(None), schedules.c.lease_until <= milliseconds(now))
+
+
+def _due(now: float) -> tuple[Any, Any]:
+    return schedules.c.next_run_at <= milliseconds(now), _nobody_at_it(now)
+
+
+def _state_of(row: Row[Any]) -> ScheduleState:
+    return ScheduleState(
+        webhook_id=row.webhook_id,
+        anchor=row.anchor / 1000,
+        next_run_at=_seconds(row.next_run_at),
+        lease_until=_seconds(row.lease_until),
+        consecutive_failures=row.consecutive_failures,
+        paused_at=_seconds(row.paused_at),
+        paused_reason=row.paused_reason,
+        last_at=_seconds(row.last_at),
+        last_result=row.last_result,
+        last_reason=row.last_reason,
+        last_duration_ms=row.last_duration_ms,
+        etag=row.etag,
+        last_modified=row.last_modified,
+        body_hash=row.body_hash,
+    )
+
+
+def _seconds(moment: int | None) -> float | None:
+    return None if moment is None else moment / 1000

@@ -1,0 +1,125 @@
+"""`postern signatures …`, `postern secrets …`, and admitting rejected calls."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, end, out, plain, session, show_json, show_table
+from postern.surfaces.cli.webhooks import read_secret
+from postern.usecases import readmission, secrets, signatures
+from postern.usecases.configuration import validated
+from postern.usecases.signatures import SignatureTest
+
+commands = typer.Typer(no_args_is_help=True, help="Signature schemes, and why a signature does not match.")
+secret_commands = typer.Typer(no_args_is_help=True, help="The encryption of stored secrets.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+@commands.command("providers")
+def providers(as_json: Json = False) -> None:
+    """The senders Postern knows: what to paste and where to find it."""
+    found = session.run(lambda gateway: signatures.providers(gateway, ACTOR))
+    if as_json:
+        show_json({"items": found})
+    else:
+        show_table(["provider", "sender", "paste"], [[one["name"], one["title"], one["secret"]["paste"]] for one in found], "")
+
+
+@commands.command("test")
+def test(
+    provider: Annotated[str | None, typer.Option(help="Check as this sender signs.")] = None,
+    secret: Annotated[str | None, typer.Option(help="Its secret: env:NAME, file:PATH or -.")] = None,
+    webhook: Annotated[str | None, typer.Option(help="Or: check with this webhook's stored settings and secrets (wh_…).")] = None,
+    invocation: Annotated[str | None, typer.Option(help="The recorded call to check (inv_…).")] = None,
+    url: Annotated[str, typer.Option(help="Or a call of your own: the URL that was signed.")] = "",
+    header: Annotated[list[str] | None, typer.Option(help="Its headers, like 'Stripe-Signature: t=…,v1=…'.")] = None,
+    body: Annotated[str | None, typer.Option(help="Its body: a file, or - for standard input.")] = None,
+    at: Annotated[float | None, typer.Option(help="When it arrived, in seconds since 1970. Default: now, or when it was recorded.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a signature and say why it does or does not match, and what would make it match.
+
+    Examples:
+
+      postern signatures test --webhook wh_… --invocation inv_…
+
+      postern signatures test --provider github --secret env:SECRET --header 'X-Hub-Signature-256: sha256=…' --body payload.json
+    """
+    request: dict[str, Any] = {"at": at}
+    if webhook:
+        request["webhookId"] = webhook
+    elif provider:
+        if secret is None:
+            end("--secret: the provider's secret is needed", USAGE)
+        request["authentication"] = {"method": "hmac", "provider": provider, "secret": read_secret(secret)}
+    if invocation:
+        request["invocationId"] = invocation
+    elif header or body:
+        pairs = [(name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])]
+        request["call"] = {"url": url, "headers": pairs, "body": _read(body)}
+
+    async def use_case(gateway: Any) -> dict[str, Any]:
+        return await signatures.test(gateway, ACTOR, validated(SignatureTest, request))
+
+    found = session.run(use_case)
+    if as_json:
+        show_json(found)
+    else:
+        out.print(plain(found["explanation"]))
+        for step in found["steps"]:
+            out.print(f"  {'ok ' if step['ok'] else 'no '} {plain(step['step'])}: {plain(step['detail'])}")
+        for change in found["wouldVerifyIf"]:
+            out.print(f"It would verify if: {plain(change['change'])}. {plain(change['explanation'])}")
+            if change["patch"]:
+                out.print(f"  {plain(json.dumps(change['patch'], ensure_ascii=False))}")
+    if not found["verified"]:
+        sys.exit(FAILED)
+
+
+@secret_commands.command("rotate-key")
+def rotate_key(as_json: Json = False) -> None:
+    """Encrypt every stored secret with the first key of POSTERN_SECRET_KEYS.
+
+    Put the new key first and keep the old one behind it, run this, then drop the old one.
+    """
+    done = session.run(lambda gateway: secrets.rotate_key(gateway, ACTOR))
+    if as_json:
+        show_json({"reencrypted": done})
+    else:
+        out.print(f"{done} secrets are encrypted with the new key now.")
+
+
+def recheck(
+    webhook: Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")],
+    admit: Annotated[bool, typer.Option("--admit", help="Start those that pass.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them twice."""
+
+    async def use_case(gateway: Any) -> dict[str, Any]:
+        found = await readmission.recheck(gateway, ACTOR, webhook)
+        if admit:
+            found |= await readmission.admit(gateway, ACTOR, [one["invocationId"] for one in found["wouldPass"]])
+        return found
+
+    found = session.run(use_case)
+    if as_json:
+        show_json(found)
+        return
+    out.print(f"{len(found['wouldPass'])} would pass now, {found['stillRefused']} would still be refused.")
+    if admit:
+        rows = [[one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]]
+        show_table(["invocation", "result"], rows, "")
+
+
+def _read(source: str | None) -> str:
+    if source is None:
+        return ""
+    try:
+        return sys.stdin.read() if source == "-" else Path(source).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        end(f"{source} cannot be read: {error}", USAGE)

@@ -1,0 +1,99 @@
+"""How a page is made: templates with everything escaped, assets named by their content, headers that let nothing else in."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from postern.surfaces.console import words
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+
+# Payloads of strangers are shown on these pages: no inline script, nothing from elsewhere, in nobody's frame.
+POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+# What a page may say after it did something. The URL carries the word, never the sentence: nobody else writes on our pages.
+NOTICES = {
+    "saved": "Saved. It applies from the next call on.",
+    "created": "The webhook is ready.",
+    "enabled": "The webhook accepts calls again.",
+    "disabled": "The webhook now refuses calls with 403.",
+    "deleted": "The webhook is gone. Its URL will never be given out again.",
+    "promoted": "The second secret is now the main one.",
+    "replayed": "Replayed: the workflow is started again with the recorded payload.",
+    "mapped": "Mapped. The next call carries the value.",
+    "fixed": "The fix is applied. Calls are judged by it from now on.",
+    "admitted": "Admitted: the call was checked again, accepted, and its workflow is started.",
+    "key-deleted": "The API key is deleted and no longer opens anything.",
+    "user-added": "The user can sign in now.",
+    "user-removed": "The user is removed and signed out everywhere.",
+    "password-changed": "The password is changed. Other sessions of this user are signed out.",
+    "recording": "Recording: the next call's values become the workflow's sample.",
+    "ran": "The source was fetched. The result is below.",
+    "cancelled": "Cancelled. What was replayed before stays replayed.",
+}
+
+
+@cache
+def asset(name: str) -> str:
+    """The asset's address, with a mark of its content: a browser may keep it as long as it likes."""
+    file = STATIC / name
+    mark = hashlib.sha256(file.read_bytes()).hexdigest()[:10] if file.exists() else "missing"
+    return f"/static/{name}?v={mark}"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.globals["asset"] = asset
+    environment.globals["words"] = words
+    environment.filters.update(words.FILTERS)
+    return environment
+
+
+ENVIRONMENT = _environment()
+
+
+def page(request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> HTMLResponse:
+    shown = {
+        "actor": None,
+        "notice": NOTICES.get(request.query_params.get("said", "")),
+        "problem": None,
+        "errors": {},
+        "theme": _theme(request),
+        "here": request.url.path,
+        "request": request,
+        **context,
+    }
+    html = ENVIRONMENT.get_template(template).render(shown)
+    return HTMLResponse(html, status, HEADERS | (headers or {}))
+
+
+def _theme(request: Request) -> str:
+    chosen = request.cookies.get("theme", "")
+    return chosen if chosen in ("light", "dark") else "system"

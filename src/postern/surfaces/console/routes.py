@@ -1,0 +1,74 @@
+"""The console's addresses: a table from paths to views."""
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from postern.surfaces.console.pages import STATIC
+from postern.surfaces.console.views import advanced, authentication, creation, history, live, sign_in, webhook, webhooks
+from postern.surfaces.console.visit import View, route
+from postern.usecases.gateway import Gateway
+
+VIEWS: list[tuple[str, str, View]] = [
+    ("GET", "/webhooks", webhooks.listing),
+    ("GET", "/webhooks/new", creation.ask),
+    ("GET", "/webhooks/new/{answer}", creation.form),
+    ("POST", "/webhooks/new/{answer}", creation.create),
+    ("GET", "/webhooks/{webhook}/ready", creation.ready),
+    ("GET", "/webhooks/{webhook}", webhook.overview),
+    ("GET", "/webhooks/{webhook}/live", webhook.live),
+    ("GET", "/webhooks/{webhook}/history", webhook.calls),
+    ("GET", "/webhooks/{webhook}/response", webhook.response),
+    ("POST", "/webhooks/{webhook}/response", webhook.save_response),
+    ("GET", "/webhooks/{webhook}/mapping", webhook.mapping),
+    ("POST", "/webhooks/{webhook}/mapping", webhook.save_mapping),
+    ("GET", "/webhooks/{webhook}/mapping/preview", webhook.preview),
+    ("GET", "/webhooks/{webhook}/authentication", authentication.show),
+    ("POST", "/webhooks/{webhook}/authentication", authentication.save_method),
+    ("POST", "/webhooks/{webhook}/authentication/secret", authentication.save_secret),
+    ("POST", "/webhooks/{webhook}/authentication/reveal", authentication.reveal),
+    ("POST", "/webhooks/{webhook}/authentication/promote", authentication.promote),
+    ("GET", "/webhooks/{webhook}/advanced", advanced.show),
+    ("POST", "/webhooks/{webhook}/advanced", advanced.store),
+    ("GET", "/live", live.everything),
+    ("GET", "/live/stream", live.stream),
+    ("GET", "/history", history.listing),
+    ("POST", "/history/map", history.map_value),
+    ("GET", "/history/{invocation}", history.detail),
+    ("GET", "/history/{invocation}/story", history.part),
+    ("POST", "/history/{invocation}/replay", history.replay),
+    ("POST", "/history/{invocation}/fix", history.fix),
+    ("POST", "/webhooks/{webhook}/enable", webhooks.enable),
+    ("POST", "/webhooks/{webhook}/disable", webhooks.disable),
+    ("POST", "/webhooks/{webhook}/delete", webhooks.delete),
+]
+
+
+class Assets(StaticFiles):
+    """Addresses carry a mark of the content, so what was loaded once is never asked for again."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        if response.status_code == 200:
+            marked = scope["query_string"].startswith(b"v=")
+            response.headers["cache-control"] = "public, max-age=31536000, immutable" if marked else "no-cache"
+            response.headers["x-content-type-options"] = "nosniff"
+        return response
+
+
+def console_routes(gateway: Gateway) -> list[BaseRoute]:
+    async def home(_: Request) -> Response:
+        return RedirectResponse("/webhooks", 303)
+
+    async def favicon(_: Request) -> Response:
+        return FileResponse(STATIC / "mark.svg", media_type="image/svg+xml")
+
+    return [
+        Route("/", home),
+        Route("/favicon.ico", favicon),
+        *sign_in.routes(gateway),
+        *(route(gateway, method, path, view) for method, path, view in VIEWS),
+        Mount("/static", Assets(directory=STATIC)),
+    ]

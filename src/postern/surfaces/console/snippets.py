@@ -1,0 +1,81 @@
+"""Ready calls to paste: curl, Python, JavaScript, and the bare header lines."""
+
+import base64
+import json
+from shlex import quote
+from typing import Any
+from urllib.parse import quote as percent
+
+EXAMPLE_BODY = {"orderNumber": "1001"}
+
+
+def target(webhook: dict[str, Any], token: str) -> tuple[str, dict[str, str]]:
+    """The URL and the headers with which a caller proves itself."""
+    how = webhook["authentication"]
+    url = str(webhook["url"])
+    headers = {"Content-Type": "application/json"}
+    if how["method"] == "token":
+        match how["placement"]:
+            case "header":
+                headers[how["headerName"]] = token
+            case "bearer":
+                headers["Authorization"] = f"Bearer {token}"
+            case "basic":
+                pair = f"{how['username']}:{token}".encode()
+                headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
+            case _:
+                url += f"?{percent(how['parameterName'])}={percent(token, safe='')}"
+    return url, headers
+
+
+def snippets(webhook: dict[str, Any], token: str, body: Any = None) -> list[tuple[str, str, str]]:
+    """For each way to call: a key, its title, and what to paste."""
+    url, headers = target(webhook, token)
+    text = json.dumps(EXAMPLE_BODY if body is None else body, ensure_ascii=False)
+    return [
+        ("curl", "curl", curl(webhook, token, text)),
+        ("python", "Python", _python(url, headers, text)),
+        ("javascript", "JavaScript", fetch(url, headers, text)),
+        ("headers", "Header lines", "\n".join([f"POST {url}", *(f"{name}: {value}" for name, value in headers.items())])),
+    ]
+
+
+def curl(webhook: dict[str, Any], token: str, body: str) -> str:
+    how = webhook["authentication"]
+    url, headers = target(webhook, token)
+    if how["method"] == "token" and how["placement"] == "basic":
+        del headers["Authorization"]
+        lines = [f"curl {quote(url)}", f"-u {quote(how['username'] + ':' + token)}"]
+    else:
+        lines = [f"curl {quote(url)}"]
+    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in headers.items()]
+    return " \\\n  ".join([*lines, f"-d {quote(body)}"])
+
+
+def fetch(url: str, headers: dict[str, str], body: str) -> str:
+    listed = ",\n".join(f"    {json.dumps(name)}: {json.dumps(value)}" for name, value in headers.items())
+    return (
+        f"const answer = await fetch({json.dumps(url)}, {{\n"
+        f'  method: "POST",\n  headers: {{\n{listed}\n  }},\n  body: JSON.stringify({body})\n}});\nconsole.log(await answer.json());'
+    )
+
+
+def _python(url: str, headers: dict[str, str], body: str) -> str:
+    listed = ",\n".join(f"        {name!r}: {value!r}" for name, value in headers.items())
+    return (
+        "import json\nfrom urllib.request import Request, urlopen\n\n"
+        f"call = Request(\n    {url!r},\n    data=json.dumps({json.loads(body)!r}).encode(),\n    headers={{\n{listed},\n    }},\n)\n"
+        "print(urlopen(call).read().decode())"
+    )
+
+
+def replayed_curl(url: str, story: dict[str, Any]) -> str:
+    """A recorded call as curl. What was masked when it was stored has to be filled in."""
+    left_out = {"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "user-agent"}
+    lines = [f"curl {quote(url + ('?' + story['query'] if story['query'] else ''))}"]
+    if story["method"] != "POST":
+        lines.append(f"-X {quote(story['method'])}")
+    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in story["headers"] if name not in left_out]
+    if story["body"]:
+        lines.append(f"--data-binary {quote(story['body'])}")
+    return " \\\n  ".join(lines)

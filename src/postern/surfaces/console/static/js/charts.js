@@ -1,0 +1,108 @@
+// Charts are drawn from the table beside them: whoever cannot see the one has the other.
+
+const OUTCOMES = ["accepted", "duplicate", "handshake", "rejected"];
+const LATENCIES = ["p50", "p95", "p99"];
+
+export function start(selector) {
+  const draw = () => document.querySelectorAll(selector).forEach((box) => box.dataset.drawn || plot(box));
+  draw();
+  document.addEventListener("htmx:after:swap", draw);
+  const again = () => document.querySelectorAll(selector).forEach(plot);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  let waiting;
+  window.addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(again, 150);
+  });
+}
+
+function plot(box) {
+  box.dataset.drawn = "yes";
+  box.replaceChildren();
+  const rows = [...document.getElementById(box.dataset.table).tBodies[0].rows];
+  const at = rows.map((row) => new Date(row.querySelector("time").dateTime) / 1000);
+  const cells = rows.map((row) => [...row.cells].slice(1).map((cell) => (cell.textContent === "" ? null : Number(cell.textContent))));
+  const isVolume = box.dataset.chart === "outcomes";
+  const names = isVolume ? OUTCOMES : LATENCIES;
+  const values = names.map((_, index) => cells.map((row) => row[index + (isVolume ? 0 : 4)]));
+  const resolved = (name) => {
+    const probe = document.createElement("i");
+    probe.className = `probe ${name}`;
+    box.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
+  const ink = resolved("ink-soft");
+  const line = resolved("line");
+
+  const data = isVolume ? stacked(values) : values;
+  const order = isVolume ? [...names].reverse() : names;
+  const series = order.map((name, index) =>
+    isVolume
+      ? { label: name, fill: resolved(name), width: 0, paths: bars(), points: { show: false }, real: values[names.indexOf(name)] }
+      : { label: name, stroke: resolved(name), width: index ? 1.5 : 2, points: { show: false }, spanGaps: true },
+  );
+
+  const axis = { stroke: ink, font: "12px system-ui, sans-serif", ticks: { show: false } };
+  new uPlot(
+    {
+      width: box.clientWidth,
+      height: box.clientHeight,
+      legend: { show: false },
+      cursor: { y: false, points: { show: !isVolume } },
+      scales: { x: { range: (_, low, high) => [low - 30 * box.dataset.step, high + 30 * box.dataset.step] }, y: { range: (_, __, high) => [0, Math.max(high * 1.1, isVolume ? 4 : 1)] } },
+      axes: [
+        { ...axis, grid: { show: false }, space: 80 },
+        { ...axis, grid: { stroke: line, width: 1 }, size: 56, values: (_, marks) => marks.map((mark) => (isVolume ? (Number.isInteger(mark) ? mark.toLocaleString() : "") : `${mark} ms`)) },
+      ],
+      series: [{}, ...series],
+      plugins: [tip(box, names, values, isVolume)],
+    },
+    [at, ...data],
+    box,
+  );
+}
+
+// The tallest first, so that each lower one is drawn in front of it.
+function stacked(values) {
+  const sums = values[0].map(() => 0);
+  const layers = values.map((one) => one.map((value, index) => (sums[index] += value || 0)));
+  return layers.reverse();
+}
+
+function bars() {
+  return uPlot.paths.bars({ size: [0.78, 40], radius: 0.12 });
+}
+
+const WORDS = { accepted: "Accepted", duplicate: "Duplicate", handshake: "Handshake", rejected: "Refused", p50: "Median", p95: "95th", p99: "99th" };
+
+function tip(box, names, values, isVolume) {
+  const bubble = document.createElement("div");
+  bubble.className = "tip";
+  bubble.hidden = true;
+  return {
+    hooks: {
+      init: (chart) => chart.over.append(bubble),
+      setCursor: (chart) => {
+        const { idx, left } = chart.cursor;
+        bubble.hidden = idx == null || left < 0;
+        if (bubble.hidden) return;
+        const lines = names.map((name, index) => [name, values[index][idx]]).filter(([, value]) => value);
+        bubble.replaceChildren();
+        const when = document.createElement("strong");
+        when.textContent = new Date(chart.data[0][idx] * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+        bubble.append(when);
+        for (const [name, value] of lines.length ? lines : [["", null]]) {
+          const row = document.createElement("span");
+          row.className = name;
+          row.textContent = name ? `${WORDS[name]} ${value.toLocaleString()}${isVolume ? "" : " ms"}` : "No calls";
+          bubble.append(row);
+        }
+        const flip = left > chart.over.clientWidth / 2;
+        bubble.style.left = flip ? "" : `${left + 12}px`;
+        bubble.style.right = flip ? `${chart.over.clientWidth - left + 12}px` : "";
+      },
+    },
+  };
+}

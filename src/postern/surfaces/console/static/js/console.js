@@ -1,0 +1,23 @@
+// The entry: what every page has. Everything works on elements that come later too, since pages swap parts of themselves.
+
+import { copying } from "./copy.js";
+import { times } from "./times.js";
+import { marks } from "./marks.js";
+
+copying();
+times();
+marks();
+
+const wanted = {
+  "[data-chart]": "./charts.js",
+  "[data-filter]": "./filter.js",
+  "[data-shows], [data-decides], [data-live]": "./shows.js",
+  "#map": "./mapper.js",
+  "[data-live]": "./live.js",
+  "[data-fill]": "./fill.js",
+};
+
+// A page fetches only what it uses.
+for (const [selector, module] of Object.entries(wanted)) {
+  if (document.querySelector(selector)) import(module).then(({ start }) => start(selector));
+}

@@ -1,0 +1,22 @@
+// A search field that narrows a list already on the page.
+
+export function start(selector) {
+  for (const field of document.querySelectorAll(selector)) {
+    const list = document.querySelector(field.dataset.filter);
+    const none = document.querySelector("[data-filter-none]");
+    field.addEventListener("input", () => {
+      const wanted = field.value.trim().toLowerCase();
+      let left = 0;
+      for (const item of list.children) {
+        item.hidden = !item.dataset.words.includes(wanted);
+        if (!item.hidden) left += 1;
+      }
+      if (none) none.hidden = left > 0;
+    });
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      [...list.children].find((item) => !item.hidden)?.querySelector("a")?.click();
+    });
+  }
+}

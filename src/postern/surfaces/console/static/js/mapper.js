@@ -1,0 +1,12 @@
+// A value in a tree was clicked: the menu that opens takes its path along.
+
+export function start() {
+  document.addEventListener("click", (event) => {
+    const leaf = event.target.closest("[data-map]");
+    const menu = document.getElementById("map");
+    if (!leaf || !menu) return;
+    menu.querySelector("[data-map-path]").textContent = leaf.dataset.map;
+    menu.elements.path.value = leaf.dataset.map;
+    menu.elements.invocation.value = leaf.dataset.invocation;
+  });
+}

@@ -1,0 +1,22 @@
+// Small manners: a form that was sent is not sent twice, and dialogs open where the browser does not know commands yet.
+
+export function marks() {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post" || event.defaultPrevented) return;
+    if (form.dataset.sent) return event.preventDefault();
+    form.dataset.sent = "yes";
+    setTimeout(() => delete form.dataset.sent, 4000);
+  });
+  window.addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
+
+  if (!("commandForElement" in HTMLButtonElement.prototype)) {
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest("[commandfor]");
+      const dialog = button && document.getElementById(button.getAttribute("commandfor"));
+      if (!dialog) return;
+      if (button.getAttribute("command") === "show-modal") dialog.showModal();
+      else dialog.close();
+    });
+  }
+}

@@ -1,0 +1,46 @@
+"""Everything that is right as it is for most webhooks, and what to turn when it is not."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.surfaces.console.views.webhook import loaded, save, tab
+from postern.surfaces.console.visit import Form, Visit
+
+
+async def show(visit: Visit) -> Response:
+    return tab(visit, "advanced", await loaded(visit), errors={})
+
+
+async def store(visit: Visit) -> Response:
+    form = await visit.form()
+    return await save(visit, "advanced", request_of(form), form)
+
+
+def request_of(form: Form) -> dict[str, Any]:
+    """One form for all of it: what is empty goes back to its default."""
+    patch: dict[str, Any] = {
+        "name": form.text("name"),
+        "duplicateProtection": {
+            "enabled": form.on("duplicates"),
+            "key": form.text("key") or None,
+            "windowSeconds": _whole(form, "hours", 3600),
+        },
+        "cors": {"enabled": form.on("cors"), "origins": form.lines("origins")},
+        "ipAllowlist": form.lines("ipAllowlist"),
+        "payloadLimitBytes": _whole(form, "payloadKib", 1024),
+        "rateLimit": {"callsPerSecond": _whole(form, "callsPerSecond"), "burst": _whole(form, "burst")},
+        "historyRetentionDays": _whole(form, "historyRetentionDays"),
+        "bodyRetentionDays": _whole(form, "bodyRetentionDays"),
+    }
+    if form.text("headerName"):
+        patch["authentication"] = {"headerName": form.text("headerName")}
+    return patch
+
+
+def _whole(form: Form, name: str, times: int = 1) -> int | str | None:
+    text = form.text(name)
+    try:
+        return int(float(text) * times) if text else None
+    except (ValueError, OverflowError):
+        return text

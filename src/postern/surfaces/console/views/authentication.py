@@ -1,0 +1,154 @@
+"""How callers prove who they are: the method, its settings, its secrets."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console import senders, snippets
+from postern.surfaces.console.views.webhook import field_messages, loaded, rotation, tab, version_seen
+from postern.surfaces.console.visit import Form, Visit, problem_of
+from postern.usecases import webhooks
+
+GENERATE = {"generate": True}
+
+SHAPES = {
+    "header": ("The signature stands alone in a header", "X-Signature: 5f1d…", "header"),
+    "prefixed": ("With its algorithm in front", "X-Signature: sha256=5f1d…", "prefixed"),
+    "listed": ("In a list, with the time", "X-Signature: t=1700000000,v1=5f1d…", "listed"),
+}
+"""Nearly every scheme has one of three shapes; the rest of its form follows from that."""
+
+_SECRET_NAMES = ("token", "secondToken", "secret", "secondSecret", "verifyToken")
+_LISTS = ("signature", "timestamp", "bodyDigest", "deliveryId")
+
+
+async def show(visit: Visit) -> Response:
+    webhook = await loaded(visit)
+    return _page(visit, webhook, {})
+
+
+def _page(visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status: int = 200, **context: Any) -> Response:
+    how = webhook["authentication"]
+    provider = how.get("provider", "")
+    start = visit.query.get("start", "")
+    scheme = how.get("scheme") or {}
+    if start in visit.gateway.presets.names():
+        scheme = senders.about(visit.gateway, start)["scheme"]
+    full_url = snippets.target(webhook, secrets.get("main", "…"))[0] if how.get("placement") == "url" else ""
+    return tab(
+        visit,
+        "authentication",
+        webhook,
+        status,
+        secrets=secrets,
+        full_url=full_url,
+        senders=senders.offered(visit.gateway),
+        about=senders.about(visit.gateway, provider) if provider in visit.gateway.presets.names() else None,
+        generic=senders.about(visit.gateway, "generic") if "generic" in visit.gateway.presets.names() else None,
+        rotation=rotation(webhook),
+        scheme=_as_fields(scheme),
+        start=start,
+        shapes=SHAPES,
+        snippets=snippets.snippets(webhook, secrets["main"]) if secrets and how["method"] == "token" else [],
+        **({"errors": {}} | context),
+    )
+
+
+async def reveal(visit: Visit) -> Response:
+    """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks ahead."""
+    webhook = await loaded(visit)
+    return _page(visit, webhook, await webhooks.reveal(visit.gateway, visit.actor, webhook["id"]))
+
+
+async def save_method(visit: Visit) -> Response:
+    form = await visit.form()
+    return await _save(visit, request_of(form), form)
+
+
+async def save_secret(visit: Visit) -> Response:
+    """The main secret, the second one, or the second one's end."""
+    form = await visit.form()
+    webhook = await loaded(visit)
+    is_token = webhook["authentication"]["method"] == "token"
+    patch: dict[str, Any] = {}
+    for field, name in (("secret", "token" if is_token else "secret"), ("second", "secondToken" if is_token else "secondSecret")):
+        if form.get(field):
+            patch[name] = form[field]
+        elif form.text("generate") == field:
+            patch[name] = GENERATE
+        elif form.text("remove") == field:
+            patch[name] = None
+    if not patch:
+        raise Refused("invalid_request", "Paste a secret, or have one generated.")
+    return await _save(visit, patch, form)
+
+
+async def promote(visit: Visit) -> Response:
+    await webhooks.promote(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "promoted")
+
+
+async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
+    try:
+        await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form))
+    except Refused as refused:
+        webhook = await loaded(visit)
+        wanted = {name: value for name, value in patch.items() if name not in _SECRET_NAMES and value is not None}
+        same = patch.get("method", webhook["authentication"]["method"]) == webhook["authentication"]["method"]
+        shown = webhook | {"authentication": (webhook["authentication"] if same else {}) | wanted}
+        return _page(visit, shown, {}, refused.problem.status, errors=field_messages(refused), problem=problem_of(refused))
+    return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
+
+
+def request_of(form: Form) -> dict[str, Any]:
+    """The form in the words of the API."""
+    match form.get("method"):
+        case "token":
+            made: dict[str, Any] = {"method": "token", "placement": form.get("placement", "header")}
+            for name in ("headerName", "username", "parameterName"):
+                if form.text(name):
+                    made[name] = form.text(name)
+            if form.get("newSecret") or form.get("was") != "token":
+                made["token"] = form.get("newSecret") or GENERATE
+            return made
+        case "hmac":
+            provider = form.text("provider") or "generic"
+            made = {"method": "hmac", "provider": provider, "publicUrl": form.text("publicUrl") or None}
+            if form.text("toleranceSeconds"):
+                made["toleranceSeconds"] = form.text("toleranceSeconds")
+            if form.get("verifyToken"):
+                made["verifyToken"] = form["verifyToken"]
+            if provider == "generic":
+                made["requireTimestampAndDigest"] = form.on("requireTimestampAndDigest")
+            made["scheme"] = scheme_of(form) if provider == "custom" else None
+            if form.get("newSecret") or form.get("was") != f"hmac {provider}":
+                made["secret"] = form.get("newSecret") or GENERATE
+            return made
+        case _:
+            return {"method": "none"}
+
+
+def scheme_of(form: Form) -> dict[str, Any]:
+    names = ("encoding", "signedContent", "secretEncoding", "secretPrefix", "signatureKey", "timestampFormat")
+    scheme: dict[str, Any] = {name: form.text(f"scheme.{name}") for name in names if form.text(f"scheme.{name}")}
+    for name in ("itemSeparator", "keySeparator"):
+        if form.text(f"scheme.{name}"):
+            scheme[name] = form.text(f"scheme.{name}")
+    for name in _LISTS:
+        if listed := [part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()]:
+            scheme[name] = listed
+    if form.text("scheme.toleranceSeconds").isdigit():
+        scheme["toleranceSeconds"] = int(form.text("scheme.toleranceSeconds"))
+    return scheme
+
+
+_SEPARATORS = {"": "", " ": "space", ",": "comma", ";": "semicolon", "=": "equals"}
+
+
+def _as_fields(scheme: dict[str, Any]) -> dict[str, str]:
+    """A scheme as the form shows it: lists with commas, separators by their names."""
+    shown = {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in scheme.items()}
+    for name in ("itemSeparator", "keySeparator"):
+        shown[name] = _SEPARATORS.get(str(scheme.get(name) or ""), str(scheme.get(name) or ""))
+    return shown

@@ -1,0 +1,122 @@
+"""Creating a webhook: what will call it decides everything else. The answers, and what each one sets, are the specification's table."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console import senders, snippets
+from postern.surfaces.console.visit import Form, Visit
+from postern.usecases import webhooks
+from postern.usecases.configuration import WebhookRequest, validated
+from postern.usecases.gateway import require
+
+GENERATE = {"generate": True}
+
+ANSWERS = {
+    "tool": ("code", "An automation tool or custom code", "You get a token to send along, with calls ready to paste."),
+    "signed": ("sign", "A service that signs its webhooks", "Shopify, Stripe, GitHub and others: choose it and paste one secret."),
+    "browser": ("browser", "A browser or storefront script", "Pages of the sites you name may call, straight from the visitor's browser."),
+    "schedule": ("clock", "Nothing; it runs on a schedule", "Postern fetches from a URL of yours on a timer and starts the workflow."),
+    "other": ("later", "Something else, or decide later", "Choose yourself how callers prove who they are."),
+}
+NAMES = {"tool": "My automation", "browser": "Storefront form", "schedule": "Scheduled fetch", "other": ""}
+
+
+async def ask(visit: Visit) -> Response:
+    require(visit.actor, "write")
+    return visit.page("creation/ask.html", answers=ANSWERS)
+
+
+async def form(visit: Visit) -> Response:
+    require(visit.actor, "write")
+    return _form(visit, _answer(visit), {}, {})
+
+
+def _form(visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200) -> Response:
+    provider = values.get("provider") or visit.query.get("provider", "")
+    common: dict[str, Any] = {
+        "answer": answer,
+        "title": ANSWERS[answer][1],
+        "values": values,
+        "errors": errors,
+        "suggested": NAMES.get(answer, ""),
+    }
+    if answer == "signed" and not provider:
+        return visit.page("creation/sender.html", senders=senders.offered(visit.gateway), **common)
+    if answer == "signed":
+        if provider not in (*visit.gateway.presets.names(), "custom"):
+            raise Refused("not_found", "There is no sender of this name.")
+        about = None if provider == "custom" else senders.about(visit.gateway, provider)
+        return visit.page("creation/signed.html", status, provider=provider, about=about, **common)
+    return visit.page(f"creation/{answer}.html", status, **common)
+
+
+async def create(visit: Visit) -> Response:
+    answer = _answer(visit)
+    sent = await visit.form()
+    try:
+        request = validated(WebhookRequest, _request(answer, sent))
+        webhook = await webhooks.create(visit.gateway, visit.actor, request)
+    except Refused as refused:
+        if not refused.errors:
+            raise
+        errors = {_field(error.field): error.message[:1].upper() + error.message[1:] for error in refused.errors}
+        return _form(visit, answer, sent, errors, refused.problem.status)
+    if answer == "schedule":
+        return visit.to(f"/webhooks/{webhook['id']}/schedule", "created")
+    if answer == "other" and sent.get("method") == "hmac":
+        return visit.to(f"/webhooks/{webhook['id']}/authentication", "created")
+    later = "?secret=later" if answer == "signed" and not sent.get("secret") else ""
+    return visit.to(f"/webhooks/{webhook['id']}/ready{later}")
+
+
+def _request(answer: str, sent: Form) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": sent.text("name"), "authentication": {"method": "token", "token": GENERATE}}
+    match answer:
+        case "signed":
+            made["authentication"] = {"method": "hmac", "provider": sent.text("provider"), "secret": sent.get("secret") or GENERATE}
+            if sent.text("publicUrl"):
+                made["authentication"]["publicUrl"] = sent.text("publicUrl")
+            # Senders that sign also retry: the workflow must not run twice for one event.
+            made["duplicateProtection"] = {"enabled": True}
+        case "browser":
+            made["cors"] = {"enabled": True, "origins": sent.lines("origins") or ["*"]}
+        case "other":
+            method = sent.get("method", "none")
+            if method == "hmac":
+                made["authentication"] = {"method": "hmac", "provider": "generic", "secret": GENERATE}
+            elif method == "none":
+                made["authentication"] = {"method": "none"}
+    return made
+
+
+async def ready(visit: Visit) -> Response:
+    """The end of the flow: everything that the calling side needs, in the order in which it is needed."""
+    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    secrets = await webhooks.reveal(visit.gateway, visit.actor, webhook["id"])
+    how = webhook["authentication"]
+    about = senders.about(visit.gateway, how["provider"]) if how["method"] == "hmac" and how["provider"] != "custom" else None
+    token = secrets.get("main", "")
+    url, headers = snippets.target(webhook, token)
+    return visit.page(
+        "creation/ready.html",
+        webhook=webhook,
+        secret=token,
+        about=about,
+        later=visit.query.get("secret") == "later",
+        full_url=url,
+        snippets=snippets.snippets(webhook, token) if how["method"] != "hmac" else [],
+        fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}') if webhook["cors"]["enabled"] else "",
+    )
+
+
+def _answer(visit: Visit) -> str:
+    answer = visit.at("answer")
+    if answer not in ANSWERS:
+        raise Refused("not_found", "There is no such page.")
+    return answer
+
+
+def _field(path: str) -> str:
+    return "origins" if path.startswith("cors.origins") else path.removeprefix("authentication.")

@@ -1,0 +1,90 @@
+"""What happened: the list with its filters in the URL, one call's story, and having it happen again."""
+
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from postern.core.delivery import FIELD_NAMES
+from postern.core.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.surfaces.console import words
+from postern.surfaces.console.views import story
+from postern.surfaces.console.visit import Visit
+from postern.usecases import history, webhooks
+
+SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
+FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
+
+
+async def listing(visit: Visit) -> Response:
+    chosen = {name: visit.query.get(name, "").strip() for name in FILTERS}
+    page = await history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
+    known = await names(visit)
+    return visit.page(
+        "history/list.html",
+        items=page.items,
+        after=page.next_cursor,
+        chosen=chosen,
+        kept=urlencode({name: value for name, value in chosen.items() if value}),
+        names=known,
+        statuses=[("", "Every status"), *((key, words.STATUS_WORDS[key][0]) for key in history.STATUSES)],
+        codes=[("", "Every reason"), *((key, title) for key, title in words.CODE_WORDS.items() if key not in words.STATUS_WORDS)],
+        spans=list(SPANS.items()),
+        reason=story.reason,
+    )
+
+
+def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
+    span = chosen.get("span", "")
+    since = history.moment(chosen.get("since"), "since")
+    if span.isdigit():
+        since = visit.gateway.clock() - int(span)
+    return HistoryFilter(
+        chosen["webhook"] or None,
+        chosen["status"] or None,
+        chosen["code"] or None,
+        since,
+        history.moment(chosen.get("until"), "until"),
+        chosen["search"] or None,
+    )
+
+
+async def names(visit: Visit) -> dict[str, str]:
+    """The newest webhooks by id: what a filter offers and a row is called by."""
+    page = await webhooks.listing(visit.gateway, visit.actor, 200)
+    return {webhook["id"]: webhook["name"] for webhook in page.items}
+
+
+async def detail(visit: Visit) -> Response:
+    return visit.page("history/detail.html", **await story.told(visit, visit.at("invocation")))
+
+
+async def part(visit: Visit) -> Response:
+    """The same story, inside the inspector."""
+    return visit.page("call/story.html", **await story.told(visit, visit.at("invocation")))
+
+
+async def replay(visit: Visit) -> Response:
+    await history.replay(visit.gateway, visit.actor, visit.at("invocation"))
+    return visit.to(f"/history/{visit.at('invocation')}", "replayed")
+
+
+async def fix(visit: Visit) -> Response:
+    """One click in a refused call's story changes the webhook so that the next one like it comes in."""
+    form = await visit.form()
+    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])
+    await webhooks.change(visit.gateway, visit.actor, webhook["id"], story.patch_of(form.text("kind"), item, webhook))
+    return visit.to(f"/history/{item['id']}", "fixed")
+
+
+async def map_value(visit: Visit) -> Response:
+    """A value was clicked in a tree: one of the four fields carries it from now on."""
+    form = await visit.form()
+    field = form.text("field")
+    if field not in FIELD_NAMES:
+        raise Refused("invalid_request", "Choose one of the four fields.")
+    item = await history.show(visit.gateway, visit.actor, form.text("invocation"))
+    await webhooks.change(visit.gateway, visit.actor, item["webhookId"], {"fieldMapping": {field: form.text("path")}})
+    back = form.text("back")
+    return visit.to(back if back.startswith(("/webhooks/", "/history/", "/live")) else f"/history/{item['id']}", "mapped")

@@ -1,0 +1,59 @@
+"""Signing in and out: the only pages for strangers."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from postern.core.problems import Refused
+from postern.surfaces.console import pages
+from postern.surfaces.console.visit import problem_of, read_form
+from postern.surfaces.session import COOKIE, address_of, check_origin, forget, remember
+from postern.usecases import access
+from postern.usecases.gateway import Gateway
+
+
+def routes(gateway: Gateway) -> list[Route]:
+    async def ask(request: Request) -> Response:
+        return pages.page(request, "sign_in.html", next=_ours(request.query_params.get("next", "")), name="")
+
+    async def sign_in(request: Request) -> Response:
+        form = await read_form(request)
+        name, onward = form.text("name"), _ours(form.text("next"))
+        try:
+            check_origin(gateway, request)
+            secret = await access.sign_in(
+                gateway, name, form.get("password", ""), address_of(request), request.headers.get("user-agent", "")
+            )
+        except Refused as refused:
+            return pages.page(request, "sign_in.html", refused.problem.status, next=onward, name=name, problem=problem_of(refused))
+        response = RedirectResponse(onward, 303, {"cache-control": "no-store"})
+        remember(gateway, response, secret)
+        return response
+
+    async def sign_out(request: Request) -> Response:
+        response = RedirectResponse("/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'})
+        check_origin(gateway, request)
+        await access.sign_out(gateway, request.cookies.get(COOKIE, ""))
+        forget(response)
+        return response
+
+    async def theme(request: Request) -> Response:
+        chosen = (await read_form(request)).get("theme", "system")
+        back = request.headers.get("referer", "")
+        path = "/" + back.split("/", 3)[3] if back.count("/") >= 3 else "/webhooks"
+        response = RedirectResponse(_ours(path), 303)
+        response.set_cookie("theme", chosen if chosen in ("light", "dark") else "system", max_age=31_536_000, httponly=True, samesite="lax")
+        return response
+
+    return [
+        Route("/sign-in", ask),
+        Route("/sign-in", sign_in, methods=["POST"]),
+        Route("/sign-out", sign_out, methods=["POST"]),
+        Route("/theme", theme, methods=["POST"]),
+    ]
+
+
+def _ours(path: str) -> str:
+    """Where to go after signing in: one of our own pages, whatever the link said."""
+    is_ours = path.startswith("/") and not path.startswith(("//", "/\\", "/sign-")) and path.isprintable() and "\\" not in path
+    return path if is_ours else "/webhooks"

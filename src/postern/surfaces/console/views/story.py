@@ -1,0 +1,96 @@
+"""One call with everything that is known about it, as the inspector and the history show it."""
+
+from typing import Any
+
+from postern.core.delivery import FIELD_NAMES
+from postern.core.problems import PROBLEMS, Refused
+from postern.surfaces.console import snippets, tree, words
+from postern.surfaces.console.visit import Visit
+from postern.usecases import history, webhooks
+
+FIELD_LABELS = {"fieldOne": "Field one", "fieldTwo": "Field two", "fieldThree": "Field three", "fieldFour": "Field four"}
+AUTHENTICATION_CODES = frozenset(code for code in PROBLEMS if code.startswith(("credential_", "signature_", "timestamp_")))
+
+
+async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
+    """The context of the story's templates."""
+    item = await history.show(visit.gateway, visit.actor, invocation_id)
+    webhook = await webhook_or_none(visit, item["webhookId"])
+    payload = tree.read(item["body"])
+    if not isinstance(payload, dict):
+        payload = item["payload"]
+    return {
+        "item": item,
+        "webhook": webhook,
+        "reason": reason(item),
+        "help": PROBLEMS[item["code"]].help if item["code"] in PROBLEMS else "",
+        "steps": _steps(item),
+        "root": tree.tree(payload) if payload is not None else None,
+        "raw": tree.indented(item["body"]) if item["body"] else "",
+        "as_curl": snippets.replayed_curl(webhook["url"], item) if webhook else "",
+        "fixes": _fixes(item, webhook),
+        "fields": FIELD_LABELS,
+        "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
+        "is_authentication": item["code"] in AUTHENTICATION_CODES,
+    }
+
+
+async def webhook_or_none(visit: Visit, webhook_id: str) -> dict[str, Any] | None:
+    try:
+        return await webhooks.show(visit.gateway, visit.actor, webhook_id)
+    except Refused:
+        return None
+
+
+def reason(item: dict[str, Any]) -> str:
+    """One sentence for the whole story."""
+    if item["status"] == "rejected":
+        said = item["detail"] or words.code(item["code"])
+        return f"{said[:1].upper()}{said[1:]}."
+    if item["status"] == "started" and item.get("nobodyListens"):
+        return "Accepted, and no workflow was started: none in the engine listens to this webhook."
+    if item["status"] == "failed":
+        return f"Accepted, but the workflow engine could not be started: {item.get('error') or 'no reason was given'}."
+    if item["status"] in ("started", "responded") and item.get("runs"):
+        started = "1 workflow was started" if item["runs"] == 1 else f"{item['runs']} workflows were started"
+        return f"Accepted, and {started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
+    return words.STATUS_HELP.get(item["status"], "")
+
+
+_STEP_TITLES = {"content": "content is a JSON object", "duplicate key": "duplicate protection"}
+
+
+def _steps(item: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**step, "title": _STEP_TITLES.get(step["step"], step["step"])} for step in item["trace"]]
+
+
+def _fixes(item: dict[str, Any], webhook: dict[str, Any] | None) -> list[dict[str, str]]:
+    """What one click can put right, by the reason of the refusal."""
+    if webhook is None or item["status"] != "rejected":
+        return []
+    match item["code"]:
+        case "webhook_disabled" if not webhook["enabled"]:
+            return [{"kind": "enable", "label": "Enable the webhook", "help": "It is switched off."}]
+        case "ip_not_allowed" if item["address"] not in webhook["ipAllowlist"]:
+            return [{"kind": "allow-address", "label": f"Allow {item['address']}", "help": "Adds this address to the allowlist."}]
+        case "origin_not_allowed":
+            origin = next((value for name, value in item["headers"] if name == "origin"), "")
+            return [{"kind": "allow-origin", "label": f"Allow {origin}", "help": "Adds this site to the CORS list."}] if origin else []
+        case "payload_too_large" if webhook["payloadLimitBytes"] < 25 * 1024 * 1024:
+            return [{"kind": "raise-limit", "label": "Double the payload limit", "help": "Up to 25 MiB can be accepted."}]
+    return []
+
+
+def patch_of(kind: str, item: dict[str, Any], webhook: dict[str, Any]) -> dict[str, Any]:
+    """The change to the webhook that a fix stands for."""
+    match kind:
+        case "enable":
+            return {"enabled": True}
+        case "allow-address":
+            return {"ipAllowlist": [*webhook["ipAllowlist"], item["address"]]}
+        case "allow-origin":
+            origin = next((value for name, value in item["headers"] if name == "origin"), "")
+            return {"cors": {"enabled": True, "origins": [*webhook["cors"]["origins"], origin]}}
+        case "raise-limit":
+            return {"payloadLimitBytes": min(webhook["payloadLimitBytes"] * 2, 25 * 1024 * 1024)}
+    raise Refused("not_found", "There is no such fix.")

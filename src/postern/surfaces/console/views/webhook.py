@@ -1,0 +1,169 @@
+"""One webhook's pages: a tab for each thing that can be said about it, each with an address of its own."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.surfaces.console import senders, tree
+from postern.surfaces.console.views import story
+from postern.surfaces.console.views.history import FILTERS
+from postern.surfaces.console.views.history import wanted as history_filter
+from postern.surfaces.console.visit import Form, Visit, problem_of
+from postern.usecases import history, volumes, webhooks
+
+TABS = [
+    ("", "Overview"),
+    ("live", "Live"),
+    ("authentication", "Authentication"),
+    ("mapping", "Field mapping"),
+    ("response", "Response"),
+    ("schedule", "Schedule"),
+    ("advanced", "Advanced settings"),
+    ("history", "History"),
+]
+
+
+async def loaded(visit: Visit) -> dict[str, Any]:
+    return await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+
+
+def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, **context: Any) -> Response:
+    return visit.page(
+        f"webhook/{name or 'overview'}.html", status, webhook=webhook, tab=name, tabs=TABS, titles=senders.titles(visit.gateway), **context
+    )
+
+
+async def overview(visit: Visit) -> Response:
+    webhook = await loaded(visit)
+    span = visit.query.get("range", "day")
+    chart = await volumes.chart(visit.gateway, visit.actor, webhook["id"], span)
+    latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 5)
+    return tab(
+        visit,
+        "",
+        webhook,
+        chart=chart,
+        ranges=volumes.RANGES,
+        items=latest.items,
+        reason=story.reason,
+        rotation=rotation(webhook),
+        names={},
+        after=None,
+        kept="",
+    )
+
+
+async def live(visit: Visit) -> Response:
+    return tab(visit, "live", await loaded(visit))
+
+
+async def calls(visit: Visit) -> Response:
+    webhook = await loaded(visit)
+    chosen = {name: visit.query.get(name, "").strip() for name in FILTERS} | {"webhook": webhook["id"]}
+    page = await history.listing(visit.gateway, visit.actor, history_filter(visit, chosen), 50, visit.query.get("after"))
+    return tab(visit, "history", webhook, items=page.items, after=page.next_cursor, kept="", names={}, reason=story.reason)
+
+
+async def response(visit: Visit) -> Response:
+    return tab(visit, "response", await loaded(visit), errors={})
+
+
+async def save_response(visit: Visit) -> Response:
+    form = await visit.form()
+    seconds = _number(form.text("timeoutSeconds"))
+    return await save(visit, "response", {"synchronousResponse": {"enabled": form.on("enabled"), "timeoutSeconds": seconds}}, form)
+
+
+async def mapping(visit: Visit) -> Response:
+    webhook = await loaded(visit)
+    return tab(visit, "mapping", webhook, **await _example(visit, webhook), errors={})
+
+
+async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
+    """The last payload that came in: what the mapping is made from."""
+    chosen = visit.query.get("call", "")
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 20)
+    ids = [chosen] if chosen else [item["id"] for item in page.items if item["bodySize"]]
+    for one in ids[:6]:
+        item = await history.show(visit.gateway, visit.actor, one)
+        payload = tree.read(item["body"])
+        payload = payload if isinstance(payload, dict) else item["payload"]
+        if payload is not None:
+            paths = {name: path for name, path in webhook["fieldMapping"].items() if path}
+            values = await _values(visit, one, paths)
+            return {"item": item, "root": tree.tree(payload), "values": values, "fields": story.FIELD_LABELS}
+    return {"item": None, "root": None, "values": {}, "fields": story.FIELD_LABELS}
+
+
+async def _values(visit: Visit, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
+    """Each path's value by itself: one that is half typed must not take the others away."""
+    found: dict[str, str | None] = {}
+    for name, path in paths.items():
+        try:
+            found |= await history.preview(visit.gateway, visit.actor, invocation_id, {name: path})
+        except Refused:
+            found[name] = None
+    return found
+
+
+async def preview(visit: Visit) -> Response:
+    """The four values as the paths being typed would have them."""
+    paths = {name: path for name in story.FIELD_LABELS if (path := visit.query.get(name, "").strip())}
+    values = await _values(visit, visit.query.get("call", ""), paths)
+    return visit.page("webhook/values.html", values=values, mapped=paths, fields=story.FIELD_LABELS)
+
+
+async def save_mapping(visit: Visit) -> Response:
+    form = await visit.form()
+    return await save(visit, "mapping", {"fieldMapping": {name: form.text(name) or None for name in story.FIELD_LABELS}}, form)
+
+
+async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Response:
+    """Change the webhook and come back to the tab; what is wrong is said beside its field, with what was typed still there."""
+    try:
+        await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), patch, version_seen(form))
+    except Refused as refused:
+        webhook = await loaded(visit)
+        more = await _example(visit, webhook) if name == "mapping" else {}
+        problem, errors = problem_of(refused), field_messages(refused)
+        return tab(visit, name, _with(webhook, patch), refused.problem.status, errors=errors, problem=problem, **more)
+    return visit.to(f"/webhooks/{visit.at('webhook')}/{name}", "saved")
+
+
+def version_seen(form: Form) -> int | None:
+    """The version whose form this was: two people who change the same thing must not overwrite each other unseen."""
+    return int(form["version"]) if form.get("version", "").isdigit() else None
+
+
+def field_messages(refused: Refused) -> dict[str, str]:
+    return {error.field: error.message[:1].upper() + error.message[1:] for error in refused.errors}
+
+
+def _with(webhook: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """The webhook as the user wanted it, to fill the form again."""
+    shown = dict(webhook)
+    for name, value in patch.items():
+        shown[name] = shown[name] | value if isinstance(value, dict) and isinstance(shown.get(name), dict) else value
+    return shown
+
+
+def _number(text: str) -> float | str | None:
+    """What is no number goes to the use case as it is, which says so in its own words."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text
+
+
+def rotation(webhook: dict[str, Any]) -> dict[str, Any] | None:
+    """Where a change of secrets stands, and whether it is time to promote."""
+    how = webhook["authentication"]
+    first, second = ("token", "secondToken") if how["method"] == "token" else ("secret", "secondSecret")
+    if not how.get(f"{second}Set"):
+        return None
+    use = {name: how.get(name.replace("oken", "okenUse") if "oken" in name else f"{name}Use") or {} for name in (first, second)}
+    main_last, second_last = use[first].get("lastMatchedAt"), use[second].get("lastMatchedAt")
+    safe = second_last is not None and (main_last is None or main_last < second_last)
+    return {"main": use[first], "second": use[second], "safe": safe}

@@ -1,0 +1,35 @@
+"""The list of webhooks, and what a row's menu does."""
+
+from starlette.responses import Response
+
+from postern.surfaces.console.senders import titles
+from postern.surfaces.console.visit import Visit
+from postern.usecases import volumes, webhooks
+
+
+async def listing(visit: Visit) -> Response:
+    search = visit.query.get("search", "").strip()
+    found = await webhooks.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), search or None)
+    days = await volumes.last_day(visit.gateway, visit.actor, [webhook["id"] for webhook in found.items])
+    return visit.page(
+        "webhooks.html", webhooks=found.items, after=found.next_cursor, days=days, search=search, titles=titles(visit.gateway)
+    )
+
+
+async def enable(visit: Visit) -> Response:
+    await webhooks.switch(visit.gateway, visit.actor, visit.at("webhook"), True)
+    return visit.to(await _back(visit), "enabled")
+
+
+async def disable(visit: Visit) -> Response:
+    await webhooks.switch(visit.gateway, visit.actor, visit.at("webhook"), False)
+    return visit.to(await _back(visit), "disabled")
+
+
+async def delete(visit: Visit) -> Response:
+    await webhooks.remove(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to("/webhooks", "deleted")
+
+
+async def _back(visit: Visit) -> str:
+    return f"/webhooks/{visit.at('webhook')}" if (await visit.form()).get("from") == "webhook" else "/webhooks"

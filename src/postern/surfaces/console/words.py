@@ -1,0 +1,179 @@
+"""How the console says numbers, times and outcomes."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+STATUS_WORDS = {
+    "rejected": ("Refused", "bad"),
+    "duplicate": ("Duplicate", "plain"),
+    "handshake": ("Handshake", "plain"),
+    "accepted": ("Accepted", "info"),
+    "held": ("Held", "warn"),
+    "started": ("Started", "good"),
+    "responded": ("Responded", "good"),
+    "failed": ("Failed", "bad"),
+    "dropped": ("Dropped", "warn"),
+}
+"""By invocation status: what a badge says, and its tone."""
+
+STATUS_HELP = {
+    "rejected": "The call was refused; no workflow was started.",
+    "duplicate": "The same delivery had come before; the workflow did not run twice.",
+    "handshake": "The sender tested the URL; it was answered, nothing was started.",
+    "accepted": "Stored on disk; the workflow is about to be started.",
+    "held": "Stored; starting waits until the webhook is released.",
+    "started": "The workflow engine has taken the trigger.",
+    "responded": "The workflow answered the waiting caller.",
+    "failed": "The engine could not be started. It can be replayed.",
+    "dropped": "Stored, and then dropped on purpose.",
+}
+
+CODE_WORDS = {
+    "accepted": "Accepted",
+    "duplicate": "Duplicate",
+    "handshake": "Set-up handshake",
+    "method_not_allowed": "Not a POST",
+    "webhook_disabled": "Webhook disabled",
+    "ip_not_allowed": "Address not allowed",
+    "origin_not_allowed": "Origin not allowed",
+    "payload_too_large": "Payload too large",
+    "credential_missing": "No token sent",
+    "credential_mismatch": "Wrong token",
+    "signature_missing": "No signature sent",
+    "signature_malformed": "Signature malformed",
+    "signature_mismatch": "Signature does not match",
+    "timestamp_missing": "No timestamp sent",
+    "timestamp_malformed": "Timestamp malformed",
+    "timestamp_expired": "Timestamp too old",
+    "timestamp_in_future": "Timestamp in the future",
+    "rate_limited": "Too many calls",
+    "unsupported_media_type": "Not JSON or a form",
+    "malformed_json": "Body is not JSON",
+    "payload_not_an_object": "Body is not an object",
+}
+
+METHOD_WORDS = {"none": "None", "token": "Static token", "hmac": "HMAC SHA-256"}
+PLACEMENT_WORDS = {"header": "custom header", "bearer": "Bearer token", "basic": "username and password", "url": "URL parameter"}
+
+PROVIDER_TITLES = {
+    "generic": "Generic signature",
+    "custom": "Custom scheme",
+}
+
+
+def moment(iso: str) -> datetime:
+    return datetime.fromisoformat(iso)
+
+
+def ago(iso: str | None, now: datetime | None = None) -> str:
+    """Near things in minutes, far things by their date."""
+    if not iso:
+        return "never"
+    then = moment(iso)
+    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    if seconds < 0:
+        return "in " + _span(-seconds)
+    if seconds < 5:
+        return "just now"
+    return f"{_span(seconds)} ago" if seconds < 7 * 86400 else then.strftime("%-d %b %Y")
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if count != 1 else ''}"
+    return f"{int(seconds)} s"
+
+
+def exact(iso: str | None) -> str:
+    return moment(iso).strftime("%-d %b %Y, %H:%M:%S UTC") if iso else ""
+
+
+def clock(iso: str) -> str:
+    return moment(iso).strftime("%H:%M:%S")
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def short(value: float) -> str:
+    """1,234 stays; 12,345 becomes 12.3k."""
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if value >= size:
+            return f"{value / (1_000_000 if unit == 'M' else 1000):.1f}{unit}".replace(".0", "")
+    return number(value)
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def size(count: int) -> str:
+    if count < 1024:
+        return plural(count, "byte")
+    return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
+
+
+def milliseconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value < 10:
+        return f"{value:.1f} ms"
+    return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"
+
+
+def percent(part: float, whole: float) -> str:
+    if not whole:
+        return "–"
+    share = 100 * part / whole
+    return "<0.1%" if 0 < share < 0.1 else f"{share:.1f}%".replace(".0%", "%")
+
+
+def authentication(webhook: dict[str, Any], titles: dict[str, str] | None = None) -> str:
+    """One line that says how callers prove themselves."""
+    how = webhook["authentication"]
+    if how["method"] == "token":
+        place = how["placement"]
+        return {
+            "header": f"Token in {how['headerName']}",
+            "bearer": "Bearer token",
+            "basic": f"Username {how['username']} and token",
+            "url": f"Token in the URL (?{how['parameterName']}=)",
+        }[str(place)]
+    if how["method"] == "hmac":
+        return f"Signed by {(titles or {}).get(how['provider']) or PROVIDER_TITLES.get(how['provider'], how['provider'].title())}"
+    return "No authentication"
+
+
+def initials(title: str) -> str:
+    """A sender's letters: Lemon Squeezy is LS, GitHub is GH, Stripe is St."""
+    capitals = "".join(letter for letter in title if letter.isupper() or letter.isdigit())
+    parts = title.split()
+    return "".join(part[0] for part in parts[:2]).upper() if len(parts) > 1 else capitals[:2] if len(capitals) > 1 else title[:2].title()
+
+
+def code(value: str) -> str:
+    return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
+
+
+def under(errors: dict[str, str], prefix: str) -> str | None:
+    """The first error of a list or of one of its entries."""
+    return next((message for field, message in errors.items() if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")), None)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "ago": ago,
+    "exact": exact,
+    "clock": clock,
+    "number": number,
+    "short": short,
+    "plural": plural,
+    "size": size,
+    "ms": milliseconds,
+    "percent": percent,
+    "code": code,
+    "under": under,
+}

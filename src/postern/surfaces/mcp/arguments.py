@@ -1,0 +1,94 @@
+"""What the tools ask for. Each is a tool's input schema, so the descriptions are written for a model."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from postern.usecases.configuration import Shape
+
+WebhookId = Annotated[str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)]
+InvocationId = Annotated[str, Field(description="The invocation's id, like inv_…; search_history tells it.", max_length=80)]
+Version = Annotated[
+    int | None,
+    Field(description="The version you have read. When it has changed meanwhile the call is refused, so that nobody's change is lost."),
+]
+Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
+
+
+class Nothing(Shape):
+    """No arguments."""
+
+
+class OneWebhook(Shape):
+    webhook_id: WebhookId
+
+
+class OneVersion(Shape):
+    webhook_id: WebhookId
+    version: Version = None
+
+
+class OneInvocation(Shape):
+    invocation_id: InvocationId
+
+
+class ListWebhooks(Shape):
+    search: Annotated[str | None, Field(description="Only webhooks whose name holds this text.", max_length=200)] = None
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
+
+
+class ChangeWebhook(Shape):
+    webhook_id: WebhookId
+    changes: Annotated[
+        dict[str, Any],
+        Field(
+            description="A merge patch over the settings that show_webhook tells, in the shape of create_webhook: only what is to change; "
+            'null removes a setting. For example {"fieldMapping": {"fieldTwo": "customer.email"}}. Secrets that are not named stay.'
+        ),
+    ]
+    version: Version = None
+
+
+class SearchHistory(Shape):
+    webhook_id: Annotated[str | None, Field(description="Only calls to this webhook.", max_length=80)] = None
+    status: Annotated[Status | None, Field(description="Only invocations in this status; rejected for refused calls.")] = None
+    code: Annotated[str | None, Field(description="Only this reason, like signature_mismatch.", max_length=80)] = None
+    since: Annotated[str | None, Field(description="Not before this time, ISO 8601.", max_length=40)] = None
+    until: Annotated[str | None, Field(description="Before this time, ISO 8601.", max_length=40)] = None
+    search: Annotated[str | None, Field(description="Only calls whose headers, query or body hold this text.", max_length=200)] = None
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
+
+
+class CallVolume(Shape):
+    webhook_id: Annotated[str | None, Field(description="One webhook's calls; all webhooks' when left out.", max_length=80)] = None
+    span: Literal["hour", "day", "week", "month"] = "day"
+
+
+class OneProvider(Shape):
+    provider: Annotated[str, Field(description="A provider's name, as list_providers tells it, like shopify or generic.", max_length=80)]
+
+
+class ProposeProvider(Shape):
+    description: Annotated[str | None, Field(description="What is known of the sender: names, products.", max_length=500)] = None
+    invocation_id: Annotated[str | None, Field(description="Or a recorded call that it made.", max_length=80)] = None
+
+
+class ManyInvocations(Shape):
+    invocation_ids: Annotated[list[str], Field(description="Their ids, as recheck_rejected tells them.", min_length=1, max_length=1000)]
+
+
+class ListRuns(Shape):
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    delivery_key: Annotated[str | None, Field(description="Only the runs of this delivery.", max_length=80)] = None
+
+
+class RecordEvents(Shape):
+    webhook_id: WebhookId
+    minutes: Annotated[float, Field(description="How long to wait for it.", gt=0, le=1440)] = 10
+
+
+class NewWorkflow(Shape):
+    webhook_id: WebhookId
+    name: Annotated[str, Field(description="What to call it, like order look-up.", min_length=1, max_length=80)]

@@ -1,0 +1,67 @@
+"""Tools for what happened: searching, explaining, having it happen again."""
+
+from typing import Any
+
+from postern.core.invocation import HistoryFilter
+from postern.core.records import Actor
+from postern.surfaces.mcp import arguments as ask
+from postern.surfaces.mcp.table import tool
+from postern.surfaces.mcp.told import story
+from postern.usecases import engine, history, readmission, volumes
+from postern.usecases.gateway import Gateway
+
+
+@tool("Search the history", "read", ask.SearchHistory)
+async def search_history(gateway: Gateway, actor: Actor, asked: ask.SearchHistory) -> Any:
+    """The recorded calls in short, newest first, refused ones too: when, to which webhook, status, reason code, HTTP status,
+    duration. nobodyListens means that it was started and no workflow wanted it. Payloads are told by show_invocation."""
+    since, until = history.moment(asked.since, "since"), history.moment(asked.until, "until")
+    wanted = HistoryFilter(asked.webhook_id, asked.status, asked.code, since, until, asked.search)
+    page = await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
+    return {"items": page.items, "nextCursor": page.next_cursor}
+
+
+@tool("Show an invocation", "read", ask.OneInvocation)
+async def show_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
+    """One call's whole story: the verdict with every step that led to it (trace), every delivery to the workflow engine with its
+    attempts, and under untrustedInput what the caller sent, cut to a bounded size, with credentials masked."""
+    return story(await history.show(gateway, actor, asked.invocation_id))
+
+
+@tool("Replay an invocation", "write", ask.OneInvocation, repeatable=False)
+async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
+    """Start the workflow again with a recorded call's payload and the field mapping as it is now. The workflow really runs once
+    more, with whatever it does outside; only accepted calls can be replayed."""
+    return await history.replay(gateway, actor, asked.invocation_id)
+
+
+@tool("Show call volume", "read", ask.CallVolume)
+async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume) -> Any:
+    """How many calls came in the last hour, day, week or month, by reason code and outcome, and how long answering took."""
+    chart = await volumes.chart(gateway, actor, asked.webhook_id, asked.span)
+    return {name: value for name, value in chart.items() if name != "points"}
+
+
+@tool("Find rejected calls that pass now", "read", ask.OneWebhook)
+async def recheck_rejected(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """After a webhook's settings were mended: which of its recorded rejected calls would be accepted today. Nothing is started."""
+    return await readmission.recheck(gateway, actor, asked.webhook_id)
+
+
+@tool("Admit rejected calls", "write", ask.ManyInvocations)
+async def admit_rejected(gateway: Gateway, actor: Actor, asked: ask.ManyInvocations) -> Any:
+    """Start rejected calls that recheck_rejected has found to pass now. Each is judged again; what the sender has sent again
+    meanwhile, or was admitted before, is left alone. Workflows really run."""
+    return await readmission.admit(gateway, actor, asked.invocation_ids)
+
+
+@tool("List workflows", "read", ask.Nothing)
+async def list_workflows(gateway: Gateway, actor: Actor, asked: ask.Nothing) -> Any:
+    """The workflows that the engine knows and which webhook ids each one wants; none named means every webhook's events."""
+    return {"items": await engine.workflows(gateway, actor)}
+
+
+@tool("List runs", "read", ask.ListRuns)
+async def list_runs(gateway: Gateway, actor: Actor, asked: ask.ListRuns) -> Any:
+    """The newest runs of workflows, or those of one delivery: state, steps done, error."""
+    return {"items": await engine.runs(gateway, actor, asked.limit, asked.delivery_key)}

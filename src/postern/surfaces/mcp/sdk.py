@@ -1,0 +1,122 @@
+"""The tools, spoken over the official SDK. It is slow to import, so this module is imported late, by whoever needs it."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import mcp_types as types
+import structlog
+from mcp.server import Server
+from mcp.server.context import ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+
+from postern.core.invocation import StoreUnavailable
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.surfaces.mcp import history, signatures, webhooks
+from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
+from postern.surfaces.mcp.told import bounded
+from postern.usecases.configuration import validated
+from postern.usecases.gateway import Gateway
+
+__all__ = ["history", "signatures", "webhooks"]  # imported so that they enter their tools in the table
+
+log = structlog.get_logger("postern.mcp")
+
+Context = ServerRequestContext[dict[str, Any], Any]
+ActorOf = Callable[[Context], Actor]
+
+
+def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[dict[str, Any]]:
+    async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        actor = actor_of(context)
+        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values() if actor.may(tool.level)])
+
+    async def call_tool(context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = TOOLS.get(asked.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name; tools/list tells them.")
+        try:
+            arguments = validated(tool.arguments, asked.arguments or {})
+            return _result(bounded(await tool.run(gateway, actor_of(context), arguments)))
+        except Refused as refused:
+            return _refusal(refused)
+        except StoreUnavailable:
+            return _refusal(Refused("temporarily_unavailable", "The store cannot be reached now."))
+        except Exception:
+            log.error("a tool failed", tool=tool.name, exc_info=True)
+            return _refusal(Refused("internal_error"))
+
+    return Server("postern", title="Postern", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def serve_http(server: Server[dict[str, Any]], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any) -> None:
+    """One request. Nothing is kept between two of them, so the session manager lives as long as the request does, and there is
+    nothing to start or to end with the program."""
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, security_settings=security)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+def security_for(base_url: str) -> TransportSecuritySettings:
+    """Requests must be addressed to the base URL or to this machine, and pages of other origins are refused."""
+    base = urlsplit(base_url)
+    here = ["127.0.0.1", "localhost", "[::1]"]
+    hosts = [base.netloc, f"{base.hostname}:{base.port or (443 if base.scheme == 'https' else 80)}", *here, *(f"{one}:*" for one in here)]
+    origins = [f"{base.scheme}://{base.netloc}", *(f"http://{one}:*" for one in here)]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
+    """Until whoever started us closes our standard input."""
+    server = make_server(gateway, lambda _: actor)
+    following = asyncio.create_task(gateway.directory.follow())
+    try:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+def _described(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=_untitled(tool.arguments.model_json_schema(by_alias=True)),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.level == "read",
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.repeatable,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _untitled(schema: Any) -> Any:
+    """Without the titles that are made from the fields' names: a model reads every word of it."""
+    if isinstance(schema, dict):
+        return {name: _untitled(one) for name, one in schema.items() if not (name == "title" and isinstance(one, str))}
+    return [_untitled(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value, is_error=is_error)
+
+
+def _refusal(refused: Refused) -> types.CallToolResult:
+    """A refusal is an answer that the model can act upon: the same codes and fields as everywhere."""
+    told: dict[str, Any] = {"code": refused.code, "title": refused.problem.title, "detail": refused.detail or refused.problem.help}
+    if refused.errors:
+        told["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
+    return _result(told, is_error=True)

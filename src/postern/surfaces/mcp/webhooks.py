@@ -1,0 +1,123 @@
+"""Tools for webhooks: making and changing them, and holding what they start."""
+
+from typing import Any
+
+from postern.core.records import Actor
+from postern.surfaces.mcp import arguments as ask
+from postern.surfaces.mcp.table import tool
+from postern.surfaces.mcp.told import untrusted, webhook_in_short
+from postern.usecases import holds, samples, webhooks
+from postern.usecases.configuration import WebhookRequest
+from postern.usecases.gateway import Gateway
+
+
+@tool("List webhooks", "read", ask.ListWebhooks)
+async def list_webhooks(gateway: Gateway, actor: Actor, asked: ask.ListWebhooks) -> Any:
+    """The webhooks in short, newest first: id, name, URL, whether enabled, how callers prove themselves, how often called.
+    Use it to find a webhook's id."""
+    page = await webhooks.listing(gateway, actor, asked.limit, asked.cursor, asked.search)
+    return {"items": [webhook_in_short(webhook) for webhook in page.items], "nextCursor": page.next_cursor}
+
+
+@tool("Show a webhook", "read", ask.OneWebhook)
+async def show_webhook(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """Every setting of one webhook, its version, and of its secrets only whether they are set and when they last matched."""
+    return await webhooks.show(gateway, actor, asked.webhook_id)
+
+
+@tool("Create a webhook", "write", WebhookRequest, repeatable=False)
+async def create_webhook(gateway: Gateway, actor: Actor, asked: WebhookRequest) -> Any:
+    """Make a webhook. It is enabled at once and the answer holds the URL to give to the sender. Choose the authentication by who
+    calls: a service that signs its webhooks: {"method": "hmac", "provider": …} (see list_providers); your own code or an
+    automation tool: {"method": "token", "token": {"generate": true}}; none is for testing only. The field mapping takes up to
+    four values out of the JSON body by their path, like customer.email or items[0].sku, and hands them to the workflow."""
+    return await webhooks.create(gateway, actor, asked)
+
+
+@tool("Change a webhook", "write", ask.ChangeWebhook)
+async def change_webhook(gateway: Gateway, actor: Actor, asked: ask.ChangeWebhook) -> Any:
+    """Change some settings of a webhook; what is not named stays. A new main secret takes effect at once and calls with the old one
+    are refused: to rotate without refusing any, set secondToken or secondSecret first and use promote_secret when the sender has
+    switched. The answer is the webhook as it is now."""
+    return await webhooks.change(gateway, actor, asked.webhook_id, asked.changes, asked.version)
+
+
+@tool("Enable a webhook", "write", ask.OneVersion)
+async def enable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """Accept calls again."""
+    return webhook_in_short(await webhooks.switch(gateway, actor, asked.webhook_id, True, asked.version))
+
+
+@tool("Disable a webhook", "write", ask.OneVersion, destructive=True)
+async def disable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """Refuse every call with 403 until it is enabled again. Calls refused meanwhile are recorded, and most senders do not repeat
+    them for ever."""
+    return webhook_in_short(await webhooks.switch(gateway, actor, asked.webhook_id, False, asked.version))
+
+
+@tool("Promote the second secret", "write", ask.OneVersion, destructive=True, repeatable=False)
+async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """End a rotation: the second secret becomes the main one and the former main secret is no longer accepted. Look at the last
+    matches in show_webhook first: the sender should be using the second one."""
+    return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
+
+
+@tool("Delete a webhook", "write", ask.OneVersion, destructive=True)
+async def delete_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """Delete a webhook for good: its URL never works again and cannot be had back. Its history stays until retention takes it.
+    To stop calls for a while use disable_webhook."""
+    await webhooks.remove(gateway, actor, asked.webhook_id, asked.version)
+    return {"deleted": asked.webhook_id}
+
+
+@tool("Hold a webhook's deliveries", "write", ask.OneVersion)
+async def hold_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """Go on accepting and recording calls, and start no workflow with them until release_webhook: for while a workflow is broken
+    or being changed. The answer tells how many deliveries wait."""
+    return await holds.hold(gateway, actor, asked.webhook_id, asked.version)
+
+
+@tool("Release a webhook's deliveries", "write", ask.OneVersion)
+async def release_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """End a hold: everything that waited is started, the oldest first. Workflows really run."""
+    return await holds.release(gateway, actor, asked.webhook_id, asked.version)
+
+
+@tool("Drop held deliveries", "write", ask.OneWebhook, destructive=True)
+async def drop_held(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """Give up what waits under a hold: it will not be started, unless replayed one by one. The hold itself goes on."""
+    return await holds.drop(gateway, actor, asked.webhook_id)
+
+
+@tool("Record the next event", "write", ask.RecordEvents)
+async def record_events(gateway: Gateway, actor: Actor, asked: ask.RecordEvents) -> Any:
+    """Keep the next accepted call of a webhook as its sample, so that show_sample can tell which variables a workflow gets."""
+    return await samples.arm(gateway, actor, asked.webhook_id, asked.minutes * 60)
+
+
+@tool("Stop recording", "write", ask.OneWebhook)
+async def stop_recording(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """Do not wait for the next event any more. A sample that was recorded stays."""
+    return await samples.disarm(gateway, actor, asked.webhook_id)
+
+
+@tool("Show the recorded event", "read", ask.OneWebhook)
+async def show_sample(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """The recorded event of a webhook: each variable, its path for the field mapping, an example, and how to write it in a workflow."""
+    told = await samples.sample(gateway, actor, asked.webhook_id)
+    outside = {"event": told.pop("event"), "variables": told.pop("variables")}
+    return {**told, "untrustedInput": untrusted(outside)}
+
+
+@tool("Forget the recorded event", "write", ask.OneWebhook, destructive=True)
+async def forget_sample(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """Delete a webhook's sample; it holds a whole payload, and retention leaves it alone."""
+    await samples.forget(gateway, actor, asked.webhook_id)
+    return {"forgotten": asked.webhook_id}
+
+
+@tool("Begin a workflow", "read", ask.NewWorkflow)
+async def begin_workflow(gateway: Gateway, actor: Actor, asked: ask.NewWorkflow) -> Any:
+    """Python source for a new workflow of the embedded engine that reacts to this webhook, typed after its recorded event. Nothing is
+    written anywhere: hand it to whoever keeps the workflows."""
+    return {"source": await samples.new_workflow(gateway, actor, asked.name, asked.webhook_id)}

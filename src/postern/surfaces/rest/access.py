@@ -1,0 +1,123 @@
+"""Keys, users, sessions and the audit trail over HTTP."""
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from postern.surfaces import session
+from postern.surfaces.rest import shapes
+from postern.surfaces.rest.table import PREFIX, Asking, Table
+from postern.surfaces.rest.webhooks import Cursor, Limit
+from postern.usecases import access, audit
+from postern.usecases.gateway import Gateway
+
+
+def whole(items: list[dict[str, Any]]) -> Response:
+    """A list that fits on one page, in the shape of every list."""
+    return JSONResponse({"items": items, "nextCursor": None})
+
+
+def made(thing: dict[str, Any], path: str) -> Response:
+    return JSONResponse(thing, 201, {"location": f"{PREFIX}/{path}/{thing['id']}"})
+
+
+def key_rows(table: Table, gateway: Gateway) -> None:
+    row = table.of("Access").row
+
+    @row("GET", "/api-keys", "List API keys", level="admin", answers=shapes.Listing[shapes.ApiKey])
+    async def list_api_keys(actor: Asking) -> Any:
+        return whole(await access.keys(gateway, actor))
+
+    @row("POST", "/api-keys", "Make an API key", level="admin", status=201, answers=shapes.NewApiKey, idempotent=True)
+    async def create_api_key(actor: Asking, request: shapes.ApiKeyRequest) -> Any:
+        return made(await access.create_key(gateway, actor, request.name, request.level), "api-keys")
+
+    @row("DELETE", "/api-keys/{key_id}", "Delete an API key", level="admin", status=204)
+    async def delete_api_key(actor: Asking, key_id: str) -> Any:
+        await access.delete_key(gateway, actor, key_id)
+        return Response(status_code=204)
+
+    @row("GET", "/audit", "List changes", level="admin", answers=shapes.Listing[shapes.AuditEntry])
+    async def list_audit(
+        actor: Asking,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+        subject: Annotated[str | None, Query(max_length=80, description="The id of what was changed.")] = None,
+    ) -> Any:
+        page = await audit.listing(gateway, actor, limit, cursor, subject)
+        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+
+
+def user_rows(table: Table, gateway: Gateway) -> None:
+    row = table.of("Access").row
+
+    @row("GET", "/users", "List users", level="admin", answers=shapes.Listing[shapes.User])
+    async def list_users(actor: Asking) -> Any:
+        return whole(await access.users(gateway, actor))
+
+    @row("POST", "/users", "Make a user", level="admin", status=201, answers=shapes.User, idempotent=True)
+    async def create_user(actor: Asking, request: shapes.UserRequest) -> Any:
+        return made(await access.create_user(gateway, actor, request.name, request.password, request.level), "users")
+
+    @row("GET", "/users/{user_id}", "Show a user", level="admin", answers=shapes.User)
+    async def show_user(actor: Asking, user_id: str) -> Any:
+        return JSONResponse(await access.user(gateway, actor, user_id))
+
+    @row("PATCH", "/users/{user_id}", "Change a user", level="admin", answers=shapes.User, refuses=("conflict",))
+    async def change_user(actor: Asking, user_id: str, change: shapes.UserChange) -> Any:
+        """A new password ends the user's sessions."""
+        return JSONResponse(await access.change_user(gateway, actor, user_id, change.level, change.password))
+
+    @row("DELETE", "/users/{user_id}", "Delete a user", level="admin", status=204, refuses=("conflict",))
+    async def delete_user(actor: Asking, user_id: str) -> Any:
+        """The last admin cannot be deleted."""
+        await access.delete_user(gateway, actor, user_id)
+        return Response(status_code=204)
+
+
+def session_rows(table: Table, gateway: Gateway) -> None:
+    row = table.of("Access").row
+
+    @row(
+        "POST", "/sessions", "Sign in",
+        level=None, status=201, answers=shapes.Me, refuses=("not_authenticated", "rate_limited"),
+    )  # fmt: skip
+    async def sign_in(request: Request, who: shapes.SignIn) -> Any:
+        """The session is in the cookie of the answer."""
+        agent = request.headers.get("user-agent", "")
+        secret = await access.sign_in(gateway, who.name, who.password, session.address_of(request), agent)
+        actor = await access.actor_of_session(gateway, secret)
+        response = JSONResponse(me(actor), 201, {"location": f"{PREFIX}/me"})
+        session.remember(gateway, response, secret)
+        return response
+
+    @row("GET", "/sessions", "List sessions", level="read", answers=shapes.Listing[shapes.Session], refuses=("access_denied",))
+    async def list_sessions(actor: Asking) -> Any:
+        """An admin sees everybody's, everybody else their own."""
+        return whole(await access.sessions(gateway, actor))
+
+    @row("DELETE", "/sessions/{session_id}", "End a session", level="read", status=204)
+    async def end_session(actor: Asking, session_id: str) -> Any:
+        """``current`` is the one that asks: signing out."""
+        mine = session_id in ("current", actor.session)
+        await access.revoke_session(gateway, actor, (actor.session or "none") if mine else session_id)
+        response = Response(status_code=204)
+        if mine:
+            session.forget(response)
+        return response
+
+    @row("GET", "/me", "Who am I", level="read", answers=shapes.Me)
+    async def show_me(actor: Asking) -> Any:
+        return JSONResponse(me(actor))
+
+    @row("POST", "/me/password", "Change one's own password", level="read", status=204, refuses=("rate_limited",))
+    async def change_own_password(actor: Asking, change: shapes.PasswordChange) -> Any:
+        """Ends every other session of theirs."""
+        await access.change_own_password(gateway, actor, change.old_password, change.new_password)
+        return Response(status_code=204)
+
+
+def me(actor: Any) -> dict[str, Any]:
+    return {"name": actor.name, "level": actor.level, "userId": actor.id if actor.session else None, "sessionId": actor.session or None}

@@ -1,0 +1,47 @@
+"""Reading a request's JSON: typed, counted while it streams, and nothing let through that is not exactly JSON."""
+
+from typing import Any
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from postern.core.call import Call
+from postern.core.content import Unreadable, read_object
+from postern.core.problems import Refused
+
+LARGEST_BODY = 2 * 1024 * 1024
+
+
+async def read_json(request: Request, largest: int = LARGEST_BODY) -> dict[str, Any]:
+    """The request's JSON object. Kept on the request, so that whoever asks it for its body again is given the same."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise Refused("unsupported_media_type", "Send JSON, with Content-Type: application/json.")
+    body = await read_bytes(request, largest)
+    # The rules for what a webhook's caller may send hold here too: character set, compression, depth.
+    read = read_object(Call("POST", b"", b"", tuple(request.scope["headers"]), body, "", 0.0))
+    if isinstance(read, Unreadable):
+        raise Refused(read.code, _sentence(read.detail))
+    try:
+        data: dict[str, Any] = msgspec.json.decode(read)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Refused("malformed_json", _sentence(str(error))) from None
+    request._body, request._json = read, data
+    return data
+
+
+async def read_bytes(request: Request, largest: int) -> bytes:
+    chunks, size = [], 0
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > largest:
+                raise Refused("payload_too_large", f"A request may have {largest // 1024} KiB.")
+            chunks.append(chunk)
+    except ClientDisconnect:
+        raise Refused("malformed_request", "The request ended early.") from None
+    return b"".join(chunks)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

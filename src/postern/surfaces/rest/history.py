@@ -1,0 +1,73 @@
+"""Invocations over HTTP: what was called, why it was judged so, and having it happen again."""
+
+from typing import Annotated, Any
+
+from fastapi import Body, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from postern.core.invocation import HistoryFilter
+from postern.surfaces.rest import shapes
+from postern.surfaces.rest.table import Asking, Table
+from postern.surfaces.rest.webhooks import Cursor, Limit
+from postern.usecases import history
+from postern.usecases.gateway import Gateway
+from postern.usecases.respond import respond
+
+Text = Annotated[str | None, Query(max_length=80)]
+Moment = Annotated[str | None, Query(max_length=40, description="ISO 8601, or seconds since 1970.", examples=["2026-11-21T09:00:00Z"])]
+
+
+def history_rows(table: Table, gateway: Gateway) -> None:
+    row = table.of("History", "/invocations").row
+
+    @row("GET", "", "List invocations", level="read", answers=shapes.Listing[shapes.InvocationSummary])
+    async def list_invocations(
+        actor: Asking,
+        webhook_id: Annotated[Text, Query(alias="webhookId")] = None,
+        status: Annotated[shapes.Status | None, Query()] = None,
+        code: Text = None,
+        since: Moment = None,
+        until: Moment = None,
+        search: Annotated[str | None, Query(max_length=200, description="Text in the body, the headers or the query.")] = None,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Any:
+        wanted = HistoryFilter(
+            webhook_id or None, status, code or None, history.moment(since, "since"), history.moment(until, "until"), search or None
+        )
+        page = await history.listing(gateway, actor, wanted, limit, cursor)
+        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+
+    @row("GET", "/{invocation_id}", "Show an invocation", level="read", answers=shapes.Invocation)
+    async def show_invocation(actor: Asking, invocation_id: str) -> Any:
+        """Headers masked, payload, verdict with its trace, deliveries with their attempts."""
+        return JSONResponse(await history.show(gateway, actor, invocation_id))
+
+    @row(
+        "GET", "/{invocation_id}/curl", "Show an invocation as a curl command",
+        level="read", answers={"type": "string"}, media_type="text/plain; charset=utf-8",
+    )  # fmt: skip
+    async def show_invocation_as_curl(actor: Asking, invocation_id: str) -> Any:
+        """With placeholders where the secrets were."""
+        return PlainTextResponse(await history.as_curl(gateway, actor, invocation_id))
+
+    @row(
+        "POST", "/{invocation_id}/replay", "Replay an invocation",
+        level="write", status=202, answers=shapes.Replayed, refuses=("conflict",), idempotent=True,
+    )  # fmt: skip
+    async def replay_invocation(actor: Asking, invocation_id: str) -> Any:
+        """Starts the workflow again with the recorded payload and the mapping as it is now."""
+        return JSONResponse(await history.replay(gateway, actor, invocation_id), 202)
+
+    @row(
+        "POST", "/{invocation_id}/response", "Answer the waiting caller",
+        level=None, answers=shapes.Answered, refuses=("not_authenticated", "gone"),
+        extra={"security": [{"responseToken": []}]},
+    )  # fmt: skip
+    async def answer_invocation(request: Request, invocation_id: str, said: Annotated[shapes.ResponseAction, Body()]) -> Any:
+        """The response action's door. The first answer in time wins."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = token if scheme.lower() == "bearer" else ""
+        await respond(gateway, invocation_id, token, said.status, said.headers, said.body)
+        return JSONResponse({"status": "answered"})

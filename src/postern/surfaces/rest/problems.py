@@ -1,0 +1,85 @@
+"""Refusals over HTTP: every one is a problem document (RFC 9457), and its type is a page that can be read."""
+
+from html import escape
+from typing import Any
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
+
+from postern.core.problems import PROBLEMS, Refused
+
+log = structlog.get_logger("postern.api")
+
+MEDIA_TYPE = "application/problem+json"
+
+
+def problem_document(refused: Refused) -> dict[str, Any]:
+    problem = PROBLEMS[refused.code]
+    document: dict[str, Any] = {
+        "type": f"/problems/{problem.code}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": refused.detail or problem.help,
+        "code": problem.code,
+    }
+    if refused.errors:
+        document["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
+    return document
+
+
+def problem_response(refused: Refused) -> Response:
+    problem = PROBLEMS[refused.code]
+    wait = refused.retry_after or problem.retry_after
+    headers = {"retry-after": str(wait)} if wait else {}
+    if problem.status == 401:
+        headers["www-authenticate"] = 'Bearer realm="postern"'
+    return JSONResponse(problem_document(refused), problem.status, headers, media_type=MEDIA_TYPE)
+
+
+async def on_refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return problem_response(error)
+
+
+async def on_store_trouble(_: Request, __: Exception) -> Response:
+    return problem_response(Refused("temporarily_unavailable", "The store cannot be reached now; nothing was changed."))
+
+
+async def on_defect(request: Request, error: Exception) -> Response:
+    log.error("a request failed", method=request.method, path=request.url.path, exc_info=error)
+    return problem_response(Refused("internal_error"))
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """What the framework refuses by itself: a path or a method that is not there."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allowed = ", ".join(allowed_methods(request.app.routes, request.scope))
+        response = problem_response(Refused("method_not_allowed", f"This path answers {allowed}."))
+        response.headers["allow"] = allowed
+        return response
+    if error.status_code == 404:
+        return problem_response(Refused("not_found", "There is nothing at this path."))
+    return problem_response(Refused("malformed_request", str(error.detail)))
+
+
+def allowed_methods(routes: list[BaseRoute], scope: Scope) -> list[str]:
+    methods: set[str] = set()
+    for route in routes:
+        if isinstance(route, Route) and route.methods and route.matches(scope)[0] is not Match.NONE:
+            methods |= route.methods
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+
+
+async def problem_page(request: Request) -> Response:
+    problem = PROBLEMS.get(request.path_params["code"])
+    if problem is None:
+        raise Refused("not_found", "There is no problem of this name.")
+    text = f"<h1>{escape(problem.title)}</h1><p>{escape(problem.help)}</p><p><code>{problem.code}</code>, HTTP {problem.status}</p>"
+    return HTMLResponse(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(problem.title)}</title><main>{text}</main></html>'
+    )

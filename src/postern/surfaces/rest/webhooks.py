@@ -1,0 +1,119 @@
+"""Webhooks over HTTP."""
+
+import re
+from typing import Annotated, Any
+
+from fastapi import Body, Query
+from starlette.responses import JSONResponse, Response
+
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.surfaces.rest import shapes
+from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
+from postern.usecases import webhooks
+from postern.usecases.configuration import WebhookRequest
+from postern.usecases.gateway import Gateway
+
+EXAMPLE = {
+    "name": "Orders",
+    "authentication": {"method": "hmac", "provider": "shopify", "secret": "the secret that Shopify shows"},
+    "fieldMapping": {"fieldOne": "order.number", "fieldTwo": "customer.email"},
+}
+
+Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
+
+
+# A page goes on where the last one ended: an id is all that takes, and callers need not know.
+Cursor = Annotated[str | None, Query(pattern="^[a-z]{2,4}_[0-9a-f]{32}$", description="nextCursor of the page before.")]
+Search = Annotated[str | None, Query(max_length=200, description="Part of the name, or the whole id or short code.")]
+
+
+async def seen_version(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> int | None:
+    """What If-Match asks for, as the version that must still be the present one."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    versions = [int(tag) for tag in re.findall(r'(?<!W/)"(\d{1,9})"', if_match)]
+    if len(versions) == 1:
+        return versions[0]
+    present: int = (await webhooks.show(gateway, actor, webhook_id))["version"]
+    if present not in versions:
+        raise Refused("version_conflict")
+    return present
+
+
+def told(webhook: dict[str, Any], status: int = 200) -> Response:
+    headers = {"etag": f'"{webhook["version"]}"'}
+    if status == 201:
+        headers["location"] = f"{PREFIX}/webhooks/{webhook['id']}"
+    return JSONResponse(webhook, status, headers)
+
+
+def webhook_rows(table: Table, gateway: Gateway) -> None:
+    row = table.of("Webhooks", "/webhooks").row
+
+    @row("GET", "", "List webhooks", level="read", answers=shapes.Listing[shapes.Webhook])
+    async def list_webhooks(actor: Asking, limit: Limit = 50, cursor: Cursor = None, search: Search = None) -> Any:
+        page = await webhooks.listing(gateway, actor, limit, cursor, search)
+        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+
+    @row("POST", "", "Make a webhook", level="write", status=201, idempotent=True, answers=shapes.Webhook, versioned=True)
+    async def create_webhook(actor: Asking, request: Annotated[WebhookRequest, Body(examples=[EXAMPLE])]) -> Any:
+        return told(await webhooks.create(gateway, actor, request), 201)
+
+    @row("GET", "/{webhook_id}", "Show a webhook", level="read", answers=shapes.Webhook, versioned=True)
+    async def show_webhook(actor: Asking, webhook_id: str) -> Any:
+        return told(await webhooks.show(gateway, actor, webhook_id))
+
+    patch_body = {
+        "requestBody": {
+            "required": True,
+            "content": {
+                kind: {"schema": {"$ref": "#/components/schemas/WebhookPatch"}}
+                for kind in ("application/json", "application/merge-patch+json")
+            },
+        }
+    }
+
+    @row(
+        "PATCH",
+        "/{webhook_id}",
+        "Change a webhook",
+        level="write",
+        refuses=("conflict",),
+        extra=patch_body,
+        answers=shapes.Webhook,
+        versioned=True,
+    )
+    async def change_webhook(actor: Asking, webhook_id: str, patch: Annotated[dict[str, Any], Body()], if_match: IfMatch = None) -> Any:
+        """A merge patch (RFC 7396): what is named is changed, null goes back to the default. Secrets that are not named stay."""
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return told(await webhooks.change(gateway, actor, webhook_id, patch, version))
+
+    @row("DELETE", "/{webhook_id}", "Delete a webhook", level="write", status=204)
+    async def delete_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        """Its URL stops answering for ever. Its history stays until retention takes it."""
+        await webhooks.remove(gateway, actor, webhook_id, await seen_version(gateway, actor, webhook_id, if_match))
+        return Response(status_code=204)
+
+    @row("POST", "/{webhook_id}/enable", "Enable a webhook", level="write", refuses=("conflict",), answers=shapes.Webhook, versioned=True)
+    async def enable_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return told(await webhooks.switch(gateway, actor, webhook_id, True, version))
+
+    @row("POST", "/{webhook_id}/disable", "Disable a webhook", level="write", refuses=("conflict",), answers=shapes.Webhook, versioned=True)
+    async def disable_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return told(await webhooks.switch(gateway, actor, webhook_id, False, version))
+
+    @row(
+        "POST",
+        "/{webhook_id}/promote",
+        "Make the second secret the main one",
+        level="write",
+        refuses=("conflict",),
+        answers=shapes.Webhook,
+        versioned=True,
+    )
+    async def promote_secret(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return told(await webhooks.promote(gateway, actor, webhook_id, version))

@@ -1,0 +1,24 @@
+"""What every request's schema is made of."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Shape(BaseModel):
+    """Camel case outside, snake case inside, and nothing unknown: a misspelt setting must not be silently ignored."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", str_strip_whitespace=False)
+
+
+class FieldProblem(ValueError):
+    """Names the field within the model that the validator stands on."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def checked(value: str, problem: str | None) -> str:
+    if problem:
+        raise ValueError(problem)
+    return value

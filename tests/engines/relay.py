@@ -1,0 +1,46 @@
+"""A wire that can be cut, for engines that are too slow to stop and start for one test."""
+
+import asyncio
+
+
+class Relay:
+    """Listens on ``port`` and passes everything on to ``target``, until it is cut."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.port = 0
+        self._listener: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        self._listener = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        for writer in list(self._writers):
+            writer.transport.abort()
+        await asyncio.gather(*self._tasks)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there = await asyncio.open_connection("127.0.0.1", self.target)
+        self._writers |= {writer, there}
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            try:
+                while data := await source.read(65536):
+                    sink.write(data)
+                    await sink.drain()
+            except (OSError, asyncio.CancelledError):
+                pass
+            finally:
+                sink.close()
+
+        await asyncio.gather(pump(reader, there), pump(there_reader, writer))
+        self._writers -= {writer, there}
+        self._tasks.discard(task)

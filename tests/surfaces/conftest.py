@@ -1,0 +1,23 @@
+from collections.abc import Iterator
+
+import pytest
+
+from beds.client import PASSWORD, Client, admin_of
+from beds.program import Program
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """One real program for the tests that only ask it things."""
+    program = Program(tmp_path_factory.mktemp("served"), {"POSTERN_ADMIN_PASSWORD": PASSWORD, "POSTERN_ENGINE": "none"})
+    try:
+        program.wait_until_ready()
+        yield program
+        program.stop()
+    finally:
+        program.kill()
+
+
+@pytest.fixture
+def api(served: Program) -> Client:
+    return admin_of(served)
