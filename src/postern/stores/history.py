@@ -66,6 +66,8 @@ class History:
             )
             return connection.scalar(alike.limit(1))
 
+        return await self._database.read(query)
+
     async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
         def query(connection: Connection) -> list[tuple[Invocation, Delivery | None]]:
             rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids))).all()

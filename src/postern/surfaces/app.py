@@ -7,7 +7,6 @@ from postern.core.address import Allowlist
 from postern.surfaces.ingress import PREFIX, Ingress
 from postern.surfaces.mcp.door import PATH as MCP
 from postern.surfaces.mcp.door import Door
-from postern.surfaces.rest import make_rest
 from postern.surfaces.rest.app import make_rest
 from postern.usecases.gateway import Gateway
 

@@ -73,13 +73,12 @@ class Gateway:
 
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
+    fetch: Fetch | None = None
     live: Hub = field(init=False)
     """Who watches calls as they come in."""
 
     def __post_init__(self) -> None:
         self.live = Hub(self.store.history, self.clock)
-
-    fetch: Fetch | None = None
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

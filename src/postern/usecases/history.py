@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from postern.core.delivery import Trigger
-from postern.core.invocation import Delivery, HistoryFilter, Invocation, status_of
-from postern.core.paths import InvalidPath, as_text, parse_path, walk
+from postern.core.invocation import Delivery, HistoryFilter, Invocation
+from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.sample import recorded
@@ -82,33 +82,11 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     values: dict[str, str | None] = {}
     for name, path in paths.items():
         try:
-            value = walk(payload, parse_path(path)) if payload is not None else None
+            value = walk_members(payload.members, parse_path(path)) if payload is not None else None
         except InvalidPath as error:
             raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]) from None
         values[name] = None if value is None else as_text(value)
     return values
-
-
-def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
-    told = {
-        "id": invocation.id,
-        "webhookId": invocation.webhook_id,
-        "receivedAt": iso(invocation.received_at),
-        "status": status_of(invocation.outcome, newest),
-        "code": invocation.code,
-        "detail": invocation.detail,
-        "httpStatus": _http_status(invocation, newest),
-        "method": invocation.method,
-        "address": invocation.address,
-        "bodySize": invocation.body_size,
-        "durationMs": _duration(invocation, newest),
-        "matched": invocation.matched or None,
-        "duplicateOf": invocation.duplicate_of,
-        "configVersion": invocation.config_version,
-    }
-    if newest is not None:
-        told |= {"runs": newest.runs, "nobodyListens": newest.state == "started" and newest.runs == 0, "error": newest.error or None}
-    return told
 
 
 def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from postern.core.problems import Refused
 from postern.core.records import Actor, ScheduleRun, ScheduleState, StoredWebhook
 from postern.core.schedule import Seen, after_run, changed, conditions, next_run, saved_schedule, seen
 from postern.core.webhook import Webhook
-from postern.observe import count_calls
+from postern.observe import call_counts
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.ports import Fetched, FetchTrouble
@@ -185,7 +185,8 @@ def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, sta
 
 def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
     for entry in outcome.entries:
-        count_calls(webhook.id, entry.invocation.outcome, entry.invocation.code).inc()
+        made = entry.invocation
+        call_counts.add(webhook.id, made.outcome, made.code, made.duration_us / 1_000_000, waited=False)
     said = {"webhook": webhook.id, "result": run.result, "reason": run.reason, "duration_ms": run.duration_ms}
     log.info("a schedule has run", **said, invocations=len(outcome.entries))
     if run.paused:

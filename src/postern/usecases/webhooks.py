@@ -10,7 +10,8 @@ from postern.usecases.audit import noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page as Page, iso as iso
+from postern.usecases.present import Page as Page
+from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
 from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
 from postern.usecases.schedule_states import schedule_states
@@ -120,7 +121,6 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     await gateway.directory.refresh()
 
 
-def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
 async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
     """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for a sender that takes ours.
 
@@ -136,7 +136,7 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     return told
 
 
-def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally]) -> dict[str, Any]:
+def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
     document = webhook.document
     authentication = dict(document["authentication"])

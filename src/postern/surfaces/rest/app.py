@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import FieldError, Refused
+from postern.surfaces.console import console_routes
 from postern.surfaces.health import health_routes
 from postern.surfaces.rest.access import key_rows, session_rows, user_rows
 from postern.surfaces.rest.document import asset, docs, document_route
@@ -45,6 +46,7 @@ def make_api(gateway: Gateway) -> FastAPI:
             Route("/problems/{code}", problem_page),
             Route("/docs", docs),
             Route("/docs/{name}", asset),
+            *console_routes(gateway),
         ],
     )
     app.state.gateway = gateway

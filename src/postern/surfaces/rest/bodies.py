@@ -23,10 +23,10 @@ async def read_json(request: Request, largest: int = LARGEST_BODY) -> dict[str, 
     if isinstance(read, Unreadable):
         raise Refused(read.code, _sentence(read.detail))
     try:
-        data: dict[str, Any] = msgspec.json.decode(read)
+        data: dict[str, Any] = msgspec.json.decode(read.text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused("malformed_json", _sentence(str(error))) from None
-    request._body, request._json = read, data
+    request._body, request._json = read.text, data
     return data
 
 
