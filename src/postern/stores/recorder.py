@@ -1,22 +1,24 @@
 """Many calls, one transaction: invocations, deliveries, claimed duplicate keys, and the counts that go with them.
 
-The statements are written once, by SQLAlchemy from the tables, and run with plain tuples: its per-row parameter
-handling would cost more than everything else here together.
+Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling would cost more than everything else
+here together.
 """
 
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Dialect, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
-from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, duplicate_keys, invocations, samples, tallies, volumes, webhooks
+from postern.stores.bulk import insert_rows
+from postern.stores.claims import claim_keys
+from postern.stores.moments import milliseconds
+from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, invocations, samples, tallies, volumes, webhooks
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -27,10 +29,6 @@ _DELIVERY_COLUMNS = (
 )  # fmt: skip
 
 _WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
-
-
-def milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)
 
 
 def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
@@ -94,85 +92,6 @@ def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now:
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
-
-
-def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    if connection.dialect.name == "sqlite":
-        # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
-        # event loop takes up to a switch interval to give it back.
-        start = 0
-        for size in _ROWS_A_STATEMENT:
-            while len(rows) - start >= size:
-                statement = _insert_many_statement(table, columns, size, connection.dialect)
-                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows[start : start + size])))
-                start += size
-    else:
-        statement = _insert_statement(table, columns, connection.dialect)
-        connection.exec_driver_sql(statement, [dict(zip(columns, row, strict=True)) for row in rows])
-
-
-_ROWS_A_STATEMENT = (64, 16, 4, 1)
-
-
-@lru_cache(maxsize=64)
-def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, dialect: Dialect) -> str:
-    head, values, row = _insert_statement(table, columns, dialect).partition("VALUES ")
-    return head + values + ", ".join([row] * size)
-
-
-@lru_cache(maxsize=64)
-def _insert_statement(table: Table, columns: tuple[str, ...], dialect: Dialect) -> str:
-    return str(insert(table).values({name: bindparam(name) for name in columns}).compile(dialect=dialect, column_keys=list(columns)))
-
-
-def _upsert(connection: Connection, table: Table) -> Any:
-    return (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
-
-
-def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
-    """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
-    claims: dict[tuple[str, bytes], Entry] = {}
-    firsts: dict[str, str] = {}
-    for entry in entries:
-        if entry.duplicate_key is not None:
-            place = (entry.invocation.webhook_id, entry.duplicate_key)
-            if place in claims:
-                firsts[entry.invocation.id] = claims[place].invocation.id
-            else:
-                claims[place] = entry
-    if not claims:
-        return firsts
-    statement = _upsert(connection, duplicate_keys)
-    statement = statement.on_conflict_do_update(
-        index_elements=["webhook_id", "key"],
-        set_={"invocation_id": statement.excluded.invocation_id, "expires_at": statement.excluded.expires_at},
-        # An expired claim is taken over in the same statement.
-        where=duplicate_keys.c.expires_at <= bindparam("now"),
-    ).returning(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
-    won = set()
-    for (webhook_id, key), entry in sorted(claims.items()):  # one order everywhere: two processes cannot deadlock
-        row = connection.execute(
-            statement,
-            {
-                "webhook_id": webhook_id,
-                "key": key,
-                "invocation_id": entry.invocation.id,
-                "expires_at": milliseconds(entry.duplicate_until),
-                "now": milliseconds(entry.invocation.received_at),
-            },
-        ).first()
-        if row is not None:
-            won.add((webhook_id, key))
-    lost = {place: entry for place, entry in claims.items() if place not in won}
-    for place in lost:
-        holder = connection.execute(
-            select(duplicate_keys.c.invocation_id).where(duplicate_keys.c.webhook_id == place[0], duplicate_keys.c.key == place[1])
-        ).scalar_one()
-        firsts[lost[place].invocation.id] = holder
-        for invocation_id, first in firsts.items():
-            if first == lost[place].invocation.id:  # third in the same batch: it follows the holder too
-                firsts[invocation_id] = holder
-    return firsts
 
 
 def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]], shard: int) -> None:
