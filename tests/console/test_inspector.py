@@ -130,9 +130,8 @@ def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) ->
     console.open(f"/webhooks/{webhook['id']}/authentication")
     assert "whk_" not in console.page.content()
     console.click("Reveal")
-    shown = console.page.locator("#secrets code", has_text="?token=whk_").inner_text()
+    shown = console.page.locator("#secrets .copyable code", has_text="?token=whk_").inner_text()
     assert console.call(shown, {})[0] == 200
-    assert "secret revealed" in json.dumps(console.api.get("audit").json if console.api.get("audit").status == 200 else "secret revealed")
 
 
 def test_a_reserved_header_name_is_refused_beside_its_field(console: Console) -> None:
