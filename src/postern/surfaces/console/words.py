@@ -51,6 +51,7 @@ CODE_WORDS = {
     "unsupported_media_type": "Not JSON or a form",
     "malformed_json": "Body is not JSON",
     "payload_not_an_object": "Body is not an object",
+    "fetch_failed": "Fetch failed",
 }
 
 METHOD_WORDS = {"none": "None", "token": "Static token", "hmac": "HMAC SHA-256"}
@@ -157,6 +158,21 @@ def initials(title: str) -> str:
 
 def code(value: str) -> str:
     return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
+
+
+def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
+    """Which calls a history filter means, in a sentence."""
+    status = STATUS_WORDS.get(wanted.get("status") or "", ("Every", ""))[0]
+    said = f"{status} call{'s' if status != 'Every' else ''}"
+    if wanted.get("webhookId"):
+        said += f" to {names.get(wanted['webhookId'], wanted['webhookId'])}"
+    if wanted.get("code"):
+        said += f" with the reason “{code(wanted['code'])}”"
+    if wanted.get("search"):
+        said += f" that holds “{wanted['search']}”"
+    if wanted.get("since"):
+        said += f" since {exact(wanted['since'])}"
+    return said
 
 
 def under(errors: dict[str, str], prefix: str) -> str | None:

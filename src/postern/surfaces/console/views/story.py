@@ -4,7 +4,7 @@ from typing import Any
 
 from postern.core.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS, Refused
-from postern.surfaces.console import snippets, tree, words
+from postern.surfaces.console import tree, words
 from postern.surfaces.console.visit import Visit
 from postern.usecases import history, signatures, webhooks
 
@@ -28,7 +28,7 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "steps": _steps(item),
         "root": tree.tree(payload) if payload is not None else None,
         "raw": tree.indented(item["body"]) if item["body"] else "",
-        "as_curl": snippets.replayed_curl(webhook["url"], item) if webhook else "",
+        "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
         "fields": FIELD_LABELS,
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
