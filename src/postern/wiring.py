@@ -15,6 +15,7 @@ import uvloop
 from postern import presets
 from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
+from postern.core.retention import Keeping
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.handover import read_ranges
 from postern.engines.http import HttpEngine, read_headers
@@ -39,6 +40,7 @@ from postern.usecases.dispatch import LEASE, Dispatcher
 from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
 from postern.usecases.ports import Engine, Fetched, FetchTrouble, PresetShelf
+from postern.usecases.retention import Keeper
 from postern.usecases.schedules import Scheduler
 from postern.workflows.load import load
 
@@ -126,6 +128,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
+        keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows),
         workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:
@@ -175,6 +178,7 @@ async def _serve(settings: Settings) -> None:
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
             scheduler = Scheduler(gateway)
             scheduling = asyncio.create_task(scheduler.run(), name="schedules")
+            keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
                 await serve_http(
@@ -182,6 +186,7 @@ async def _serve(settings: Settings) -> None:
                 )
             finally:
                 following.cancel()
+                keeping.cancel()
                 scheduler.stop()
                 await asyncio.gather(scheduling, return_exceptions=True)
                 if dispatching is not None:
