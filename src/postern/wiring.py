@@ -40,6 +40,7 @@ from postern.usecases.dispatch import LEASE, Dispatcher
 from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
 from postern.usecases.ports import Engine, Fetched, FetchTrouble, PresetShelf
+from postern.usecases.replays import Replayer
 from postern.usecases.retention import Keeper
 from postern.usecases.schedules import Scheduler
 from postern.workflows.load import load
@@ -178,6 +179,8 @@ async def _serve(settings: Settings) -> None:
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
             scheduler = Scheduler(gateway)
             scheduling = asyncio.create_task(scheduler.run(), name="schedules")
+            replayer = Replayer(gateway)
+            replaying = asyncio.create_task(replayer.run(), name="replays")
             keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
@@ -188,7 +191,8 @@ async def _serve(settings: Settings) -> None:
                 following.cancel()
                 keeping.cancel()
                 scheduler.stop()
-                await asyncio.gather(scheduling, return_exceptions=True)
+                replayer.stop()
+                await asyncio.gather(scheduling, replaying, keeping, return_exceptions=True)
                 if dispatching is not None:
                     dispatcher.stop()
                     with suppress(TimeoutError, asyncio.CancelledError):

@@ -27,8 +27,8 @@ class Payload(NamedTuple):
     members: dict[str, msgspec.Raw]
 
 
-def read_object(call: Call) -> Payload | Unreadable:
-    """The call's JSON object; a form becomes an object of strings."""
+def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
+    """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its ``items``."""
     types = call.header(b"content-type")
     if len(types) > 1:
         return Unreadable("unsupported_media_type", "two Content-Type headers")
@@ -41,7 +41,10 @@ def read_object(call: Call) -> Payload | Unreadable:
     if parameters and not _is_utf8(parameters):
         return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
     if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
-        return _json_object(call.body)
+        read = _json_object(call.body)
+        if wrap_arrays and isinstance(read, Unreadable) and read.code == "payload_not_an_object" and call.body.lstrip()[:1] == b"[":
+            return _json_object(b'{"items":' + call.body + b"}")
+        return read
     if kind == b"text/plain":
         read = _json_object(call.body)
         return (

@@ -24,7 +24,7 @@ class History:
 
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
-            conditions, indexed = _conditions(wanted, connection.dialect.name)
+            conditions, indexed = conditions_of(wanted, connection.dialect.name)
             if before is not None:
                 conditions.append(invocations.c.id < before)
             horizon: str | None = None
@@ -84,7 +84,7 @@ class History:
         return await self._database.read(query)
 
 
-def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement[bool]], bool]:
+def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement[bool]], bool]:
     """The WHERE, and whether an index leads straight to the rows."""
     conditions: list[ColumnElement[bool]] = []
     indexed = True
