@@ -13,10 +13,12 @@ from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
 from postern.core.problems import Refused
 from postern.core.records import Actor, Level
+from postern.core.retention import Keeping
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
 from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
+from postern.usecases.rejections import Rejections
 
 
 class Waiters:
@@ -79,6 +81,8 @@ class Gateway:
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
     fetch: Fetch | None = None
+    keeping: Keeping = field(default_factory=Keeping)
+    rejections: Rejections = field(default_factory=Rejections)
     live: Hub = field(init=False)
     """Who watches calls as they come in."""
 
