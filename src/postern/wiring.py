@@ -15,6 +15,7 @@ import uvloop
 from postern import presets
 from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
+from postern.core.retention import Keeping
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.handover import read_ranges
 from postern.engines.http import HttpEngine, read_headers
@@ -40,6 +41,7 @@ from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
 from postern.usecases.ports import Engine, Fetched, FetchTrouble, PresetShelf
 from postern.usecases.replays import Replayer
+from postern.usecases.retention import Keeper
 from postern.usecases.schedules import Scheduler
 from postern.workflows.load import load
 
@@ -127,6 +129,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
+        keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows),
         workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:
@@ -178,16 +181,18 @@ async def _serve(settings: Settings) -> None:
             scheduling = asyncio.create_task(scheduler.run(), name="schedules")
             replayer = Replayer(gateway)
             replaying = asyncio.create_task(replayer.run(), name="replays")
+            keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
                 await serve_http(
-                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.live.close
+                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.begin_to_end
                 )
             finally:
                 following.cancel()
+                keeping.cancel()
                 scheduler.stop()
                 replayer.stop()
-                await asyncio.gather(scheduling, replaying, return_exceptions=True)
+                await asyncio.gather(scheduling, replaying, keeping, return_exceptions=True)
                 if dispatching is not None:
                     dispatcher.stop()
                     with suppress(TimeoutError, asyncio.CancelledError):

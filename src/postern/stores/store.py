@@ -11,6 +11,7 @@ from postern.stores.history import History
 from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
 from postern.stores.replays import Replays
+from postern.stores.retention import Retention
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.vault import Vault
@@ -29,6 +30,7 @@ class Store:
         self.deliveries = Deliveries(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
         self.schedules = Schedules(self.database, self.writer)
+        self.retention = Retention(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)

@@ -13,10 +13,12 @@ from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
 from postern.core.problems import Refused
 from postern.core.records import Actor, Level
+from postern.core.retention import Keeping
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
 from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
+from postern.usecases.rejections import Rejections
 
 
 class Waiters:
@@ -69,6 +71,8 @@ class Gateway:
     """Work that outlives the call it was begun for; kept here so that it is not lost half-way."""
     call_log: CallLog = field(default_factory=CallLog)
     clock: Callable[[], float] = time.time
+    ending: bool = False
+    """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     admin_key_digest: bytes | None = None
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
@@ -77,6 +81,8 @@ class Gateway:
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
     fetch: Fetch | None = None
+    keeping: Keeping = field(default_factory=Keeping)
+    rejections: Rejections = field(default_factory=Rejections)
     live: Hub = field(init=False)
     """Who watches calls as they come in."""
 
@@ -88,6 +94,12 @@ class Gateway:
         self.finishing.discard(task)
         if not task.cancelled():
             task.exception()
+
+    def begin_to_end(self) -> int:
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away."""
+        self.ending = True
+        self.live.close()
+        return len(self.waiters)
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import config, history, mcp, operating, signatures, workflows
+from postern.surfaces.cli import config, history, mcp, operating, pruning, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
 from postern.usecases import access
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(operating.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
+app.command("prune")(pruning.prune)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
