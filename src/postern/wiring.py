@@ -185,7 +185,7 @@ async def _serve(settings: Settings) -> None:
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header)
                 await serve_http(
-                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.live.close
+                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.begin_to_end
                 )
             finally:
                 following.cancel()

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from postern.identity import first_id_at
 from postern.stores.database import Database
 from postern.stores.history import belongs
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import (
     APART,
     chores,

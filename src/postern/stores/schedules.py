@@ -11,7 +11,8 @@ from postern.core.invocation import Entry, Receipt
 from postern.core.records import ScheduleRun, ScheduleState, StoredWebhook
 from postern.core.schedule import next_run, saved_schedule
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds, record_all
+from postern.stores.moments import milliseconds
+from postern.stores.recorder import record_all
 from postern.stores.tables import schedules
 from postern.stores.writer import Writer
 

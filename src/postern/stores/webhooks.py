@@ -11,7 +11,7 @@ from postern.core.records import StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id
 from postern.stores import schedules, tables
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
 from postern.stores.vault import Vault
 from postern.stores.writer import Writer

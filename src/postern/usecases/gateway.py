@@ -71,6 +71,8 @@ class Gateway:
     """Work that outlives the call it was begun for; kept here so that it is not lost half-way."""
     call_log: CallLog = field(default_factory=CallLog)
     clock: Callable[[], float] = time.time
+    ending: bool = False
+    """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     admin_key_digest: bytes | None = None
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
@@ -92,6 +94,12 @@ class Gateway:
         self.finishing.discard(task)
         if not task.cancelled():
             task.exception()
+
+    def begin_to_end(self) -> int:
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away."""
+        self.ending = True
+        self.live.close()
+        return len(self.waiters)
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""
