@@ -32,7 +32,7 @@ def milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
 
 
-def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
+def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
     firsts = claim_keys(connection, entries)
     waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
@@ -55,7 +55,7 @@ def record_all(connection: Connection, entries: list[Entry], shard: int) -> list
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(entry.invocation) for entry in entries])
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
-    _count(connection, entries, shard)
+    _count(connection, entries)
     return receipts
 
 
@@ -176,7 +176,8 @@ def _holders(connection: Connection, lost: list[tuple[str, bytes]]) -> dict[tupl
     return {(row[0], row[1]): row[2] for row in connection.execute(held.where(place.in_(lost)))} if lost else {}
 
 
-def _count(connection: Connection, entries: list[Entry], shard: int) -> None:
+def _count(connection: Connection, entries: list[Entry]) -> None:
+    shard = connection.info.get("shard", 0)
     calls: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], float] = {}
     volume: Counter[tuple[str, int, str]] = Counter()
