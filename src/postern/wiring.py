@@ -44,6 +44,7 @@ from postern.usecases.dispatch import LEASE, Dispatcher
 from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
 from postern.usecases.ports import Engine, Fetched, FetchTrouble, PresetShelf
+from postern.usecases.replays import Replayer
 from postern.usecases.schedules import Scheduler
 from postern.workflows.load import load
 
@@ -193,14 +194,17 @@ async def _serve(settings: Settings, place: Place | None = None) -> None:
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
             scheduler = Scheduler(gateway)
             scheduling = asyncio.create_task(scheduler.run(), name="schedules")
+            replayer = Replayer(gateway)
+            replaying = asyncio.create_task(replayer.run(), name="replays")
             try:
                 app = make_app(gateway, settings.trusted_proxies, settings.client_header, siblings.all if siblings else None)
-                await serve_http(app, listener, settings.body_timeout, when_up, gateway.live.close)
+                await serve_http(app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
             finally:
                 for task in following:
                     task.cancel()
                 scheduler.stop()
-                await asyncio.gather(scheduling, return_exceptions=True)
+                replayer.stop()
+                await asyncio.gather(scheduling, replaying, return_exceptions=True)
                 if dispatching is not None:
                     dispatcher.stop()
                     with suppress(TimeoutError, asyncio.CancelledError):

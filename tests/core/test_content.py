@@ -94,3 +94,18 @@ def test_a_compressed_body_is_refused(encoding: str) -> None:
 
 def test_two_content_types_are_refused() -> None:
     assert read(b"{}", "application/json", ("Content-Type", "text/xml")) == "unsupported_media_type"
+
+
+@pytest.mark.parametrize(
+    ("inside", "deep"),
+    [
+        (b'["' + b"[{" * 200 + b'"]', False),  # brackets in a text are no nesting
+        (b'["\\"' + b"[{" * 200 + b'", "\\\\", ' + b"[]," * 200 + b"0]", False),
+        (b"[" + b"[{}]," * 200 + b"0]", False),  # wide is not deep
+        (b"[" * 99 + b"]" * 99, False),
+        (b'["]", ' + b"[" * 99 + b'"}]"' + b"]" * 99 + b', "]"]', True),
+    ],
+)
+def test_depth_is_what_nests_outside_of_texts(inside: bytes, deep: bool) -> None:
+    body = b'{"a":' + inside + b"}"
+    assert read(body) == ("malformed_json" if deep else body)

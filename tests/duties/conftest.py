@@ -52,8 +52,9 @@ class Desk:
 
     async def accepted(self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None) -> str:
         answer = await self.call(webhook_id, body, *headers, at=at)
-        assert answer.status == 200, answer.body
-        return str(msgspec.json.decode(answer.body)["invocationId"])
+        told = msgspec.json.decode(answer.body)
+        assert (answer.status, told["status"]) == (200, "accepted"), told
+        return str(told["invocationId"])
 
     async def rows(self, statement: Any) -> list[Any]:
         return list(await self.store.database.read(lambda connection: connection.execute(statement).all()))

@@ -1,5 +1,6 @@
 """Webhooks that sign, from saving to admitting what was refused before the fix."""
 
+import base64
 import hashlib
 import hmac
 import json
@@ -116,8 +117,6 @@ async def test_meta_is_answered_with_the_right_verify_token_only(house: House) -
 
 async def test_xero_hears_200_and_401_without_a_body(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("xero", "xero-key"))
-    import base64
-
     body = b'{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"x"}'
     good = base64.b64encode(hmac.new(b"xero-key", body, hashlib.sha256).digest()).decode()
     right = await house.call(webhook, body, headers={"x-xero-signature": good})
@@ -172,3 +171,19 @@ async def test_a_recorded_call_tells_which_sender_it_looks_like(house: House) ->
     [refused] = await house.history()
     assert next(one["name"] for one in await signatures.propose(house.gateway, OWNER, invocation_id=refused["id"])) == "stripe"
     assert next(one["name"] for one in await signatures.propose(house.gateway, OWNER, "we use WhatsApp")) == "meta"
+
+
+async def test_arrays_of_a_sender_that_sends_them_are_read_as_their_items(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("hubspot", "app-secret"), fieldMapping={"fieldOne": "items[1].objectId"})
+    body, stamp = b'[{"eventId":1,"objectId":7},{"eventId":2,"objectId":8}]', str(int(time.time() * 1000))
+    signed = b"POST" + webhook["url"].encode() + body + stamp.encode()
+    signature = base64.b64encode(hmac.new(b"app-secret", signed, hashlib.sha256).digest()).decode()
+    heard = await house.call(webhook, body, headers={"X-HubSpot-Signature-v3": signature, "X-HubSpot-Request-Timestamp": stamp})
+    assert heard.status == 200
+    await house.deliver()
+    [trigger] = house.engine.started.values()
+    assert trigger.fields == {"fieldOne": "8"} and trigger.payload == b'{"items":' + body + b"}"
+
+
+async def test_anybody_elses_array_is_refused(house: House) -> None:
+    assert (await house.call(await house.webhook(), b"[]")).json["code"] == "payload_not_an_object"

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from postern.core.invocation import HistoryFilter
+
 Level = Literal["read", "write", "admin"]
 LEVELS: tuple[Level, ...] = ("read", "write", "admin")
 
@@ -156,3 +158,22 @@ class SeenRequest:
 
     request: bytes
     answer: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay of many: planned with a count, then run in the background, the oldest call first."""
+
+    id: str
+    state: Literal["planned", "running", "completed", "cancelled", "failed"]
+    wanted: HistoryFilter
+    count: int
+    created_at: float
+    created_by: str
+    done: int = 0
+    skipped: int = 0
+    position: str = ""
+    """Replayed up to and including this invocation: where a restart goes on."""
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: str = ""

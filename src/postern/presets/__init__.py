@@ -54,6 +54,8 @@ class Preset:
     sender: Sender
     setup: tuple[str, ...]
     samples: tuple[Sample, ...]
+    sends_arrays: bool = False
+    """Its bodies are arrays of events, which are read as the object ``{"items": […]}``."""
     synchronous_timeout_seconds: float | None = None
     """How long a caller may be kept waiting for the workflow's answer before this sender hangs up."""
 
@@ -116,6 +118,7 @@ def about(name: str) -> dict[str, Any]:
             "retries": preset.sender.retries,
             "reactions": preset.sender.reactions,
         },
+        "sendsArrays": preset.sends_arrays,
         "synchronousTimeoutSeconds": preset.synchronous_timeout_seconds,
         "samples": [
             {"title": sample.title, "headers": [list(pair) for pair in sample.headers], "body": sample.body} for sample in preset.samples

@@ -10,7 +10,7 @@ from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation
 from postern.stores.database import Database
 from postern.stores.recorder import claim_keys, insert_delivery, keep_sample, milliseconds, settle_holds
-from postern.stores.tables import deliveries, invocations
+from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
 from postern.stores.wake import ANSWER, DUE, tell
 from postern.stores.writer import Writer
 
@@ -78,8 +78,8 @@ class Deliveries:
             webhook_id = connection.execute(asked).scalar_one()
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
-            if state == "held":
-                settle_holds(connection, [delivery])
+            if state == "held" and settle_holds(connection, [delivery]):
+                delivery.state = "queued"
             insert_delivery(connection, delivery)
             tell(connection, DUE)
             if sample is not None:
@@ -127,7 +127,7 @@ class Deliveries:
         def job(connection: Connection) -> int:
             oldest = (
                 select(deliveries.c.key)
-                .where(deliveries.c.state == "held", deliveries.c.webhook_id == webhook_id)
+                .where(deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id)
                 .order_by(deliveries.c.key)
                 .limit(limit)
                 .with_for_update()
@@ -143,7 +143,7 @@ class Deliveries:
         """How many wait behind each hold."""
 
         def query(connection: Connection) -> dict[str, int]:
-            among = deliveries.c.state == "held", deliveries.c.webhook_id.in_(webhook_ids)
+            among = deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id.in_(webhook_ids)
             rows = connection.execute(select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id))
             return {row[0]: row[1] for row in rows}
 

@@ -8,7 +8,7 @@ from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invoca
 from postern.identity import first_id_at
 from postern.stores.database import Database
 from postern.stores.deliveries import delivery_of
-from postern.stores.tables import deliveries, invocations
+from postern.stores.tables import APART, DELIVERIES_APART, deliveries, invocations
 
 LONGEST_LOOK = 5_000
 """How many invocations one page looks through where no index helps (text search); the next page goes on from there."""
@@ -24,7 +24,7 @@ class History:
 
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
-            conditions, indexed = _conditions(wanted, connection.dialect.name)
+            conditions, indexed = conditions_of(wanted, connection.dialect.name)
             if before is not None:
                 conditions.append(invocations.c.id < before)
             horizon: str | None = None
@@ -84,7 +84,7 @@ class History:
         return await self._database.read(query)
 
 
-def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement[bool]], bool]:
+def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement[bool]], bool]:
     """The WHERE, and whether an index leads straight to the rows."""
     conditions: list[ColumnElement[bool]] = []
     indexed = True
@@ -95,7 +95,7 @@ def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement
     if wanted.until is not None:
         conditions.append(invocations.c.id < first_id_at("inv", wanted.until))
     if wanted.status in _APART:
-        conditions.append(invocations.c.outcome == wanted.status)
+        conditions += [invocations.c.outcome == wanted.status, APART]
         if wanted.status == "rejected":  # not those admitted since: they show what became of them
             conditions.append(not_(exists().where(deliveries.c.invocation_id == invocations.c.id, *_belongs(deliveries))))
     elif wanted.status is not None:
@@ -104,7 +104,10 @@ def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement
         newest = and_(
             deliveries.c.invocation_id == invocations.c.id,
             deliveries.c.state == state,
-            not_(exists().where(later.c.invocation_id == invocations.c.id, *_belongs(later), later.c.emission > deliveries.c.emission)),
+            # Tied to the delivery, not to the invocation two levels out: SQLAlchemy would put that one into this FROM again.
+            not_(
+                exists().where(*_belongs(later, deliveries.c.invocation_id), later.c.emission > deliveries.c.emission).correlate(deliveries)
+            ),
         )
         if wanted.status in ("responded", "started"):
             answered = deliveries.c.responded_at.is_not(None)
@@ -113,12 +116,13 @@ def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement
             indexed = wanted.status == "started"
         else:
             # Few rows and an index of their own: come from there, not from the history.
-            conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(deliveries.c.state == state)))
+            few = [DELIVERIES_APART] if state != "queued" else []
+            conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(deliveries.c.state == state, *few)))
             conditions.append(exists().where(newest, *_belongs(deliveries)))
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code not in ("accepted", *_APART):
-            conditions.append(invocations.c.outcome == "rejected")
+            conditions += [invocations.c.outcome == "rejected", APART]
     if wanted.search:
         indexed = False
         text = wanted.search.encode()
@@ -131,9 +135,9 @@ def _conditions(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement
     return conditions, indexed
 
 
-def _belongs(table: Any) -> list[ColumnElement[bool]]:
+def _belongs(table: Any, invocation_id: Any = invocations.c.id) -> list[ColumnElement[bool]]:
     """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
-    return [table.c.key >= invocations.c.id + ".", table.c.key < invocations.c.id + "/"]
+    return [table.c.key >= invocation_id + ".", table.c.key < invocation_id + "/"]
 
 
 def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:

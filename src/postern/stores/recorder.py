@@ -5,6 +5,7 @@ here together.
 """
 
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -33,30 +34,30 @@ def milliseconds(seconds: float) -> int:
 
 
 def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
-    """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing."""
+    """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing.
+
+    The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be first then.
+    """
     firsts = claim_keys(connection, entries)
     waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
-    if waiting:
-        settle_holds(connection, waiting)
-    receipts = []
+    released = settle_holds(connection, waiting) if waiting else set()
+    recorded = []
     starting = []
     for entry in entries:
-        first = firsts.get(entry.invocation.id)
+        invocation, delivery = entry.invocation, entry.delivery
+        first = firsts.get(invocation.id)
         if first is not None:
-            entry.invocation.outcome = entry.invocation.code = "duplicate"
-            entry.invocation.duplicate_of = first
-            entry.invocation.status = 200
-            entry.delivery = None
-        if entry.delivery is not None:
-            starting.append(_delivery_row(entry.delivery))
+            invocation, delivery = replace(invocation, outcome="duplicate", code="duplicate", status=200, duplicate_of=first), None
+        if delivery is not None:
+            starting.append(_delivery_row(delivery if delivery.key not in released else replace(delivery, state="queued")))
             if entry.sample is not None:
-                keep_sample(connection, entry.delivery, entry.sample, entry.invocation.received_at)
-        receipts.append(Receipt(first))
-    insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(entry.invocation) for entry in entries])
+                keep_sample(connection, delivery, entry.sample, invocation.received_at)
+        recorded.append(invocation)
+    insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation) for invocation in recorded])
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
-    _count(connection, entries)
-    return receipts
+    _count(connection, [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)])
+    return [Receipt(firsts.get(entry.invocation.id)) for entry in entries]
 
 
 _invocation_values = attrgetter(*_INVOCATION_COLUMNS)
@@ -75,15 +76,13 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def settle_holds(connection: Connection, waiting: list[Delivery]) -> None:
-    """Whether their webhooks are on hold still. Asked here, under a lock: what is written down as held after the release
+def settle_holds(connection: Connection, waiting: list[Delivery]) -> set[str]:
+    """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written down as held after the release
     has gone through the others would wait for ever."""
     ids = {delivery.webhook_id for delivery in waiting}
     asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None))
     held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
-    for delivery in waiting:
-        if delivery.webhook_id not in held:
-            delivery.state = "queued"
+    return {delivery.key for delivery in waiting if delivery.webhook_id not in held}
 
 
 def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
@@ -176,15 +175,14 @@ def _holders(connection: Connection, lost: list[tuple[str, bytes]]) -> dict[tupl
     return {(row[0], row[1]): row[2] for row in connection.execute(held.where(place.in_(lost)))} if lost else {}
 
 
-def _count(connection: Connection, entries: list[Entry]) -> None:
+def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
     shard = connection.info.get("shard", 0)
     calls: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], float] = {}
     volume: Counter[tuple[str, int, str]] = Counter()
     within: Counter[tuple[str, int, str, str]] = Counter()
-    for entry in entries:
-        invocation = entry.invocation
-        names = ["calls"] if entry.secret_id is None else ["calls", f"secret:{entry.secret_id}"]
+    for invocation, secret_id in recorded:
+        names = ["calls"] if secret_id is None else ["calls", f"secret:{secret_id}"]
         for name in names:
             calls[invocation.webhook_id, name] += 1
             last[invocation.webhook_id, name] = max(last.get((invocation.webhook_id, name), 0.0), invocation.received_at)

@@ -15,6 +15,7 @@ from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
 from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
+from postern.stores.replays import Replays
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.vault import Vault
@@ -36,9 +37,11 @@ class Store:
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
+        self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database)
         self.people = People(self.database, self.writer)
+        self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self._alone: psycopg.Connection[Any] | None = None
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None

@@ -3,7 +3,21 @@
 What strangers send is kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its neighbours' commit.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, String, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    literal_column,
+    text,
+)
 
 from postern.core.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
 
@@ -108,6 +122,11 @@ deliveries = Table(
     ),
     sqlite_with_rowid=False,
 )
+
+# The conditions of the partial indexes, to be repeated in whatever is to use one: SQLite does not conclude from
+# `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
+APART = invocations.c.outcome != literal_column("'accepted'")
+DELIVERIES_APART = deliveries.c.state.in_([literal_column(f"'{state}'") for state in ("failed", "held", "dropped")])
 
 duplicate_keys = Table(
     "duplicate_keys",

@@ -135,11 +135,9 @@ class Writer:
     def _transact(self, works: list[Work]) -> list[Any]:
         for attempt in range(1, ATTEMPTS + 1):
             committing = False
-            # Tried on copies: recording marks duplicates in the entry, and an attempt that failed must leave no mark.
-            tried = [work.attempt() if isinstance(work, Entry) else work for work in works]
             try:
                 with self._database.writer.connect() as connection, connection.begin() as transaction:
-                    results = self._work(connection, tried)
+                    results = self._work(connection, works)
                     committing = True
                     transaction.commit()
             except DBAPIError as error:
@@ -150,9 +148,6 @@ class Writer:
                     log.error("the store refused a commit", error=str(error.orig), calls=len(works))
                     raise StoreUnavailable(str(error.orig)) from error
                 raise
-            for work, done in zip(works, tried, strict=True):
-                if isinstance(work, Entry) and isinstance(done, Entry):
-                    work.become(done)
             return results
         raise AssertionError("unreachable: the last attempt returns or raises")
 

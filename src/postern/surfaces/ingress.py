@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import structlog
+
 from postern.core import answer as say
 from postern.core.address import Allowlist, client_address
 from postern.core.admit import Verdict, admit, admit_head, too_large
@@ -14,6 +16,8 @@ from postern.usecases.gateway import Gateway
 from postern.usecases.receive import receive
 
 PREFIX = b"/webhook/"
+
+log = structlog.get_logger("postern.ingress")
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -31,10 +35,20 @@ class Ingress:
         self._unknown = say.refusal("webhook_not_found")
 
     async def __call__(self, scope: dict[str, Any], receive_message: Receive, send: Send) -> None:
+        try:
+            await self._answer(scope, receive_message, send)
+        except Exception:
+            log.exception("a call could not be answered")
+            await respond(send, say.refusal("internal_error"), close=True)
+
+    async def _answer(self, scope: dict[str, Any], receive_message: Receive, send: Send) -> None:
         webhook = self._gateway.directory.by_code(scope["raw_path"][len(PREFIX) :].decode("latin-1"))
         if webhook is None:
             unknown_codes.inc()
             await respond(send, self._unknown, close=_awaits_continue(scope))
+            return
+        if self._gateway.ending and webhook.answer_timeout is not None:
+            await respond(send, say.refusal("temporarily_unavailable"), close=True)
             return
         call = self._call(scope)
         verdict = admit_head(webhook, call)

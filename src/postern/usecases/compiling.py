@@ -42,6 +42,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         calls_per_second=rate["callsPerSecond"],
         burst=rate["burst"],
         answer_timeout=answer_timeout(document),
+        wraps_arrays=bool(document["resolved"].get("sendsArrays")),
         method=document["authentication"]["method"],
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
     )

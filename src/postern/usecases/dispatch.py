@@ -29,7 +29,7 @@ def payload_of(invocation: Invocation) -> Payload | None:
     """The JSON object that the stored call carried, or None when its body is no longer kept."""
     if invocation.body is None:
         return None
-    payload = read_object(invocation.as_call())
+    payload = read_object(invocation.as_call(), wrap_arrays=True)
     return None if isinstance(payload, Unreadable) else payload
 
 

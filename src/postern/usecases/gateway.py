@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
@@ -73,8 +74,12 @@ class Gateway:
     waiters: Waiters = field(default_factory=Waiters)
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
+    finishing: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Work that outlives the call it was begun for; kept here so that it is not lost half-way."""
     call_log: CallLog = field(default_factory=CallLog)
     clock: Callable[[], float] = time.time
+    ending: bool = False
+    """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     admin_key_digest: bytes | None = None
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
     known_workflows: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
@@ -88,6 +93,18 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self.live = Hub(self.store.history, self.clock)
+
+    def finish(self, task: asyncio.Task[Any]) -> None:
+        """Its outcome is written down by itself; whoever waited for it heard what it raised."""
+        self.finishing.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    def begin_to_end(self) -> int:
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away."""
+        self.ending = True
+        self.live.close()
+        return len(self.waiters)
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""

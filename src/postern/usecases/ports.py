@@ -8,7 +8,19 @@ from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
-from postern.core.records import ApiKey, AuditEntry, Sample, ScheduleRun, ScheduleState, SeenRequest, Session, StoredWebhook, Tally, User
+from postern.core.records import (
+    ApiKey,
+    AuditEntry,
+    Replay,
+    Sample,
+    ScheduleRun,
+    ScheduleState,
+    SeenRequest,
+    Session,
+    StoredWebhook,
+    Tally,
+    User,
+)
 from postern.core.volume import Volume
 
 
@@ -247,6 +259,34 @@ class IdempotencyStore(Protocol):
     async def forget(self, actor: str, key: str) -> None: ...
 
 
+class ReplayStore(Protocol):
+    """Replays of many. Whoever holds the lease goes on with one, and each step is all or nothing."""
+
+    async def count(self, wanted: HistoryFilter, most: int) -> int: ...
+
+    async def add(self, replay: Replay, note: AuditEntry) -> None: ...
+
+    async def get(self, replay_id: str) -> Replay | None: ...
+
+    async def page(self, limit: int, before: str | None = None) -> list[Replay]: ...
+
+    async def begin(self, replay_id: str, now: float, note: AuditEntry) -> bool: ...
+
+    async def end(self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = "") -> bool: ...
+
+    async def claim(self, now: float, lease: float) -> Replay | None: ...
+
+    async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
+        """The next invocations, and up to where that was a look at everything; None there when it was the last of them."""
+        ...
+
+    async def step(
+        self, replay: Replay, starts: list[tuple[str, dict[str, str], State]], skipped: int, position: str, now: float, lease: float
+    ) -> bool:
+        """Queue these deliveries and move on, in one commit. False: somebody else did, or it was cancelled; then nothing was done."""
+        ...
+
+
 class VolumeStore(Protocol):
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
 
@@ -280,6 +320,9 @@ class Store(Protocol):
 
     @property
     def idempotency(self) -> IdempotencyStore: ...
+
+    @property
+    def replays(self) -> ReplayStore: ...
 
     @property
     def volumes(self) -> VolumeStore: ...

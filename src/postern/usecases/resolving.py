@@ -32,8 +32,13 @@ def resolved(presets: PresetShelf, authentication: dict[str, Any], before: dict[
     elif wanted_version not in (None, version):
         raise Refused("invalid_request", errors=[FieldError("authentication.presetVersion", f"the present version is {version}")])
     else:
-        timeout = presets.about(authentication["provider"])["synchronousTimeoutSeconds"]
-        kept = {"scheme": present, "presetVersion": version, "answerTimeoutSeconds": timeout}
+        sender = presets.about(authentication["provider"])
+        kept = {
+            "scheme": present,
+            "presetVersion": version,
+            "answerTimeoutSeconds": sender["synchronousTimeoutSeconds"],
+            "sendsArrays": sender["sendsArrays"],
+        }
     if given is not None and given != kept["scheme"]:
         raise Refused(
             "invalid_request", errors=[FieldError("authentication.scheme", "belongs to the provider custom; a preset brings its own")]

@@ -16,14 +16,24 @@ from postern.usecases.resolving import body_is_signed, preset_update, resolved
 from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
 from postern.usecases.schedule_states import schedule_states
 
-_SECRETS = {
+# The names of an authentication's secrets, and the fields of the vault they are kept in.
+SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
     "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
 }
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
+    """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
+    webhook, secrets = prepared(gateway, request)
+    await gateway.store.webhooks.create(webhook, secrets)
+    await gateway.directory.refresh()
+    return await show(gateway, actor, webhook.id)
+
+
+def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
+    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored yet."""
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
@@ -42,9 +52,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
         updated_at=now,
     )
     _compiles(webhook, dict(secrets))
-    await gateway.store.webhooks.create(webhook, dict(secrets))
-    await gateway.directory.refresh()
-    return await show(gateway, actor, webhook.id)
+    return webhook, dict(secrets)
 
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
@@ -70,17 +78,35 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
+    changes = altered(gateway, webhook, patch)
+    await save(gateway, webhook, changes)
+    return await show(gateway, actor, webhook_id)
+
+
+def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> dict[str, bytes | None]:
+    settings = settings_of(webhook)
+    request: WebhookRequest = validated(WebhookRequest, _merged({**settings, "enabled": webhook.enabled}, patch))
+    given = patch.get("authentication")
+    removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
+    return replaced(gateway, webhook, request, removed)
+
+
+def settings_of(webhook: StoredWebhook) -> dict[str, Any]:
+    """As a request would ask for them, without the secrets."""
     settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
     if settings["schedule"]:
         settings["schedule"] = {**settings["schedule"], "headers": dict.fromkeys(settings["schedule"]["headers"])}
-    merged = _merged({**settings, "enabled": webhook.enabled}, patch)
-    request: WebhookRequest = validated(WebhookRequest, merged)
+    return settings
+
+
+def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]) -> dict[str, bytes | None]:
+    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which secrets change:
+    those that the request brings, and those that are removed by their name. Nothing is stored yet."""
     document, sent = parts(request)
     changes: dict[str, bytes | None] = dict(_made(document, sent))
     keeps = _same_sender(webhook.document["authentication"], document["authentication"])
-    for name, field in _SECRETS.get(document["authentication"]["method"], ()):
-        named = isinstance(patch.get("authentication"), dict) and name in patch["authentication"]
-        if named and patch["authentication"][name] is None:
+    for name, field in SECRETS.get(document["authentication"]["method"], ()):
+        if name in removed:
             changes[field] = None
     if not keeps:
         changes = {**dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)), **changes}
@@ -92,8 +118,7 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)
-    await save(gateway, webhook, changes)
-    return await show(gateway, actor, webhook_id)
+    return changes
 
 
 async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None) -> dict[str, Any]:
@@ -140,7 +165,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
     document = webhook.document
     authentication = dict(document["authentication"])
-    for name, field in _SECRETS.get(authentication["method"], ()):
+    for name, field in SECRETS.get(authentication["method"], ()):
         secret = webhook.secrets.get(field)
         authentication[f"{name}Set"] = secret is not None
         if secret is not None and field != "verifyToken":

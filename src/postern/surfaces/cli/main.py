@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import history, mcp, operating, signatures, workflows
+from postern.surfaces.cli import config, history, mcp, operating, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
 from postern.usecases import access
 
@@ -24,6 +24,8 @@ app.command("replay")(history.replay)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
+app.command("export")(config.export)
+app.command("apply")(config.apply)
 app.command("mcp")(mcp.mcp)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys.")

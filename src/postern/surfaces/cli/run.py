@@ -17,8 +17,8 @@ from postern.usecases.gateway import Gateway
 
 T = TypeVar("T")
 
-OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE = 0, 1, 2, 3, 4, 5
-EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 store or engine not reachable"
+OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS = 0, 1, 2, 3, 4, 5, 6
+EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 store or engine not reachable · 6 a dry run found something to change"
 
 # Whoever may open the database file may do everything anyway.
 ACTOR = Actor("command line", "admin")

@@ -7,7 +7,20 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from postern.surfaces.console.pages import STATIC
-from postern.surfaces.console.views import advanced, authentication, creation, history, live, sign_in, webhook, webhooks
+from postern.surfaces.console.views import (
+    advanced,
+    authentication,
+    creation,
+    engine,
+    history,
+    live,
+    settings,
+    sign_in,
+    tester,
+    volume,
+    webhook,
+    webhooks,
+)
 from postern.surfaces.console.visit import View, route
 from postern.usecases.gateway import Gateway
 
@@ -40,6 +53,27 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/history/{invocation}/story", history.part),
     ("POST", "/history/{invocation}/replay", history.replay),
     ("POST", "/history/{invocation}/fix", history.fix),
+    ("POST", "/history/{invocation}/admit", history.admit),
+    ("GET", "/volume", volume.show),
+    ("GET", "/tester", tester.ask),
+    ("POST", "/tester", tester.check),
+    ("GET", "/workflows", engine.show),
+    ("GET", "/workflows/beginning", engine.beginning),
+    ("POST", "/workflows/record", engine.record),
+    ("POST", "/workflows/forget", engine.forget),
+    ("GET", "/settings", settings.keys),
+    ("POST", "/settings/keys", settings.make_key),
+    ("POST", "/settings/keys/{key}/delete", settings.delete_key),
+    ("GET", "/settings/users", settings.users),
+    ("POST", "/settings/users", settings.add_user),
+    ("POST", "/settings/users/{user}", settings.change_user),
+    ("POST", "/settings/users/{user}/delete", settings.remove_user),
+    ("GET", "/settings/sessions", settings.sessions),
+    ("POST", "/settings/sessions/{session}/end", settings.end_session),
+    ("GET", "/settings/audit", settings.log),
+    ("GET", "/settings/connect", settings.connect),
+    ("GET", "/settings/password", settings.password),
+    ("POST", "/settings/password", settings.change_password),
     ("POST", "/webhooks/{webhook}/enable", webhooks.enable),
     ("POST", "/webhooks/{webhook}/disable", webhooks.disable),
     ("POST", "/webhooks/{webhook}/delete", webhooks.delete),

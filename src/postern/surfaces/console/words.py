@@ -138,10 +138,10 @@ def authentication(webhook: dict[str, Any], titles: dict[str, str] | None = None
     if how["method"] == "token":
         place = how["placement"]
         return {
-            "header": f"Token in {how['headerName']}",
+            "header": "Token in a header",
             "bearer": "Bearer token",
-            "basic": f"Username {how['username']} and token",
-            "url": f"Token in the URL (?{how['parameterName']}=)",
+            "basic": "Username and token",
+            "url": "Token in the URL",
         }[str(place)]
     if how["method"] == "hmac":
         return f"Signed by {(titles or {}).get(how['provider']) or PROVIDER_TITLES.get(how['provider'], how['provider'].title())}"
@@ -164,6 +164,10 @@ def under(errors: dict[str, str], prefix: str) -> str | None:
     return next((message for field, message in errors.items() if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")), None)
 
 
+def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
+    return list(zip(first, second, strict=True))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "exact": exact,
@@ -176,4 +180,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "code": code,
     "under": under,
+    "zipped": zipped,
 }

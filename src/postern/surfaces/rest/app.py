@@ -21,11 +21,13 @@ from postern.surfaces.rest.envelope import Envelope
 from postern.surfaces.rest.history import history_rows
 from postern.surfaces.rest.live import live_rows
 from postern.surfaces.rest.problems import on_defect, on_http_exception, on_refused, on_store_trouble, problem_page, problem_response
+from postern.surfaces.rest.replays import replay_rows
+from postern.surfaces.rest.signatures import signature_rows
 from postern.surfaces.rest.table import PREFIX, Table
-from postern.surfaces.rest.webhooks import webhook_rows
+from postern.surfaces.rest.webhooks import duty_rows, webhook_rows
 from postern.usecases.gateway import Gateway
 
-TABLES = (webhook_rows, history_rows, live_rows, engine_rows, key_rows, user_rows, session_rows)
+TABLES = (webhook_rows, duty_rows, signature_rows, history_rows, replay_rows, live_rows, engine_rows, key_rows, user_rows, session_rows)
 
 
 def make_api(gateway: Gateway, numbers: Numbers | None = None) -> FastAPI:

@@ -1,7 +1,5 @@
 """Reading a request's JSON: typed, counted while it streams, and nothing let through that is not exactly JSON."""
 
-from typing import Any
-
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
@@ -12,8 +10,8 @@ from postern.core.problems import Refused
 LARGEST_BODY = 2 * 1024 * 1024
 
 
-async def read_json(request: Request, largest: int = LARGEST_BODY) -> dict[str, Any]:
-    """The request's JSON object. Kept on the request, so that whoever asks it for its body again is given the same."""
+async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
+    """The request's JSON object, as text. Kept on the request too, so that whoever asks it for its body is given the same."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Refused("unsupported_media_type", "Send JSON, with Content-Type: application/json.")
@@ -23,11 +21,11 @@ async def read_json(request: Request, largest: int = LARGEST_BODY) -> dict[str, 
     if isinstance(read, Unreadable):
         raise Refused(read.code, _sentence(read.detail))
     try:
-        data: dict[str, Any] = msgspec.json.decode(read.text)
+        request._json = msgspec.json.decode(read.text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused("malformed_json", _sentence(str(error))) from None
-    request._body, request._json = read.text, data
-    return data
+    request._body = read.text
+    return read.text
 
 
 async def read_bytes(request: Request, largest: int) -> bytes:

@@ -1,6 +1,6 @@
 """Invocations over HTTP: what was called, why it was judged so, and having it happen again."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Body, Query
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from postern.core.invocation import HistoryFilter
 from postern.surfaces.rest import shapes
 from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.rest.webhooks import Cursor, Limit
-from postern.usecases import history
+from postern.usecases import history, readmission, signatures, volumes
 from postern.usecases.gateway import Gateway
 from postern.usecases.respond import respond
 
@@ -71,3 +71,23 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         token = token if scheme.lower() == "bearer" else ""
         await respond(gateway, invocation_id, token, said.status, said.headers, said.body)
         return JSONResponse({"status": "answered"})
+
+    @row("GET", "/{invocation_id}/explanation", "Explain a verdict", level="read", answers=shapes.Explanation)
+    async def explain_invocation(actor: Asking, invocation_id: str) -> Any:
+        """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
+        return JSONResponse(await signatures.explain(gateway, actor, invocation_id))
+
+    more = table.of("History").row
+
+    @more("POST", "/readmissions", "Admit rejected calls that pass now", level="write", answers=shapes.Admitted, refuses=("not_found",))
+    async def admit_invocations(actor: Asking, request: shapes.AdmitRequest) -> Any:
+        """Starts those of them that the present settings let in. What has been started meanwhile is left alone."""
+        return JSONResponse(await readmission.admit(gateway, actor, request.invocation_ids))
+
+    @more("GET", "/volumes", "Count calls over time", level="read", answers=shapes.Chart)
+    async def show_volumes(
+        actor: Asking,
+        webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=80)] = None,
+        span: Annotated[Literal["hour", "day", "week", "month"], Query(alias="range")] = "day",
+    ) -> Any:
+        return JSONResponse(await volumes.chart(gateway, actor, webhook_id or None, span))

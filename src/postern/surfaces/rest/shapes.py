@@ -173,7 +173,7 @@ class Replay(Told):
     id: str
     state: Literal["planned", "running", "completed", "cancelled", "failed"]
     filter: dict[str, Any]
-    total: int
+    count: int
     done: int
     skipped: int
     created_at: str
@@ -292,3 +292,95 @@ class ResponseAction(Shape):
 
 class Answered(Told):
     status: Literal["answered"]
+
+
+class Recording(Told):
+    recording_until: str
+
+
+class Sample(Told):
+    """``event`` is null where nothing has been recorded yet."""
+
+    webhook_id: str
+    recording_until: str | None
+    recorded_at: str | None
+    invocation_id: str | None
+    event: dict[str, Any] | None
+    variables: list[dict[str, Any]]
+
+
+class ScheduleRun(Told):
+    """What came of one fetch."""
+
+
+class Hold(Told):
+    webhook_id: str
+    held: bool
+    waiting: int
+    released: int | None = None
+    dropped: int | None = None
+
+
+class Recheck(Told):
+    webhook_id: str
+    would_pass: list[dict[str, Any]]
+    still_refused: int
+
+
+class AdmitRequest(Shape):
+    invocation_ids: list[str] = Field(min_length=1, max_length=1000)
+
+
+class Admitted(Told):
+    items: list[dict[str, Any]]
+    admitted: int
+
+
+class Provider(Told):
+    """A built-in scheme: how the sender signs, what to paste where, how it behaves."""
+
+    name: str
+    title: str
+    version: int
+    aliases: list[str]
+    scheme: dict[str, Any]
+    secret: dict[str, str]
+    setup: list[str]
+    sender: dict[str, Any]
+    samples: list[dict[str, Any]]
+
+
+class Step(Told):
+    step: str
+    ok: bool | None
+    detail: str
+
+
+class WouldVerify(Told):
+    change: str
+    explanation: str
+
+
+class SignatureResult(Told):
+    verified: bool
+    matched: Literal["main", "second"] | None
+    code: str | None
+    explanation: str
+    steps: list[Step]
+    would_verify_if: list[WouldVerify]
+
+
+class Explanation(Told):
+    invocation_id: str
+    code: str
+    explanation: str
+    would_verify_if: list[WouldVerify]
+
+
+class Chart(Told):
+    range: str
+    since: str
+    until: str
+    step_minutes: int
+    points: list[dict[str, Any]]
+    total: dict[str, Any]

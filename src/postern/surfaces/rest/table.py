@@ -86,10 +86,10 @@ class Operation(APIRoute):
         return guarded
 
 
-def check_body(shape: TypeAdapter[Any], data: Any) -> None:
+def check_body(shape: TypeAdapter[Any], text: bytes) -> None:
     """Strictly: a number that comes as a text is a mistake to be told of, as the description says."""
     try:
-        shape.validate_python(data, strict=True)
+        shape.validate_json(text, strict=True)
     except ValidationError as error:
         raise Refused("invalid_request", errors=field_errors(error)) from None
 

@@ -10,7 +10,7 @@ from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.surfaces.rest import shapes
 from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
-from postern.usecases import webhooks
+from postern.usecases import holds, readmission, samples, schedules, webhooks
 from postern.usecases.configuration import WebhookRequest
 from postern.usecases.gateway import Gateway
 
@@ -117,3 +117,58 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
     async def promote_secret(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return told(await webhooks.promote(gateway, actor, webhook_id, version))
+
+
+def duty_rows(table: Table, gateway: Gateway) -> None:
+    """What a webhook can be told to do besides."""
+    row = table.of("Webhooks", "/webhooks/{webhook_id}").row
+
+    @row("POST", "/record-events", "Record the next event", level="write", answers=shapes.Recording)
+    async def record_events(actor: Asking, webhook_id: str) -> Any:
+        """The next accepted call, or replay, is kept as the sample from which a workflow's variables are shown."""
+        return JSONResponse(await samples.arm(gateway, actor, webhook_id))
+
+    @row("DELETE", "/record-events", "Stop waiting for an event", level="write", status=204)
+    async def stop_recording(actor: Asking, webhook_id: str) -> Any:
+        await samples.disarm(gateway, actor, webhook_id)
+        return Response(status_code=204)
+
+    @row("GET", "/sample", "Show the recorded event", level="read", answers=shapes.Sample)
+    async def show_sample(actor: Asking, webhook_id: str) -> Any:
+        return JSONResponse(await samples.sample(gateway, actor, webhook_id))
+
+    @row("DELETE", "/sample", "Forget the recorded event", level="write", status=204)
+    async def forget_sample(actor: Asking, webhook_id: str) -> Any:
+        await samples.forget(gateway, actor, webhook_id)
+        return Response(status_code=204)
+
+    @row("POST", "/schedule/run", "Fetch now", level="write", answers=shapes.ScheduleRun, refuses=("conflict",))
+    async def run_schedule(actor: Asking, webhook_id: str) -> Any:
+        """Fetches once, now, and says what came of it."""
+        return JSONResponse(await schedules.run_now(gateway, actor, webhook_id))
+
+    @row("POST", "/schedule/resume", "Go on after a pause", level="write", answers=shapes.Webhook, versioned=True, refuses=("conflict",))
+    async def resume_schedule(actor: Asking, webhook_id: str) -> Any:
+        return told(await schedules.resume(gateway, actor, webhook_id))
+
+    @row("POST", "/hold", "Hold", level="write", answers=shapes.Hold)
+    async def hold_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        """Calls are recorded and answered as ever; their deliveries wait until somebody lets them go."""
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return JSONResponse(await holds.hold(gateway, actor, webhook_id, version))
+
+    @row("POST", "/release", "End the hold", level="write", answers=shapes.Hold)
+    async def release_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        """What waited is due at once, the oldest first."""
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return JSONResponse(await holds.release(gateway, actor, webhook_id, version))
+
+    @row("POST", "/drop", "Drop what is held", level="write", answers=shapes.Hold)
+    async def drop_held(actor: Asking, webhook_id: str) -> Any:
+        """What waits will not be started, unless it is replayed. The hold goes on."""
+        return JSONResponse(await holds.drop(gateway, actor, webhook_id))
+
+    @row("GET", "/readmissible", "List rejected calls that would pass now", level="read", answers=shapes.Recheck)
+    async def list_readmissible(actor: Asking, webhook_id: str) -> Any:
+        """Judged by the webhook's present settings, at the time they were received. Nothing is started."""
+        return JSONResponse(await readmission.recheck(gateway, actor, webhook_id))

@@ -12,7 +12,7 @@ from postern.surfaces.console.views import story
 from postern.surfaces.console.visit import Visit
 from postern.usecases import history
 
-NEWEST = 25
+MOST = 25
 LOOK_EVERY = 0.5
 HEARTBEAT_AFTER = 20
 
@@ -24,16 +24,18 @@ async def everything(visit: Visit) -> Response:
 async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(visit, visit.query.get("webhook") or None), media_type="text/event-stream", headers=headers)
+    newest = visit.query.get("newest", "")
+    events = _events(visit, visit.query.get("webhook") or None, min(int(newest), MOST) if newest.isdigit() else MOST)
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-async def _events(visit: Visit, webhook_id: str | None) -> AsyncIterator[str]:
+async def _events(visit: Visit, webhook_id: str | None, newest: int) -> AsyncIterator[str]:
     seen: dict[str, Any] = {}
     quiet = 0
     first = True
     while not await visit.request.is_disconnected():
-        page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), NEWEST)
-        fresh = [item for item in reversed(page.items) if seen.get(item["id"]) != _state(item)]
+        page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), MOST)
+        fresh = [item for item in reversed(page.items[:newest] if first else page.items) if seen.get(item["id"]) != _state(item)]
         for item in fresh:
             yield _event(item, _row(item, webhook_id is None, is_new=not first))
         seen = {item["id"]: _state(item) for item in page.items}

@@ -1,0 +1,41 @@
+import asyncio
+import threading
+
+import pytest
+from sqlalchemy import select
+
+from duties.conftest import Desk
+from postern.core.admit import admit
+from postern.core.call import Call
+from postern.core.invocation import Entry
+from postern.stores.tables import deliveries, duplicate_keys, invocations
+from postern.usecases.receive import entry_of
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplicates_of_nothing(desk: Desk) -> None:
+    webhook_id = await desk.webhook(duplicateProtection={"enabled": True, "key": "header:X-Id"})
+    webhook = desk.gateway.directory.by_id(webhook_id)
+    assert webhook is not None
+
+    def entry(number: int) -> Entry:
+        headers = ((b"content-type", b"application/json"), (b"x-id", b"same"))
+        call = Call("POST", b"/", b"", headers, b'{"n": %d}' % number, "203.0.113.9", desk.gateway.clock())
+        return entry_of(desk.gateway, webhook, call, admit(webhook, call, desk.gateway.limits))
+
+    entries = [entry(number) for number in range(3)]
+    entries[0].invocation.detail = None  # type: ignore[assignment]
+    gathered = threading.Event()
+    holding_up = asyncio.create_task(desk.store.writer.write(lambda connection: gathered.wait(10)))
+    recording = [asyncio.create_task(desk.store.record(one)) for one in entries]
+    await asyncio.sleep(0)
+    gathered.set()
+    await holding_up
+    poisoned, first, second = await asyncio.gather(*recording, return_exceptions=True)
+    assert isinstance(poisoned, Exception)
+    assert (first.first, second.first) == (None, entries[1].invocation.id)
+    assert [row.invocation_id for row in await desk.rows(select(deliveries.c.invocation_id))] == [entries[1].invocation.id]
+    assert [row.invocation_id for row in await desk.rows(select(duplicate_keys.c.invocation_id))] == [entries[1].invocation.id]
+    outcomes = await desk.rows(select(invocations.c.outcome, invocations.c.code).order_by(invocations.c.id))
+    assert [tuple(row) for row in outcomes] == [("accepted", "accepted"), ("duplicate", "duplicate")]

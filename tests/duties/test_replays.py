@@ -1,0 +1,171 @@
+"""Replaying many: planned, run, watched, cancelled; and whatever is interrupted, nothing is started twice."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from duties.conftest import ACTOR, Desk
+from postern.core.problems import Refused
+from postern.core.records import Replay
+from postern.stores.tables import deliveries
+from postern.usecases import audit, replays, webhooks
+from postern.usecases.replays import Replayer
+
+pytestmark = pytest.mark.anyio
+
+
+async def emissions(desk: Desk) -> Counter[str]:
+    rows = await desk.rows(select(deliveries.c.invocation_id).where(deliveries.c.emission > 1))
+    return Counter(row.invocation_id for row in rows)
+
+
+async def run(desk: Desk, **wanted: Any) -> dict[str, Any]:
+    plan = await replays.plan(desk.gateway, ACTOR, wanted)
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await Replayer(desk.gateway).round()
+    return await replays.show(desk.gateway, ACTOR, plan["id"])
+
+
+async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
+    one, other = await desk.webhook(), await desk.webhook()
+    for number in range(3):
+        await desk.accepted(one, {"n": number})
+    await desk.accepted(other, {})
+    await desk.call(one, b"not json")
+    plan = await replays.plan(desk.gateway, ACTOR, {"webhookId": one})
+    assert (plan["state"], plan["count"]) == ("planned", 3)
+    assert await Replayer(desk.gateway).round() is False
+    assert not await emissions(desk)
+
+
+async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": number}) for number in range(45)]
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
+    told = await run(desk, webhookId=webhook)
+    assert (told["state"], told["count"], told["done"], told["skipped"]) == ("completed", 45, 45, 0)
+    assert await emissions(desk) == Counter(ids)
+    delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
+    assert delivery.fields["fieldOne"] == "7"
+
+
+async def test_what_comes_in_after_the_plan_is_not_part_of_it(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    before = await desk.accepted(webhook, {})
+    plan = await replays.plan(desk.gateway, ACTOR, {})
+    await asyncio.sleep(0.005)  # ids know milliseconds
+    await desk.accepted(webhook, {}, at=desk.gateway.clock())
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await Replayer(desk.gateway).round()
+    assert await emissions(desk) == Counter([before])
+
+
+async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
+    plan = await replays.plan(desk.gateway, ACTOR, {})
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)  # a lease that is over at once
+    assert isinstance(claimed, Replay)
+
+    async def go_on() -> None:
+        now: Replay | None = claimed
+        while now is not None:
+            now = await replays.step(desk.gateway, now)
+
+    await asyncio.gather(go_on(), go_on(), Replayer(desk.gateway).round())
+    await Replayer(desk.gateway).round()
+    assert await emissions(desk) == Counter(ids)
+    assert (await replays.show(desk.gateway, ACTOR, plan["id"]))["done"] == 50
+
+
+async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
+    plan = await replays.plan(desk.gateway, ACTOR, {})
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)
+    assert claimed is not None
+    await replays.step(desk.gateway, claimed)  # … and the process dies
+    assert (await replays.show(desk.gateway, ACTOR, plan["id"]))["done"] == replays.STEP
+    later = desk.gateway.clock() + replays.LEASE + 1
+    desk.gateway.clock = lambda: later
+    await Replayer(desk.gateway).round()
+    assert await emissions(desk) == Counter(ids)
+
+
+async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    for number in range(50):
+        await desk.accepted(webhook, {"n": number})
+    plan = await replays.plan(desk.gateway, ACTOR, {})
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)
+    assert claimed is not None
+    going_on = await replays.step(desk.gateway, claimed)
+    assert going_on is not None
+    told = await replays.cancel(desk.gateway, ACTOR, plan["id"])
+    assert (told["state"], told["done"]) == ("cancelled", replays.STEP)
+    assert await replays.step(desk.gateway, going_on) is None
+    assert sum((await emissions(desk)).values()) == replays.STEP
+
+
+async def test_a_replay_is_run_once_and_ends_once(desk: Desk) -> None:
+    await desk.accepted(await desk.webhook(), {})
+    told = await run(desk)
+    for again in (replays.begin, replays.cancel):
+        with pytest.raises(Refused, match="conflict"):
+            await again(desk.gateway, ACTOR, told["id"])
+    actions = [entry["action"] for entry in (await audit.listing(desk.gateway, ACTOR, subject=told["id"])).items]
+    assert actions == ["replay begun", "replay planned"]
+
+
+async def test_calls_of_a_deleted_webhook_are_skipped(desk: Desk) -> None:
+    kept, deleted = await desk.webhook(), await desk.webhook()
+    ids = [await desk.accepted(one, {}) for one in (kept, deleted)]
+    await webhooks.remove(desk.gateway, ACTOR, deleted)
+    told = await run(desk)
+    assert (told["done"], told["skipped"], await emissions(desk)) == (1, 1, Counter(ids[:1]))
+
+
+async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await desk.accepted(webhook, {})
+    stored = await desk.store.webhooks.get(webhook)
+    stored.held, stored.version = True, stored.version + 1
+    await desk.store.webhooks.update(stored, stored.version - 1, {})
+    await desk.gateway.directory.refresh()
+    await run(desk)
+    assert [row.state for row in await desk.rows(select(deliveries.c.state).where(deliveries.c.emission == 2))] == ["held"]
+
+
+async def test_a_search_narrows_it(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    wanted = await desk.accepted(webhook, {"customer": "ada@example.com"})
+    await desk.accepted(webhook, {"customer": "bob@example.com"})
+    told = await run(desk, search="ada@")
+    assert (told["count"], await emissions(desk)) == (1, Counter([wanted]))
+
+
+async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "MOST_QUEUED", 1)
+    monkeypatch.setattr(replays, "LOOK_EVERY", 0.01)
+    await desk.accepted(await desk.webhook(), {})
+    plan = await replays.plan(desk.gateway, ACTOR, {})
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    replayer = Replayer(desk.gateway)
+    waiting = asyncio.create_task(replayer.round())
+    await asyncio.sleep(0.1)
+    assert not await emissions(desk)
+    await replays.cancel(desk.gateway, ACTOR, plan["id"])
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_wrong_filter_is_named(desk: Desk) -> None:
+    for wanted, field in (({"status": "lost"}, "filter.status"), ({"since": "yesterday"}, "filter.since")):
+        with pytest.raises(Refused) as refused:
+            await replays.plan(desk.gateway, ACTOR, wanted)
+        assert [error.field for error in refused.value.errors] == [field]
