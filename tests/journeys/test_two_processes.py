@@ -73,7 +73,9 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
     assert set(callers.acknowledged) <= set(kept)
     assert set(kept.values()) == {1}
     # What the killed one had claimed comes back when its lease is over.
-    wait_until(lambda: set(deliveries_by_state(url)) == {"started"}, 45, what=lambda: f"{deliveries_by_state(url)} to be started", every=0.2)
+    wait_until(
+        lambda: set(deliveries_by_state(url)) == {"started"}, 45, what=lambda: f"{deliveries_by_state(url)} to be started", every=0.2
+    )
     assert engine.started() == set(kept)
 
 
@@ -119,9 +121,7 @@ def test_a_change_is_seen_by_the_other_process_within_a_second(
     wait_until(lambda: ask(first, "POST", path, {})[0] == 404, 1.0)
 
 
-def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(
-    migrated_url: str, tmp_path: Path, engine: CountingEngine
-) -> None:
+def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_url: str, tmp_path: Path, engine: CountingEngine) -> None:
     port = free_port()
     program = Program(
         tmp_path,
