@@ -4,9 +4,10 @@ import asyncio
 import fcntl
 import hashlib
 import hmac
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,12 +16,13 @@ import uvloop
 from postern import presets
 from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
+from postern.core.invocation import StoreUnavailable
 from postern.core.retention import Keeping
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.handover import read_ranges
 from postern.engines.http import HttpEngine, read_headers
 from postern.engines.shopify_flow import ShopifyFlowEngine
-from postern.observe import CallLog, set_up_logs
+from postern.observe import CallLog, own_numbers, set_up_logs
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
@@ -33,6 +35,9 @@ from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
 from postern.surfaces.server import listen
 from postern.surfaces.server import serve as serve_http
+from postern.surfaces.siblings import Siblings
+from postern.surfaces.workers import Place, Workers, up
+from postern.usecases import waking
 from postern.usecases.access import ensure_admin
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.directory import Directory
@@ -101,6 +106,13 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
     await store.open()
+    runs_workflows = serving_on is not None and settings.engine == "embedded"
+    if runs_workflows and not store.alone():
+        await store.close()
+        end(
+            "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share.",
+            FAILED,
+        )
     base_url = settings.base_url or serving_on or f"http://{settings.host}:{settings.port}"
     engine = make_engine(settings) if serving_on else None
 
@@ -134,6 +146,9 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     )
     try:
         await gateway.directory.refresh()
+        if runs_workflows or (serving_on is not None and settings.is_sqlite):
+            # This process is alone: what one that died had claimed need not wait for its lease to run out.
+            await store.deliveries.release(gateway.clock(), LEASE)
         if engine is not None:
             await engine.open()
         yield gateway
@@ -157,25 +172,28 @@ def alone(data_dir: Path) -> Iterator[None]:
         yield
 
 
-async def _serve(settings: Settings) -> None:
-    try:
-        listener = listen(settings.host, settings.port)
-    except OSError as error:
-        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set POSTERN_PORT to another port.", USAGE)
-    with listener, alone(settings.data_dir):
-        port = listener.getsockname()[1]
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
-            settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host
-        )
-        address = f"http://{reachable}:{port}"
+async def _serve(settings: Settings, place: Place | None = None) -> None:
+    """``place``: in a worker, what its parent has said. The parent holds the data folder and has greeted the user."""
+    listener = socket.socket(fileno=place.listener) if place else _listener(settings)
+    with listener, nullcontext() if place else alone(settings.data_dir):
+        address = _address(settings, listener)
         async with opened(settings, address) as gateway:
-            if settings.is_sqlite:
-                # This process is alone: what one that died had claimed need not wait for its lease to run out.
-                await gateway.store.deliveries.release(gateway.clock(), LEASE)
-            curl = await example_curl(gateway) if settings.example == "on" else None
-            password = await ensure_admin(gateway, settings.admin_password)
+            greeting = "" if place else await _greeting(gateway, settings, address)
+            siblings = Siblings(Path(place.room), place.number, place.of, own_numbers) if place else None
+            if siblings is not None:
+                await siblings.open()
+
+            def when_up() -> None:
+                if place:
+                    up(place)
+                else:
+                    print(greeting, flush=True)
+
             dispatcher = Dispatcher(gateway)
-            following = asyncio.create_task(gateway.directory.follow(), name="directory")
+            following = [
+                asyncio.create_task(gateway.directory.follow(), name="directory"),
+                asyncio.create_task(waking.follow(gateway), name="wake"),
+            ]
             dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
             scheduler = Scheduler(gateway)
             scheduling = asyncio.create_task(scheduler.run(), name="schedules")
@@ -183,13 +201,11 @@ async def _serve(settings: Settings) -> None:
             replaying = asyncio.create_task(replayer.run(), name="replays")
             keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
             try:
-                app = make_app(gateway, settings.trusted_proxies, settings.client_header)
-                await serve_http(
-                    app, listener, settings.body_timeout, lambda: _announce(address, settings, curl, password), gateway.begin_to_end
-                )
+                app = make_app(gateway, settings.trusted_proxies, settings.client_header, siblings.all if siblings else None)
+                await serve_http(app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
             finally:
-                following.cancel()
-                keeping.cancel()
+                for task in (*following, keeping):
+                    task.cancel()
                 scheduler.stop()
                 replayer.stop()
                 await asyncio.gather(scheduling, replaying, keeping, return_exceptions=True)
@@ -199,7 +215,23 @@ async def _serve(settings: Settings) -> None:
                         await asyncio.wait_for(dispatching, 10)
 
 
-def _announce(address: str, settings: Settings, curl: str | None, password: str | None) -> None:
+def _listener(settings: Settings, shared: bool = False) -> socket.socket:
+    try:
+        return listen(settings.host, settings.port, shared)
+    except OSError as error:
+        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set POSTERN_PORT to another port.", USAGE)
+
+
+def _address(settings: Settings, listener: socket.socket) -> str:
+    """Where this machine reaches what listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+async def _greeting(gateway: Gateway, settings: Settings, address: str) -> str:
+    """What the first start makes, and what there is to tell about it."""
+    curl = await example_curl(gateway) if settings.example == "on" else None
+    password = await ensure_admin(gateway, settings.admin_password)
     lines = [f"Postern is serving on {address}", f"  Console   {address}/", f"  API       {address}/docs", f"  Health    {address}/readyz"]
     if settings.engine == "embedded":
         lines.append(f"  Workflows {settings.workflows}")
@@ -207,14 +239,31 @@ def _announce(address: str, settings: Settings, curl: str | None, password: str 
         lines += ["", f"Sign in to the console as admin with the password {password}", "It is shown this once; change it there."]
     if curl:
         lines += ["", "Try it:", "", curl]
-    print("\n".join([*lines, ""]), flush=True)
+    return "\n".join([*lines, ""])
 
 
-def serve() -> None:
+async def _serve_with(settings: Settings, count: int) -> int:
+    """The parent of ``count`` workers."""
+    if settings.is_sqlite or settings.engine == "embedded":
+        what = "SQLite has one writer" if settings.is_sqlite else "The embedded engine belongs to one process"
+        end(f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, http or shopify-flow.", USAGE)
+    _listener(settings).close()  # sockets that share an address would join another program's without a word
+    first = _listener(settings, shared=True)
+    settings.port = first.getsockname()[1]
+    listeners = [first, *(_listener(settings, shared=True) for _ in range(count - 1))]
+    with alone(settings.data_dir):
+        async with opened(settings) as gateway:
+            greeting = await _greeting(gateway, settings, _address(settings, first))
+        return await Workers(listeners, lambda: print(greeting, flush=True)).run()
+
+
+def serve(workers: int = 1, place: str | None = None) -> None:
     settings = _settings()
     set_up_logs(settings.log)
     with _told_in_words():
-        uvloop.run(_serve(settings))
+        if workers > 1:
+            sys.exit(asyncio.run(_serve_with(settings, workers)))
+        uvloop.run(_serve(settings, Place.read(place) if place else None))
 
 
 def migrate() -> str:
@@ -240,6 +289,8 @@ def _told_in_words() -> Iterator[None]:
         yield
     except (schema.SchemaMismatch, VaultError) as error:
         end(str(error), UNAVAILABLE)
+    except StoreUnavailable as error:
+        end(f"The database cannot be used: {error}", UNAVAILABLE)
     except SettingError as error:
         end(str(error), USAGE)
     except KeyboardInterrupt:

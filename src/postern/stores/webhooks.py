@@ -15,6 +15,7 @@ from postern.stores.database import Database
 from postern.stores.moments import milliseconds
 from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
 from postern.stores.vault import Vault
+from postern.stores.wake import CONFIGURATION, tell
 from postern.stores.writer import Writer
 
 SecretChanges = dict[str, bytes | None]
@@ -234,4 +235,5 @@ def next_epoch(connection: Connection) -> int:
     ).scalar_one_or_none()
     if epoch is None:
         raise StoreUnavailable("the database has no schema yet: run postern migrate")
+    tell(connection, CONFIGURATION)
     return int(epoch)

@@ -1,6 +1,6 @@
 """What the use cases need from the world. Stores and engines fit these shapes without importing them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
@@ -118,7 +118,9 @@ class DeliveryStore(Protocol):
         self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
     ) -> Delivery: ...
 
-    async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool: ...
+    async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
+        """``elsewhere``: the caller may be waiting in another process, which is woken."""
+        ...
 
     async def close_slot(self, key: str, answer_code: str) -> bool: ...
 
@@ -371,6 +373,10 @@ class Store(Protocol):
     def volumes(self) -> VolumeStore: ...
 
     async def record(self, entry: Entry) -> Receipt: ...
+
+    async def listen(self, hear: Callable[[str], None]) -> None:
+        """Tell ``hear`` what other processes say, as long as this one serves: `waking.py` knows the words."""
+        ...
 
     async def reachable(self) -> str | None: ...
 
