@@ -82,9 +82,10 @@ class Deliveries:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
 
         def job(connection: Connection) -> Delivery:
+            replayed = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)
+            webhook_id = connection.execute(replayed.with_for_update()).scalar_one()  # another process may be replaying it too
             of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
-            webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
             if state == "held":
                 settle_holds(connection, [delivery])

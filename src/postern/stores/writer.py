@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, SQLAlchemyError
 
 from postern.core.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores.database import Database
@@ -144,7 +144,7 @@ class Writer:
         try:
             result = job(connection)
         except DBAPIError as error:
-            if _is_store_trouble(error):
+            if _is_store_trouble(error) or _collided(error):
                 raise
             savepoint.rollback()
             return error
@@ -174,7 +174,9 @@ class Writer:
 
 def _is_store_trouble(error: DBAPIError) -> bool:
     """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
-    if error.connection_invalidated:
-        return True
-    name = type(error.orig).__name__
-    return name in ("OperationalError", "InterfaceError", "AdminShutdown", "InternalError") or "disk" in str(error.orig).lower()
+    return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
+
+
+def _collided(error: DBAPIError) -> bool:
+    """Two processes held what the other one wanted: alone, each gets through."""
+    return getattr(error.orig, "sqlstate", None) in ("40P01", "40001")

@@ -1,0 +1,193 @@
+"""Recording: what arrives together is committed together, what cannot be stored harms nobody else, duplicates are settled once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from sqlalchemy import event, func, select
+
+from postern.core.invocation import HistoryFilter, StoreUnavailable
+from postern.stores import writer
+from postern.stores.store import Store
+from postern.stores.tables import deliveries, duplicate_keys, invocations
+from stores.conftest import NOW, WEBHOOK, entry, opened, recorded, webhook
+
+pytestmark = pytest.mark.anyio
+
+HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
+
+
+async def count(store: Store, table: object) -> int:
+    return int(await store.database.read(lambda connection: connection.scalar(select(func.count()).select_from(table))) or 0)  # type: ignore[arg-type]
+
+
+async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, held_up: HeldUp) -> None:
+    commits = []
+    event.listen(store.database.writer, "commit", commits.append)
+    let_go = await held_up()
+    recording = [asyncio.create_task(store.record(entry())) for _ in range(500)]
+    await asyncio.sleep(0)
+    assert store.writer.waiting == 501
+    await let_go()
+    await asyncio.gather(*recording)
+    assert len(commits) == 2
+    assert await count(store, invocations) == await count(store, deliveries) == 500
+
+
+async def test_nothing_is_acknowledged_before_its_commit(store: Store, held_up: HeldUp) -> None:
+    let_go = await held_up()
+    recording = asyncio.create_task(store.record(entry()))
+    await asyncio.sleep(0.05)
+    assert not recording.done()
+    await let_go()
+    await recording
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        {"detail": "a \x00 in text"},
+        {"detail": "half a \ud800 pair"},
+        {"body_size": 10**30},
+        {"status": 10**6},
+        {"detail": None},
+        {"headers": object()},
+        {"address": "x" * 500},
+    ],
+    ids=["NUL", "lone surrogate", "huge number", "number too large", "nothing", "an object", "too long"],
+)
+async def test_a_call_that_no_store_can_take_harms_no_neighbour(store: Store, held_up: HeldUp, poison: dict[str, object]) -> None:
+    entries = [entry() for _ in range(6)]
+    for name, value in poison.items():
+        setattr(entries[2].invocation, name, value)
+    let_go = await held_up()
+    recording = [asyncio.create_task(store.record(one)) for one in entries]
+    await asyncio.sleep(0)
+    await let_go()
+    heard = await asyncio.gather(*recording, return_exceptions=True)
+    stored = set(await store.database.read(lambda connection: connection.execute(select(invocations.c.id)).scalars().all()))
+    for one, receipt in zip(entries, heard, strict=True):
+        # Stored or refused; and whatever it was, its caller is told to come again and hears no 500.
+        assert (one.invocation.id in stored) == (not isinstance(receipt, StoreUnavailable))
+        assert not isinstance(receipt, Exception) or isinstance(receipt, StoreUnavailable)
+    assert len(stored) >= 5
+
+
+async def test_a_failing_write_is_undone_alone(store: Store, held_up: HeldUp) -> None:
+    def fails(_: object) -> None:
+        raise LookupError("of its own")
+
+    let_go = await held_up()
+    recording = asyncio.create_task(store.record(entry()))
+    failing = asyncio.create_task(store.writer.write(fails))
+    fine = asyncio.create_task(store.writer.write(lambda connection: 7))
+    await let_go()
+    await recording
+    with pytest.raises(LookupError):
+        await failing
+    assert await fine == 7
+    assert await count(store, invocations) == 1
+
+
+@pytest.mark.parametrize("limit", ["MOST_WAITING", "MOST_BYTES"])
+async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is_lost(
+    store: Store, held_up: HeldUp, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if limit == "MOST_BYTES":
+        monkeypatch.setattr(writer, "MOST_BYTES", 50 * 3000)
+    else:
+        store.writer._most_waiting = 50
+    let_go = await held_up()
+    recording = [asyncio.create_task(store.record(entry(body=b"x" * 1000))) for _ in range(200)]
+    await asyncio.sleep(0)
+    refused = [task for task in recording if task.done() and isinstance(task.exception(), StoreUnavailable)]
+    assert len(refused) in (150, 151)
+    await let_go()
+    heard = await asyncio.gather(*recording, return_exceptions=True)
+    assert await count(store, invocations) == sum(not isinstance(one, Exception) for one in heard) == 200 - len(refused)
+    await recorded(store, entry())  # room again
+
+
+async def test_what_waits_when_the_store_closes_is_written_and_what_comes_later_is_refused(url: str) -> None:
+    async with opened(url) as store:
+        recording = [asyncio.create_task(store.record(entry())) for _ in range(300)]
+        await asyncio.sleep(0)
+        await store.writer.close()
+        await asyncio.gather(*recording)
+        with pytest.raises(StoreUnavailable):
+            await store.record(entry())
+        assert await count(store, invocations) == 300
+
+
+# --- duplicates ------------------------------------------------------------------------------------------------------
+
+
+async def firsts(store: Store, *keys: bytes, at: float = NOW) -> tuple[list[str], list[str | None]]:
+    entries = [entry(key=key, at=at) for key in keys]
+    receipts = await asyncio.gather(*(store.record(one) for one in entries))
+    return [one.invocation.id for one in entries], [receipt.first for receipt in receipts]
+
+
+async def test_in_one_commit_the_first_of_a_key_wins(store: Store, held_up: HeldUp) -> None:
+    let_go = await held_up()
+    asking = asyncio.create_task(firsts(store, b"a", b"a", b"b", b"a"))
+    await asyncio.sleep(0.05)
+    await let_go()
+    ids, heard = await asking
+    assert heard == [None, ids[0], None, ids[0]]
+    assert await count(store, deliveries) == 2
+    duplicate = (await store.history.page(HistoryFilter(status="duplicate"), 10)).rows
+    assert [row.duplicate_of for row, _ in duplicate] == [ids[0], ids[0]]
+
+
+async def test_later_ones_follow_the_first(store: Store) -> None:
+    (first,), _ = await firsts(store, b"a")
+    for _ in range(2):
+        assert (await firsts(store, b"a", b"a"))[1] == [first, first]
+
+
+async def test_a_key_can_be_used_again_when_its_time_is_over(store: Store) -> None:
+    (first,), _ = await firsts(store, b"a")
+    assert (await firsts(store, b"a", at=NOW + 59))[1] == [first]
+    (second,), heard = await firsts(store, b"a", at=NOW + 61)
+    assert heard == [None]
+    assert (await firsts(store, b"a", at=NOW + 62))[1] == [second]
+
+
+async def test_webhooks_do_not_share_keys(store: Store) -> None:
+    await recorded(store, entry(key=b"a"))
+    assert (await store.record(entry(key=b"a", webhook="wh_2"))).first is None
+
+
+async def test_two_processes_agree_on_who_was_first(store: Store, second_store: Store) -> None:
+    keys = [b"key %d" % number for number in range(40)]
+    both = await asyncio.gather(firsts(store, *keys), firsts(second_store, *reversed(keys)))
+    mine, theirs = both[0], (both[1][0][::-1], both[1][1][::-1])
+    for place in range(40):
+        won_here, won_there = mine[1][place] is None, theirs[1][place] is None
+        assert won_here != won_there
+        assert mine[1][place] == (None if won_here else theirs[0][place])
+        assert theirs[1][place] == (None if won_there else mine[0][place])
+    assert await count(store, deliveries) == await count(store, duplicate_keys) == 40
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+async def test_counts_add_up_whatever_process_counted(store: Store, second_store: Store) -> None:
+    await webhook(store)
+    accepted = [entry(secret="sec_1", at=NOW + number) for number in range(30)]
+    rejected = [entry("rejected", code="credential_mismatch", duration_us=2_000_000, at=NOW + 61) for _ in range(12)]
+    again = [entry(key=b"same", at=NOW) for _ in range(5)]
+    mixed = [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group] + accepted[5:] + rejected[5:]
+    await asyncio.gather(*((store, second_store)[number % 2].record(one) for number, one in enumerate(mixed)))
+    tallies = (await store.webhooks.tallies([WEBHOOK, "wh_none"]))[WEBHOOK]
+    assert {name: tally.count for name, tally in tallies.items()} == {"calls": 47, "secret:sec_1": 30}
+    assert tallies["calls"].last_at == NOW + 61
+    minute = int(NOW // 60)
+    buckets = await store.volumes.buckets(WEBHOOK, minute, minute + 10, 1)
+    assert {first - minute: volume.by_code for first, volume in buckets.items()} == {
+        0: {"accepted": 31, "duplicate": 4},
+        1: {"credential_mismatch": 12},
+    }
+    assert await count(store, invocations) == sum(volume.calls for volume in buckets.values())
