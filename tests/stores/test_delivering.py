@@ -170,7 +170,7 @@ async def test_a_deleted_webhooks_code_is_never_given_out_again(store: Store) ->
     assert not await store.webhooks.delete(WEBHOOK, NOW + 2)
     assert await store.webhooks.get(WEBHOOK) is None
     assert await store.webhooks.page(10) == []
-    with pytest.raises(Exception, match="(?i)unique"):
+    with pytest.raises(Exception, match=r"(?i)unique"):
         await webhook(store, "wh_2", made.short_code)
     _, changed = await store.webhooks.changed_since(0)
     assert [(one.id, one.deleted, one.secrets) for one in changed] == [(WEBHOOK, True, {})]
