@@ -9,19 +9,16 @@ from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Wo
 from postern.core.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
 from postern.core.records import (
-    ApiKey,
     AuditEntry,
     Replay,
     Sample,
     ScheduleRun,
     ScheduleState,
-    SeenRequest,
-    Session,
     StoredWebhook,
     Tally,
-    User,
 )
 from postern.core.volume import Volume
+from postern.usecases.access_ports import AccessStore, AuditStore, IdempotencyStore, PeopleStore
 
 
 class Engine(Protocol):
@@ -239,66 +236,6 @@ class Fetch(Protocol):
     """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises ``FetchTrouble``."""
 
     async def __call__(self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched: ...
-
-
-class AccessStore(Protocol):
-    async def add_key(self, key: ApiKey, secret: str, note: AuditEntry | None = None) -> None: ...
-
-    async def key(self, secret: str) -> ApiKey | None: ...
-
-    async def keys(self) -> list[ApiKey]: ...
-
-    async def delete_key(self, key_id: str, note: AuditEntry | None = None) -> bool: ...
-
-    async def used(self, key_id: str, now: float) -> None: ...
-
-
-class PeopleStore(Protocol):
-    """Users and their sessions. What takes an audit entry writes it in the same transaction."""
-
-    async def add(self, user: User, note: AuditEntry | None) -> bool:
-        """False when the name is taken."""
-        ...
-
-    async def users(self) -> list[User]: ...
-
-    async def user(self, user_id: str) -> User | None: ...
-
-    async def named(self, name: str) -> User | None: ...
-
-    async def change(self, user: User, note: AuditEntry, end_sessions_but: str | None = None) -> bool:
-        """False when no admin would be left. A session id (or "" for none of them) is the only one that survives."""
-        ...
-
-    async def delete(self, user_id: str, note: AuditEntry) -> bool:
-        """With its sessions. False when no admin would be left."""
-        ...
-
-    async def rehash(self, user_id: str, password_hash: str) -> None: ...
-
-    async def sign_in(self, session: Session, secret: str, gone_before: float, note: AuditEntry | None) -> None: ...
-
-    async def session(self, secret: str) -> tuple[Session, User] | None: ...
-
-    async def sessions(self, user_id: str | None = None) -> list[tuple[Session, User]]: ...
-
-    async def seen(self, session_id: str, now: float) -> None: ...
-
-    async def end(self, session_id: str, note: AuditEntry | None) -> bool: ...
-
-
-class AuditStore(Protocol):
-    async def write(self, note: AuditEntry) -> None: ...
-
-    async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
-
-
-class IdempotencyStore(Protocol):
-    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None: ...
-
-    async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None: ...
-
-    async def forget(self, actor: str, key: str) -> None: ...
 
 
 class ReplayStore(Protocol):
