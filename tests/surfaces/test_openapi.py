@@ -7,9 +7,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Page
 
 from beds.client import Client, admin_of
 from beds.program import Program
+from postern.surfaces.rest import document as document_module
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,13 @@ def test_the_page_to_read_it_on_loads_nothing_from_elsewhere(served: Program) ->
     assert "http://" not in page.text and "https://" not in page.text
     assert Client(served.port).get("/docs/start.js").status == 200
     assert Client(served.port).get("/docs/secret.key").status == 404
+
+
+def test_a_person_reads_it_in_a_browser(served: Program, page: Page) -> None:
+    if not (document_module.VENDOR / "swagger-ui.js").exists():
+        pytest.skip("the console's assets have not been fetched: install the project")
+    page.goto(f"{served.url}/docs")
+    page.get_by_text("List webhooks").wait_for()
 
 
 def test_a_machine_that_tries_everything_finds_nothing(served: Program, tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class Waiters:
 
     def __init__(self) -> None:
         self._events: dict[str, set[asyncio.Event]] = {}
+        self.look_every = 0.25
+        """How often a waiting caller's row is read without a wake-up; see `waking.py`."""
 
     def register(self, key: str) -> asyncio.Event:
         event = asyncio.Event()
@@ -43,6 +45,13 @@ class Waiters:
     def wake(self, key: str) -> None:
         for event in self._events.get(key, ()):
             event.set()
+
+    def wake_all(self) -> None:
+        for key in self._events:
+            self.wake(key)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._events
 
     def __len__(self) -> int:
         return sum(len(waiting) for waiting in self._events.values())

@@ -11,6 +11,7 @@ from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.sample import recorded
+from postern.usecases.audit import noted
 from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
@@ -62,6 +63,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, "held" if webhook.held else "queued", sample)
     gateway.due.set()
     gateway.live.touch(invocation_id)
+    await gateway.store.audit.write(noted(gateway, actor, "invocation replayed", invocation_id, delivery=delivery.key))
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from postern.core.problems import FieldError, Refused
-from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
+from postern.core.records import Actor, AuditEntry, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id, new_short_code, new_signing_secret, new_token
-from postern.usecases.audit import noted
+from postern.usecases.audit import noted, webhook_noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
@@ -27,7 +27,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
     """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
     webhook, secrets = prepared(gateway, request)
-    await gateway.store.webhooks.create(webhook, secrets)
+    await gateway.store.webhooks.create(webhook, secrets, webhook_noted(gateway, actor, "webhook created", webhook, None, secrets))
     await gateway.directory.refresh()
     return await show(gateway, actor, webhook.id)
 
@@ -78,8 +78,9 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
+    before = replace(webhook)
     changes = altered(gateway, webhook, patch)
-    await save(gateway, webhook, changes)
+    await save(gateway, webhook, changes, webhook_noted(gateway, actor, "webhook changed", webhook, before, changes))
     return await show(gateway, actor, webhook_id)
 
 
@@ -132,7 +133,7 @@ async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version:
     check_version(webhook, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
-    await save(gateway, webhook, {}, promote=True)
+    await save(gateway, webhook, {}, noted(gateway, actor, "secret promoted", webhook.id), promote=True)
     return await show(gateway, actor, webhook_id)
 
 
@@ -141,7 +142,7 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
-    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
+    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)):
         raise Refused("not_found")
     await gateway.directory.refresh()
 
@@ -229,11 +230,11 @@ def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
         raise Refused("version_conflict")
 
 
-async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry, promote: bool = False) -> None:
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()
-    if not await gateway.store.webhooks.update(webhook, seen, changes, promote):
+    if not await gateway.store.webhooks.update(webhook, seen, changes, note, promote):
         raise Refused("version_conflict")
     await gateway.directory.refresh()
 
