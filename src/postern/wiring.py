@@ -6,12 +6,13 @@ import hashlib
 import hmac
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
 import uvloop
+from sqlalchemy.engine import make_url
 
 from postern import presets
 from postern.core.address import Allowlist
@@ -26,6 +27,7 @@ from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
 from postern.stores import schema
+from postern.stores.copying import CannotCopy, copy_all
 from postern.stores.database import Database
 from postern.stores.store import Store
 from postern.stores.vault import VaultError, key_from_file
@@ -271,6 +273,23 @@ def migrate() -> str:
     return f"The schema is {schema.newest()}."
 
 
+def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict[str, int]:
+    """Everything from one database to another; how many rows each table has."""
+    file = make_url(whence).database if whence.startswith("sqlite") else None
+    if file is not None and not Path(file).exists():
+        end(f"There is no database {file}.", USAGE)
+    source, target = Database(whence), Database(where)
+    try:
+        # A gateway on either of them would write what is not copied, or what nobody expects there.
+        with alone(Path(source.url.database or "").parent) if source.is_sqlite else nullcontext(), _told_in_words():
+            return {name: held.rows for name, held in copy_all(source, target, told).items()}
+    except CannotCopy as refused:
+        end(str(refused), FAILED)
+    finally:
+        source.close()
+        target.close()
+
+
 def _settings() -> Settings:
     try:
         return Settings()
@@ -303,4 +322,4 @@ def cli() -> Any:
                 yield gateway
 
     session.open = open_for_a_command
-    return make_cli(serve, lambda: _settings().listed(), migrate)()
+    return make_cli(serve, lambda: _settings().listed(), migrate, copy)()
