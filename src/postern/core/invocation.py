@@ -1,6 +1,6 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small, moving part)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -79,13 +79,6 @@ class Entry:
     secret_id: str | None = None
     sample: bytes | None = None
     """The finished trigger as JSON, where Record Events is armed."""
-
-    def attempt(self) -> "Entry":
-        """A copy to try with: what recording changes in it counts only once it is on disk."""
-        return replace(self, invocation=replace(self.invocation), delivery=replace(self.delivery) if self.delivery else None)
-
-    def become(self, recorded: "Entry") -> None:
-        self.invocation, self.delivery = recorded.invocation, recorded.delivery
 
 
 @dataclass(frozen=True, slots=True)

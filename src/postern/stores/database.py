@@ -24,9 +24,16 @@ SHARDS = 1024
 SHARD_LOCK = 0x706F7374
 """Advisory locks: their first number is one of Postern's own, their second says which shard."""
 MIGRATION_LOCK = f"{SHARD_LOCK}, -1"
+ALONE_LOCK = f"{SHARD_LOCK}, -2"
 
 # A server that has vanished without a word must be noticed, or every waiting call would wait with it.
-_REACHING = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+REACHING: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 
 
 class Database:
@@ -120,7 +127,7 @@ _WRITING = (
 
 def _postgres_engine(url: URL, size: int, greeting: tuple[str, ...]) -> Engine:
     engine = create_engine(
-        url.set(drivername="postgresql+psycopg"), pool_size=size, max_overflow=0, pool_timeout=10, connect_args=dict(_REACHING)
+        url.set(drivername="postgresql+psycopg"), pool_size=size, max_overflow=0, pool_timeout=10, connect_args=dict(REACHING)
     )
 
     @event.listens_for(engine, "connect")

@@ -13,6 +13,7 @@ from postern.stores.database import Database
 from postern.stores.moments import milliseconds
 from postern.stores.recorder import insert_delivery, keep_sample, settle_holds
 from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
+from postern.stores.wake import ANSWER, DUE, tell
 from postern.stores.writer import Writer
 
 LONGEST_LOG = 20
@@ -73,13 +74,18 @@ class Deliveries:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
 
         def job(connection: Connection) -> Delivery:
+            replayed = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)
+            webhook_id = connection.execute(replayed.with_for_update()).scalar_one()  # another process may be replaying it too
             of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
+            # Locked first: a replay in another process waits here, and then counts this one.
+            asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
+            webhook_id = connection.execute(asked).scalar_one()
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
-            webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar_one()
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
             if state == "held" and settle_holds(connection, [delivery]):
                 delivery.state = "queued"
             insert_delivery(connection, delivery)
+            tell(connection, DUE)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
             return delivery
@@ -93,6 +99,7 @@ class Deliveries:
 
         def job(connection: Connection) -> Delivery | str | None:
             key = delivery_key(invocation.id, 1)
+            connection.execute(select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update())
             if connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first() is not None:
                 return None
             if duplicate_key is not None:
@@ -102,6 +109,7 @@ class Deliveries:
                     return first
             delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
             insert_delivery(connection, delivery)
+            tell(connection, DUE)
             return delivery
 
         return await self._writer.write(job)
@@ -129,6 +137,8 @@ class Deliveries:
                 .with_for_update()
             )
             moved = update(deliveries).where(deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held")
+            if state == "queued":
+                tell(connection, DUE)
             return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
 
         return await self._writer.write(job)
@@ -143,7 +153,7 @@ class Deliveries:
 
         return await self._database.read(query)
 
-    async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool:
+    async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
 
         def job(connection: Connection) -> bool:
@@ -160,6 +170,8 @@ class Deliveries:
                 )
             )
             if in_time.rowcount == 1:
+                if elsewhere:
+                    tell(connection, ANSWER + key)
                 return True
             connection.execute(open_slot.where(deliveries.c.deadline.is_not(None)).values(**values))
             return False

@@ -75,7 +75,7 @@ class Schedules:
             ours = schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
             if connection.execute(update(schedules).where(*ours).values(values)).rowcount != 1:
                 return None
-            return record_all(connection, entries, self._writer.shard) if entries else []
+            return record_all(connection, entries) if entries else []
 
         return await self._writer.write(job)
 

@@ -43,9 +43,8 @@ log = structlog.get_logger("postern.writer")
 
 
 class Writer:
-    def __init__(self, database: Database, shard: int = 0, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, database: Database, most_waiting: int = MOST_WAITING) -> None:
         self._database = database
-        self._shard = shard
         self._most_waiting = most_waiting
         self._queue: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._waiting = 0
@@ -57,10 +56,6 @@ class Writer:
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-
-    @property
-    def shard(self) -> int:
-        return self._shard
 
     @property
     def waiting(self) -> int:
@@ -140,11 +135,9 @@ class Writer:
     def _transact(self, works: list[Work]) -> list[Any]:
         for attempt in range(1, ATTEMPTS + 1):
             committing = False
-            # Tried on copies: recording marks duplicates in the entry, and an attempt that failed must leave no mark.
-            tried = [work.attempt() if isinstance(work, Entry) else work for work in works]
             try:
                 with self._database.writer.connect() as connection, connection.begin() as transaction:
-                    results = self._work(connection, tried)
+                    results = self._work(connection, works)
                     committing = True
                     transaction.commit()
             except DBAPIError as error:
@@ -155,9 +148,6 @@ class Writer:
                     log.error("the store refused a commit", error=str(error.orig), calls=len(works))
                     raise StoreUnavailable(str(error.orig)) from error
                 raise
-            for work, done in zip(works, tried, strict=True):
-                if isinstance(work, Entry) and isinstance(done, Entry):
-                    work.become(done)
             return results
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -165,7 +155,7 @@ class Writer:
         results: list[Any] = [None] * len(works)
         entries = [(place, work) for place, work in enumerate(works) if isinstance(work, Entry)]
         if entries:
-            receipts = record_all(connection, [entry for _, entry in entries], connection.info.get("shard", self._shard))
+            receipts = record_all(connection, [entry for _, entry in entries])
             for (place, _), receipt in zip(entries, receipts, strict=True):
                 results[place] = receipt
         shares: dict[Any, list[Any]] = {}
@@ -185,7 +175,7 @@ class Writer:
         try:
             result = job(connection)
         except DBAPIError as error:
-            if _is_store_trouble(error):
+            if _is_store_trouble(error) or _collided(error):
                 raise
             savepoint.rollback()
             return error
@@ -215,9 +205,14 @@ class Writer:
 
 def _is_store_trouble(error: DBAPIError) -> bool:
     """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
-    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError | InternalError)
+    return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:
     """The server was restarted and this connection did not know yet; or two processes met in opposite order."""
-    return error.connection_invalidated or type(error.orig).__name__ in ("DeadlockDetected", "SerializationFailure")
+    return error.connection_invalidated or _collided(error)
+
+
+def _collided(error: DBAPIError) -> bool:
+    """Two processes held what the other one wanted: alone, each gets through."""
+    return getattr(error.orig, "sqlstate", None) in ("40P01", "40001")

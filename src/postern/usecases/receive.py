@@ -46,6 +46,7 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
         waited = webhook.answer_timeout is not None
         answer = await await_first_answer(gateway, webhook, receipt.first) if waited else say.duplicate(receipt.first)
     elif delivery is None:
+        gateway.rejections.noticed(webhook.id)
         answer = _answer_of(webhook, verdict, invocation.id)
         if verdict.handshake is not None and verdict.handshake.captured:
             await gateway.store.webhooks.capture(webhook.id, verdict.handshake.captured, call.received_at)
