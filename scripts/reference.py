@@ -110,7 +110,8 @@ def use_cases() -> Iterator[tuple[str, list[str], str]]:
     for module in sorted(found.name for found in pkgutil.iter_modules(usecases.__path__)):
         for name, function in inspect.getmembers(importlib.import_module(f"postern.usecases.{module}"), inspect.iscoroutinefunction):
             parameters = list(inspect.signature(function).parameters)
-            if function.__module__ == f"postern.usecases.{module}" and parameters[:2] == ["gateway", "actor"]:
+            public = function.__module__ == f"postern.usecases.{module}" and not name.startswith("_")
+            if public and parameters[:2] == ["gateway", "actor"]:
                 yield f"{module}.{name}", parameters, " ".join((inspect.getdoc(function) or "").split())
 
 

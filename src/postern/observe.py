@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -55,6 +55,11 @@ class CallCounts(Collector):
 
 call_counts = CallCounts()
 REGISTRY.register(call_counts)
+
+
+def own_numbers() -> str:
+    """This process's metrics, as text."""
+    return generate_latest(REGISTRY).decode()
 
 
 class CallLog:

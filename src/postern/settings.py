@@ -27,6 +27,18 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+def _days(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 3650:
+        raise ValueError("a number of days from 1 to 3650")
+    return int(text)
+
+
+def _maybe_days(text: str) -> int | None:
+    if text and (not text.isdigit() or int(text) > 3650):
+        raise ValueError("a number of days from 0 to 3650")
+    return int(text) if text else None
+
+
 def _address(text: str) -> str:
     if text and not text.startswith(("http://", "https://")):
         raise ValueError("an address beginning with https:// or http://")
@@ -162,6 +174,9 @@ SETTINGS = [
         "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
         _ranges,
     ),
+    Setting("history_days", "30", "Days that calls stay in the history, where a webhook does not say otherwise.", _days),
+    Setting("body_days", "", "Days that the bodies of calls and answers are kept. Default: as long as the history.", _maybe_days),
+    Setting("history_rows", "0", "The most calls kept in all; the oldest go first. 0: no such limit.", _whole),
     Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
     Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
     Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
@@ -203,6 +218,9 @@ class Settings:
     trusted_proxies: list[str]
     client_header: str
     outbound_allowed: list[str]
+    history_days: int
+    body_days: int | None
+    history_rows: int
     log: str
     example: str
     body_timeout: int

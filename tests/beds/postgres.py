@@ -125,39 +125,72 @@ def find_binaries() -> Path | None:
     return next((folder for folder in folders if (folder / "postgres").exists()), None)
 
 
+class PostgresProcess:
+    """A server of one's own, which can be stopped as a power cut does it, and started again on the same data."""
+
+    def __init__(self, home: Path, binaries: Path, person: dict[str, Any]) -> None:
+        self._home, self._binaries, self._person = home, binaries, person
+        self._surroundings = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC"}
+        self._port = free_port()
+        self._server: subprocess.Popen[bytes] | None = None
+        self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
+        make = [binaries / "initdb", "-D", home / "data", "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "--no-sync"]
+        made = subprocess.run(make, cwd=home, env=self._surroundings, capture_output=True, text=True, timeout=60, check=False, **person)
+        assert made.returncode == 0, f"initdb failed:\n{made.stdout}{made.stderr}"
+
+    def start(self) -> None:
+        settings = {**SETTINGS, "port": str(self._port), "unix_socket_directories": str(self._home)}
+        command = [self._binaries / "postgres", "-D", self._home / "data", *(f"--{name}={value}" for name, value in settings.items())]
+        log = self._home / "log"
+        with log.open("ab") as output:
+            server = self._server = subprocess.Popen(
+                command, cwd=self._home, env=self._surroundings, stdout=output, stderr=output, **self._person
+            )
+        wait_until(lambda: answers(self.url) or server.poll() is not None, 30, what="Postgres to answer")
+        assert server.poll() is None, f"Postgres ended at once:\n{log.read_text()}"
+
+    def stop(self) -> None:
+        """At once: what was promised to be on disk is there, and nothing else is finished."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGQUIT)
+            self._server.wait(10)
+            self._server = None
+
+
 @contextmanager
-def running(binaries: Path) -> Iterator[str]:
+def running_process(binaries: Path) -> Iterator[PostgresProcess]:
     """A new server on a free port. Postgres refuses to run as root, so there it runs as ``nobody``."""
     # Not pytest's tmp_path: that is closed to everybody else, `nobody` included.
     home = Path(tempfile.mkdtemp(prefix="postern-postgres-"))
     person: dict[str, Any] = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    server = None
     try:
         if person:
             shutil.chown(home, person["user"], person["group"])
             binaries = within_reach(binaries, home, person)
-        yield from _serve(binaries, home, person)
+        server = PostgresProcess(home, binaries, person)
+        server.start()
+        yield server
     finally:
+        if server is not None:
+            server.stop()
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _serve(binaries: Path, home: Path, person: dict[str, Any]) -> Iterator[str]:
-    data, log = home / "data", home / "log"
-    surroundings = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC"}
-    make = [binaries / "initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "--no-sync"]
-    made = subprocess.run(make, cwd=home, env=surroundings, capture_output=True, text=True, timeout=60, check=False, **person)
-    assert made.returncode == 0, f"initdb failed:\n{made.stdout}{made.stderr}"
-    port = free_port()
-    settings = {**SETTINGS, "port": str(port), "unix_socket_directories": str(home)}
-    command = [binaries / "postgres", "-D", data, *(f"--{name}={value}" for name, value in settings.items())]
-    url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-    with log.open("wb") as output, subprocess.Popen(command, cwd=home, env=surroundings, stdout=output, stderr=output, **person) as server:
-        try:
-            wait_until(lambda: answers(url) or server.poll() is not None, 30, what="Postgres to answer")
-            assert server.poll() is None, f"Postgres ended at once:\n{log.read_text()}"
-            yield url
-        finally:
-            server.send_signal(signal.SIGQUIT)  # at once: nobody needs this data again
-            server.wait(10)
+@contextmanager
+def running(binaries: Path) -> Iterator[str]:
+    with running_process(binaries) as server:
+        yield server.url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresProcess]:
+    """A server for one test alone, which it may stop and start again."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("NO POSTGRES BINARIES, SO ITS LOSS IS NOT TESTED: install the locked packages, or Debian's postgresql")
+    with running_process(binaries) as server:
+        yield server
 
 
 def within_reach(binaries: Path, home: Path, person: dict[str, Any]) -> Path:

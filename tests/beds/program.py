@@ -22,7 +22,7 @@ ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
 class Program:
     """A running ``postern serve``. What it prints is in ``output()``; nothing of it stays when its test ends."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], arguments: tuple[str, ...] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = int(environment.get("POSTERN_PORT") or free_port())
         self.url = f"http://127.0.0.1:{self.port}"
@@ -35,7 +35,7 @@ class Program:
         self._log = folder / f"postern-{self.port}.log"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "serve"],
+                [sys.executable, "-m", "postern", "serve", *arguments],
                 cwd=folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

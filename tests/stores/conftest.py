@@ -33,8 +33,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str, shard: int = 0) -> AsyncIterator[Store]:
-    store = Store(url, ["a key of these tests"], shard=shard)
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = Store(url, ["a key of these tests"])
     await store.open()
     try:
         yield store
@@ -51,7 +51,7 @@ async def store(url: str) -> AsyncIterator[Store]:
 @pytest.fixture
 async def second_store(store: Store, url: str) -> AsyncIterator[Store]:
     """Another process on the same database, as far as the database can tell."""
-    async with opened(url, shard=1) as second:
+    async with opened(url) as second:
         yield second
 
 

@@ -74,7 +74,7 @@ async def test_while_another_holds_the_database_calls_are_refused_and_later_acce
 async def test_a_database_server_that_drops_its_connections_is_asked_again(migrated_url: str) -> None:
     async with opened(migrated_url) as store:
         acknowledged = set(await recorded(store, entry()))
-        async with opened(migrated_url, shard=1) as other:
+        async with opened(migrated_url) as other:
             await other.writer.write(
                 lambda connection: connection.execute(
                     text(

@@ -1,13 +1,16 @@
 """The management API as other programs meet it."""
 
+import shlex
 import threading
 from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from beds.client import PASSWORD, Client, Said
 from beds.program import Program
+from beds.waiting import wait_until
 
 WEBHOOK = {"name": "Orders", "authentication": {"method": "token", "token": "a token of the tests"}}
 
@@ -259,6 +262,48 @@ def test_what_was_changed_can_be_read(api: Client) -> None:
     entry = api.get(f"audit?subject={key['id']}").json["items"][0]
     assert (entry["action"], entry["actor"], entry["level"]) == ("api-key created", "POSTERN_ADMIN_KEY", "admin")
     assert key["key"] not in api.get("audit").text
+
+
+def test_a_changed_webhook_is_noted_field_by_field_and_without_its_secrets(api: Client) -> None:
+    webhook = made(api, fieldMapping={"fieldOne": "a"})
+    path = f"webhooks/{webhook['id']}"
+    api.patch(path, {"fieldMapping": {"fieldOne": "b"}, "authentication": {"secondToken": "the next token"}})
+    api.post(f"{path}/promote")
+    api.post(f"{path}/hold")
+    api.patch(path, {"name": "Lost"}, If_Match='"1"')
+    api.delete(path)
+    entries = api.get(f"audit?subject={webhook['id']}").json["items"]
+    actions = ["webhook deleted", "webhook held", "secret promoted", "webhook changed", "webhook created"]
+    assert [entry["action"] for entry in entries] == actions
+    assert entries[3]["changes"] == {"fieldMapping.fieldOne": {"before": "a", "after": "b"}, "secret.second": "set"}
+    assert "the next token" not in api.get("audit").text and "a token of the tests" not in api.get("audit").text
+
+
+def test_many_are_replayed_over_http(api: Client) -> None:
+    webhook = made(api, authentication={"method": "none"})
+    for number in range(3):
+        assert api.post(urlsplit(webhook["url"]).path, {"n": number}).status == 200
+    plan = api.post("replays", {"filter": {"webhookId": webhook["id"]}})
+    assert (plan.status, plan.json["state"], plan.json["count"]) == (201, "planned", 3)
+    path = plan.headers["location"]
+    assert api.post(f"{path}/run").status == 202
+    done = wait_until(lambda: (said := api.get(path).json)["state"] == "completed" and said, what="the replay to be done")
+    assert (done["done"], done["skipped"]) == (3, 0)
+    assert problem(api.post(f"{path}/cancel")) == (409, "conflict")
+    assert fields(api.post("replays", {"filter": {"status": "lost"}})) == {"filter.status"}
+
+
+def test_a_recorded_call_is_shown_as_a_curl_command_without_its_secret(api: Client) -> None:
+    webhook = made(api)
+    api.post(urlsplit(webhook["url"]).path + "?a=1", {"it's": "quoted"}, X_Api_Key="a token of the tests")
+    invocation = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
+    said = api.get(f"invocations/{invocation}/curl")
+    assert said.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "a token of the tests" not in said.text
+    words = shlex.split(said.text.replace("\\\n", " "))
+    assert words[:4] == ["curl", "-X", "POST", webhook["url"] + "?a=1"]
+    assert "x-api-key: YOUR_X_API_KEY" in words
+    assert words[-2:] == ["--data-binary", '{"it\'s": "quoted"}']
 
 
 def test_an_engine_that_cannot_tell_says_so(api: Client) -> None:

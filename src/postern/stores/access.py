@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from postern.core.records import ApiKey, AuditEntry
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import api_keys
 from postern.stores.writer import Writer
 

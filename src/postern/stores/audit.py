@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, insert, select
 
 from postern.core.records import AuditEntry
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import audit
 from postern.stores.writer import Writer
 

@@ -3,14 +3,17 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, func, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation
+from postern.stores.claims import claim_keys
 from postern.stores.database import Database
-from postern.stores.recorder import claim_keys, insert_delivery, keep_sample, milliseconds, settle_holds
+from postern.stores.moments import milliseconds
+from postern.stores.recorder import insert_delivery, keep_sample, settle_holds
 from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
+from postern.stores.wake import ANSWER, DUE, tell
 from postern.stores.writer import Writer
 
 LONGEST_LOG = 20
@@ -52,31 +55,20 @@ class Deliveries:
         return await self._database.read(query)
 
     async def started(self, delivery: Delivery, started: Started, now: float) -> None:
-        await self._settle(
-            delivery,
-            {"state": "started", "started_at": milliseconds(now), "runs": started.runs, "error": ""},
-            {"at": now, "outcome": "started", "runs": started.runs, "workflows": list(started.workflows)},
-        )
+        said = {"at": now, "outcome": "started", "runs": started.runs, "workflows": list(started.workflows)}
+        await self._settle(delivery, said, state="started", started_at=milliseconds(now), runs=started.runs)
 
     async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
-        await self._settle(
-            delivery, {"next_at": milliseconds(next_at), "error": detail}, {"at": now, "outcome": "unavailable", "detail": detail}
-        )
+        said: dict[str, object] = {"at": now, "outcome": "unavailable", "detail": detail}
+        await self._settle(delivery, said, next_at=milliseconds(next_at), error=detail)
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
-        await self._settle(delivery, {"state": "failed", "error": detail}, {"at": now, "outcome": "failed", "detail": detail})
+        await self._settle(delivery, {"at": now, "outcome": "failed", "detail": detail}, state="failed", error=detail)
 
-    async def _settle(self, delivery: Delivery, values: dict[str, Any], said: dict[str, object]) -> None:
-        log = [*delivery.log, said][-LONGEST_LOG:]
-
-        def job(connection: Connection) -> None:
-            connection.execute(
-                update(deliveries)
-                .where(deliveries.c.key == delivery.key, deliveries.c.state == "queued")
-                .values(attempts=delivery.attempts + 1, log=msgspec.json.encode(log), **values)
-            )
-
-        await self._writer.write(job)
+    async def _settle(self, delivery: Delivery, said: dict[str, object], **values: Any) -> None:
+        unchanged = {"state": "queued", "next_at": milliseconds(delivery.next_at), "started_at": None, "runs": None, "error": ""}
+        log = msgspec.json.encode([*delivery.log, said][-LONGEST_LOG:])
+        await self._writer.share(_settle_all, {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log})
 
     async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None) -> Delivery:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
@@ -85,11 +77,15 @@ class Deliveries:
             replayed = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)
             webhook_id = connection.execute(replayed.with_for_update()).scalar_one()  # another process may be replaying it too
             of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
+            # Locked first: a replay in another process waits here, and then counts this one.
+            asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
+            webhook_id = connection.execute(asked).scalar_one()
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
-            if state == "held":
-                settle_holds(connection, [delivery])
+            if state == "held" and settle_holds(connection, [delivery]):
+                delivery.state = "queued"
             insert_delivery(connection, delivery)
+            tell(connection, DUE)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
             return delivery
@@ -103,6 +99,7 @@ class Deliveries:
 
         def job(connection: Connection) -> Delivery | str | None:
             key = delivery_key(invocation.id, 1)
+            connection.execute(select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update())
             if connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first() is not None:
                 return None
             if duplicate_key is not None:
@@ -112,6 +109,7 @@ class Deliveries:
                     return first
             delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
             insert_delivery(connection, delivery)
+            tell(connection, DUE)
             return delivery
 
         return await self._writer.write(job)
@@ -139,6 +137,8 @@ class Deliveries:
                 .with_for_update()
             )
             moved = update(deliveries).where(deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held")
+            if state == "queued":
+                tell(connection, DUE)
             return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
 
         return await self._writer.write(job)
@@ -153,7 +153,7 @@ class Deliveries:
 
         return await self._database.read(query)
 
-    async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool:
+    async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
 
         def job(connection: Connection) -> bool:
@@ -170,6 +170,8 @@ class Deliveries:
                 )
             )
             if in_time.rowcount == 1:
+                if elsewhere:
+                    tell(connection, ANSWER + key)
                 return True
             connection.execute(open_slot.where(deliveries.c.deadline.is_not(None)).values(**values))
             return False
@@ -201,6 +203,19 @@ class Deliveries:
             return count, 0.0 if oldest is None else max(0.0, now - oldest / 1000)
 
         return await self._database.read(query)
+
+
+_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log")
+_SETTLE = (
+    update(deliveries)
+    .where(deliveries.c.key == bindparam("of"), deliveries.c.state == "queued")
+    .values({name: bindparam(name) for name in _SETTLED})
+)
+
+
+def _settle_all(connection: Connection, settled: list[dict[str, Any]]) -> None:
+    # In one order everywhere: two processes that settle the same deliveries do not wait for each other in a circle.
+    connection.execute(_SETTLE, sorted(settled, key=lambda one: str(one["of"])))
 
 
 def delivery_of(row: Row[Any]) -> Delivery:

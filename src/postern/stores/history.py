@@ -97,7 +97,7 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
     if wanted.status in _APART:
         conditions += [invocations.c.outcome == wanted.status, APART]
         if wanted.status == "rejected":  # not those admitted since: they show what became of them
-            conditions.append(not_(exists().where(deliveries.c.invocation_id == invocations.c.id, *_belongs(deliveries))))
+            conditions.append(not_(exists().where(deliveries.c.invocation_id == invocations.c.id, *belongs(deliveries))))
     elif wanted.status is not None:
         state = {"accepted": "queued", "responded": "started"}.get(wanted.status, wanted.status)
         later = deliveries.alias("later")
@@ -106,19 +106,19 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
             deliveries.c.state == state,
             # Tied to the delivery, not to the invocation two levels out: SQLAlchemy would put that one into this FROM again.
             not_(
-                exists().where(*_belongs(later, deliveries.c.invocation_id), later.c.emission > deliveries.c.emission).correlate(deliveries)
+                exists().where(*belongs(later, deliveries.c.invocation_id), later.c.emission > deliveries.c.emission).correlate(deliveries)
             ),
         )
         if wanted.status in ("responded", "started"):
             answered = deliveries.c.responded_at.is_not(None)
             newest = and_(newest, answered if wanted.status == "responded" else not_(answered))
-            conditions.append(exists().where(newest, *_belongs(deliveries)))
+            conditions.append(exists().where(newest, *belongs(deliveries)))
             indexed = wanted.status == "started"
         else:
             # Few rows and an index of their own: come from there, not from the history.
             few = [DELIVERIES_APART] if state != "queued" else []
             conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(deliveries.c.state == state, *few)))
-            conditions.append(exists().where(newest, *_belongs(deliveries)))
+            conditions.append(exists().where(newest, *belongs(deliveries)))
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code not in ("accepted", *_APART):
@@ -135,7 +135,7 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
     return conditions, indexed
 
 
-def _belongs(table: Any, invocation_id: Any = invocations.c.id) -> list[ColumnElement[bool]]:
+def belongs(table: Any, invocation_id: Any = invocations.c.id) -> list[ColumnElement[bool]]:
     """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
     return [table.c.key >= invocation_id + ".", table.c.key < invocation_id + "/"]
 

@@ -5,7 +5,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.records import SeenRequest
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import idempotency
 from postern.stores.vault import Vault, VaultError
 from postern.stores.writer import Writer

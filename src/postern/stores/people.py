@@ -9,7 +9,7 @@ from postern.core.records import AuditEntry, Session, User
 from postern.stores.access import digest
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import sessions, users
 from postern.stores.writer import Writer
 

@@ -11,7 +11,8 @@ from postern.core.records import AuditEntry, Replay
 from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.history import LONGEST_LOOK, conditions_of
-from postern.stores.recorder import insert_delivery, milliseconds
+from postern.stores.moments import milliseconds
+from postern.stores.recorder import insert_delivery
 from postern.stores.tables import deliveries, invocations, replays
 from postern.stores.writer import Writer
 

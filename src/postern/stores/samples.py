@@ -5,7 +5,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.records import Sample
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import samples, webhooks
 from postern.stores.webhooks import next_epoch
 from postern.stores.writer import Writer

@@ -11,7 +11,8 @@ from postern.core.invocation import Entry, Receipt
 from postern.core.records import ScheduleRun, ScheduleState, StoredWebhook
 from postern.core.schedule import next_run, saved_schedule
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds, record_all
+from postern.stores.moments import milliseconds
+from postern.stores.recorder import record_all
 from postern.stores.tables import schedules
 from postern.stores.writer import Writer
 
@@ -74,7 +75,7 @@ class Schedules:
             ours = schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
             if connection.execute(update(schedules).where(*ours).values(values)).rowcount != 1:
                 return None
-            return record_all(connection, entries, self._writer.shard) if entries else []
+            return record_all(connection, entries) if entries else []
 
         return await self._writer.write(job)
 

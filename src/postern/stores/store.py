@@ -1,7 +1,12 @@
 """The store: every repository over one database and one writer."""
 
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
 from postern.core.invocation import Entry, Receipt
-from postern.stores import schema
+from postern.stores import schema, wake
 from postern.stores.access import Access
 from postern.stores.audit import Audit
 from postern.stores.checkpoint import Checkpoints
@@ -11,6 +16,7 @@ from postern.stores.history import History
 from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
 from postern.stores.replays import Replays
+from postern.stores.retention import Retention
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.vault import Vault
@@ -20,15 +26,16 @@ from postern.stores.writer import Writer
 
 
 class Store:
-    def __init__(self, url: str, secret_keys: list[str], shard: int = 0) -> None:
+    def __init__(self, url: str, secret_keys: list[str]) -> None:
         self.database = Database(url)
-        self.writer = Writer(self.database, shard)
+        self.writer = Writer(self.database)
         self.vault = Vault(secret_keys)
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
         self.deliveries = Deliveries(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
         self.schedules = Schedules(self.database, self.writer)
+        self.retention = Retention(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
@@ -38,6 +45,7 @@ class Store:
         self.people = People(self.database, self.writer)
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
+        self._alone: psycopg.Connection[Any] | None = None
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
     async def open(self, migrate: bool | None = None) -> None:
@@ -52,6 +60,17 @@ class Store:
     async def record(self, entry: Entry) -> Receipt:
         return await self.writer.record(entry)
 
+    async def listen(self, hear: Callable[[str], None]) -> None:
+        if not self.database.is_sqlite:
+            await wake.listen(self.database.url, hear)
+
+    def alone(self) -> bool:
+        """Whether no other process has said the same of itself; ours until this one ends. On SQLite there is a file lock."""
+        if self.database.is_sqlite:
+            return True
+        self._alone = wake.hold(self.database.url)
+        return self._alone is not None
+
     async def reachable(self) -> str | None:
         """None when the store answers and its schema is right, else what is wrong."""
         try:
@@ -62,6 +81,8 @@ class Store:
 
     async def close(self) -> None:
         await self.writer.close()
+        if self._alone is not None:
+            self._alone.close()
         if self._checkpoints is not None:
             self._checkpoints.stop()
         self.database.close()

@@ -7,13 +7,15 @@ import msgspec
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from postern.core.invocation import StoreUnavailable
-from postern.core.records import StoredSecret, StoredWebhook, Tally
+from postern.core.records import AuditEntry, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id
 from postern.stores import schedules, tables
+from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.recorder import milliseconds
+from postern.stores.moments import milliseconds
 from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
 from postern.stores.vault import Vault
+from postern.stores.wake import CONFIGURATION, tell
 from postern.stores.writer import Writer
 
 SecretChanges = dict[str, bytes | None]
@@ -26,7 +28,7 @@ class Webhooks:
         self._writer = writer
         self._vault = vault
 
-    async def create(self, webhook: StoredWebhook, changes: SecretChanges) -> None:
+    async def create(self, webhook: StoredWebhook, changes: SecretChanges, note: AuditEntry | None = None) -> None:
         def job(connection: Connection) -> None:
             connection.execute(
                 insert(webhooks).values(
@@ -38,10 +40,13 @@ class Webhooks:
             )
             self._change_secrets(connection, webhook.id, changes, webhook.created_at)
             schedules.follow(connection, webhook, touched=False)
+            write_note(connection, note)
 
         await self._writer.write(job)
 
-    async def update(self, webhook: StoredWebhook, seen_version: int, changes: SecretChanges, promote: bool = False) -> bool:
+    async def update(
+        self, webhook: StoredWebhook, seen_version: int, changes: SecretChanges, note: AuditEntry | None = None, promote: bool = False
+    ) -> bool:
         """False when somebody else was faster: nothing is changed then."""
 
         def job(connection: Connection) -> bool:
@@ -56,11 +61,12 @@ class Webhooks:
                 self._promote(connection, webhook.id)
             self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
             schedules.follow(connection, webhook, touched=any(field.startswith("header:") for field in changes))
+            write_note(connection, note)
             return True
 
         return await self._writer.write(job)
 
-    async def delete(self, webhook_id: str, now: float) -> bool:
+    async def delete(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
         """The row stays as a tombstone: its short code is never given out again."""
 
         def job(connection: Connection) -> bool:
@@ -74,6 +80,7 @@ class Webhooks:
             connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
             for table in (duplicate_keys, samples, tables.schedules):
                 connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
+            write_note(connection, note if changed.rowcount == 1 else None)
             return changed.rowcount == 1
 
         return await self._writer.write(job)
@@ -228,4 +235,5 @@ def next_epoch(connection: Connection) -> int:
     ).scalar_one_or_none()
     if epoch is None:
         raise StoreUnavailable("the database has no schema yet: run postern migrate")
+    tell(connection, CONFIGURATION)
     return int(epoch)

@@ -8,6 +8,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
@@ -19,21 +20,33 @@ from postern.stores.database import Database
 from postern.stores.recorder import record_all
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 Job = Callable[[Connection], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """An item of work that costs little when it is done together with all others of its kind."""
+
+    run: Callable[[Connection, list[Any]], None]
+    item: Any
+
+
+Work = Entry | Share | Job
 
 MOST_WAITING = 20_000
 MOST_BYTES = 256 * 1024 * 1024
 LARGEST_BATCH = 1_000
+ATTEMPTS = 3
 
 log = structlog.get_logger("postern.writer")
 
 
 class Writer:
-    def __init__(self, database: Database, shard: int = 0, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, database: Database, most_waiting: int = MOST_WAITING) -> None:
         self._database = database
-        self._shard = shard
         self._most_waiting = most_waiting
-        self._queue: queue.SimpleQueue[tuple[Entry | Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._bytes = 0
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -43,10 +56,6 @@ class Writer:
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-
-    @property
-    def shard(self) -> int:
-        return self._shard
 
     @property
     def waiting(self) -> int:
@@ -71,7 +80,11 @@ class Writer:
         result: T = await self._submit(job)
         return result
 
-    def _submit(self, work: "Entry | Job") -> "asyncio.Future[Any]":
+    async def share(self, run: Callable[[Connection, list[Item]], None], item: Item) -> None:
+        """Like ``write``, for what many do at the same time: ``run`` is given every item that waits, all or nothing."""
+        await self._submit(Share(run, item))
+
+    def _submit(self, work: "Work") -> "asyncio.Future[Any]":
         assert self._loop is not None, "the writer has not been started"
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting += 1
@@ -106,7 +119,7 @@ class Writer:
                 results = self._commit([work for work, _ in batch])
                 self._tell(batch, results)
 
-    def _commit(self, works: list[Entry | Job]) -> list[Any]:
+    def _commit(self, works: list[Work]) -> list[Any]:
         """One transaction for all; when it fails for a reason that one of them may be, each gets one of its own."""
         try:
             return self._transact(works)
@@ -119,23 +132,41 @@ class Writer:
                 return [StoreUnavailable(type(error).__name__)]
             return [result for work in works for result in self._commit([work])]
 
-    def _transact(self, works: list[Entry | Job]) -> list[Any]:
+    def _transact(self, works: list[Work]) -> list[Any]:
+        for attempt in range(1, ATTEMPTS + 1):
+            committing = False
+            try:
+                with self._database.writer.connect() as connection, connection.begin() as transaction:
+                    results = self._work(connection, works)
+                    committing = True
+                    transaction.commit()
+            except DBAPIError as error:
+                # Once the commit was sent nobody knows what became of it; before that, nothing has happened.
+                if not committing and attempt < ATTEMPTS and _is_worth_another_try(error):
+                    continue
+                if _is_store_trouble(error):
+                    log.error("the store refused a commit", error=str(error.orig), calls=len(works))
+                    raise StoreUnavailable(str(error.orig)) from error
+                raise
+            return results
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _work(self, connection: Connection, works: list[Work]) -> list[Any]:
         results: list[Any] = [None] * len(works)
-        try:
-            with self._database.writer.begin() as connection:
-                entries = [(place, work) for place, work in enumerate(works) if isinstance(work, Entry)]
-                if entries:
-                    receipts = record_all(connection, [entry for _, entry in entries], self._shard)
-                    for (place, _), receipt in zip(entries, receipts, strict=True):
-                        results[place] = receipt
-                for place, work in enumerate(works):
-                    if not isinstance(work, Entry):
-                        results[place] = self._nested(connection, work)
-        except DBAPIError as error:
-            if _is_store_trouble(error):
-                log.error("the store refused a commit", error=str(error.orig), calls=len(works))
-                raise StoreUnavailable(str(error.orig)) from error
-            raise
+        entries = [(place, work) for place, work in enumerate(works) if isinstance(work, Entry)]
+        if entries:
+            receipts = record_all(connection, [entry for _, entry in entries])
+            for (place, _), receipt in zip(entries, receipts, strict=True):
+                results[place] = receipt
+        shares: dict[Any, list[Any]] = {}
+        for work in works:
+            if isinstance(work, Share):
+                shares.setdefault(work.run, []).append(work.item)
+        for run, items in shares.items():
+            run(connection, items)
+        for place, work in enumerate(works):
+            if not isinstance(work, Entry | Share):
+                results[place] = self._nested(connection, work)
         return results
 
     @staticmethod
@@ -175,6 +206,11 @@ class Writer:
 def _is_store_trouble(error: DBAPIError) -> bool:
     """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
     return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
+
+
+def _is_worth_another_try(error: DBAPIError) -> bool:
+    """The server was restarted and this connection did not know yet; or two processes met in opposite order."""
+    return error.connection_invalidated or _collided(error)
 
 
 def _collided(error: DBAPIError) -> bool:

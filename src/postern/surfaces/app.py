@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from postern.core.address import Allowlist
+from postern.surfaces.health import Numbers
 from postern.surfaces.ingress import PREFIX, Ingress
 from postern.surfaces.mcp.door import PATH as MCP
 from postern.surfaces.mcp.door import Door
@@ -11,10 +12,10 @@ from postern.surfaces.rest.app import make_rest
 from postern.usecases.gateway import Gateway
 
 
-def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str) -> Callable[..., Any]:
+def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str, numbers: Numbers | None = None) -> Callable[..., Any]:
     ingress = Ingress(gateway, Allowlist.parse(trusted_proxies), client_header)
     mcp = Door(gateway)
-    pages = make_rest(gateway)
+    pages = make_rest(gateway, numbers)
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["raw_path"].startswith(PREFIX):

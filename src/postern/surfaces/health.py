@@ -1,15 +1,20 @@
 """Is it alive, is it ready, and the numbers: for those who watch over it."""
 
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from collections.abc import Awaitable, Callable
+
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from postern.observe import REGISTRY, deliveries_waiting, oldest_due_seconds
+from postern.observe import deliveries_waiting, oldest_due_seconds, own_numbers
 from postern.usecases.gateway import Gateway
 
+Numbers = Callable[[], Awaitable[str]]
+"""Where there are several workers: how to ask for everybody's."""
 
-def health_routes(gateway: Gateway) -> list[Route]:
+
+def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Route]:
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -31,6 +36,6 @@ def health_routes(gateway: Gateway) -> list[Route]:
         count, oldest = await gateway.store.deliveries.backlog(gateway.clock())
         deliveries_waiting.set(count)
         oldest_due_seconds.set(oldest)
-        return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+        return Response(await numbers() if numbers is not None else own_numbers(), media_type=CONTENT_TYPE_LATEST)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]

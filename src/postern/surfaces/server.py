@@ -64,10 +64,13 @@ class Server(uvicorn.Server):
                     connection.sweep(loop.time(), self._body_timeout)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, shared: bool = False) -> socket.socket:
+    """``shared``: the kernel deals the connections out among all sockets that were opened so on one address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     listener.bind((host, port))
     listener.set_inheritable(True)
     return listener

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredWebhook
-from postern.usecases.audit import differences
+from postern.usecases.audit import differences, noted, webhook_noted
 from postern.usecases.configuration import NoAuthentication, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.schedule_setting import SECRET_PREFIX
@@ -58,7 +58,7 @@ async def apply(
         plan += [Change("delete", webhook) for webhook in others]
     doing = [change for change in plan if change.action != "keep"]
     if not dry_run:
-        await _carried_out(gateway, doing)
+        await _carried_out(gateway, actor, doing)
     return {
         "dryRun": dry_run,
         "changes": [
@@ -255,15 +255,19 @@ class _References:
 # --- doing it --------------------------------------------------------------------------------------------------------
 
 
-async def _carried_out(gateway: Gateway, changes: list[Change]) -> None:
+async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) -> None:
     for done, change in enumerate(changes):
         try:
             if change.action == "create":
-                await gateway.store.webhooks.create(change.webhook, change.secrets)
+                note = webhook_noted(gateway, actor, "webhook created", change.webhook, None, change.secrets)
+                await gateway.store.webhooks.create(change.webhook, change.secrets, note)
             elif change.action == "change":
-                await save(gateway, change.webhook, change.secrets)
+                secrets = {f"secret.{field}": "removed" if value is None else "set" for field, value in change.secrets.items()}
+                note = noted(gateway, actor, "webhook changed", change.webhook.id, **change.differences, **secrets)
+                await save(gateway, change.webhook, change.secrets, note)
             elif change.action == "delete":
-                await gateway.store.webhooks.delete(change.webhook.id, gateway.clock())
+                note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)
+                await gateway.store.webhooks.delete(change.webhook.id, gateway.clock(), note)
         except Refused as refused:
             told = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
             raise Refused(refused.code, told) from None

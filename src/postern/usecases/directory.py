@@ -1,6 +1,7 @@
 """The webhooks by short code, compiled, in memory: what a call looks up. Follows every change within half a second."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import structlog
@@ -23,12 +24,17 @@ class Directory:
         self._by_id: dict[str, Webhook] = {}
         self._epoch = -1
         self._lock = asyncio.Lock()
+        self._stirred = asyncio.Event()
 
     def by_code(self, short_code: str) -> Webhook | None:
         return self._by_code.get(short_code)
 
     def by_id(self, webhook_id: str) -> Webhook | None:
         return self._by_id.get(webhook_id)
+
+    def stir(self) -> None:
+        """Somebody changed something: look now, not at the next round."""
+        self._stirred.set()
 
     async def refresh(self) -> None:
         """Take in what changed, here or in another process."""
@@ -53,7 +59,9 @@ class Directory:
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stirred.wait(), LOOK_EVERY)
+            self._stirred.clear()
             try:
                 await self.refresh()
             except StoreUnavailable as error:

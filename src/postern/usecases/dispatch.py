@@ -71,7 +71,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
 
 async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
     """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the caller woken."""
-    taken = await gateway.store.deliveries.respond(key, answer, gateway.clock())
+    taken = await gateway.store.deliveries.respond(key, answer, gateway.clock(), elsewhere=key not in gateway.waiters)
     if taken:
         gateway.waiters.wake(key)
     return taken

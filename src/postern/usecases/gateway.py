@@ -13,10 +13,12 @@ from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
 from postern.core.problems import Refused
 from postern.core.records import Actor, Level
+from postern.core.retention import Keeping
 from postern.observe import CallLog
 from postern.usecases.directory import Directory
 from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
+from postern.usecases.rejections import Rejections
 
 
 class Waiters:
@@ -25,6 +27,8 @@ class Waiters:
 
     def __init__(self) -> None:
         self._events: dict[str, set[asyncio.Event]] = {}
+        self.look_every = 0.25
+        """How often a waiting caller's row is read without a wake-up; see `waking.py`."""
 
     def register(self, key: str) -> asyncio.Event:
         event = asyncio.Event()
@@ -41,6 +45,13 @@ class Waiters:
     def wake(self, key: str) -> None:
         for event in self._events.get(key, ()):
             event.set()
+
+    def wake_all(self) -> None:
+        for key in self._events:
+            self.wake(key)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._events
 
     def __len__(self) -> int:
         return sum(len(waiting) for waiting in self._events.values())
@@ -79,6 +90,8 @@ class Gateway:
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
     fetch: Fetch | None = None
+    keeping: Keeping = field(default_factory=Keeping)
+    rejections: Rejections = field(default_factory=Rejections)
     live: Hub = field(init=False)
     """Who watches calls as they come in."""
 

@@ -11,6 +11,7 @@ from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.sample import recorded
+from postern.usecases.audit import noted
 from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
@@ -24,6 +25,7 @@ LAST_MOMENT = 253402300800.0
 
 
 async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None) -> Page:
+    """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     if wanted.status is not None and wanted.status not in STATUSES:
         raise Refused("invalid_request", errors=[FieldError("status", f"choose one of: {', '.join(STATUSES)}")])
@@ -32,6 +34,7 @@ async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: 
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+    """One call's whole story: what came, what was decided and why, what was started."""
     require(actor, "read")
     found = await gateway.store.history.get(invocation_id)
     if found is None:
@@ -62,6 +65,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, "held" if webhook.held else "queued", sample)
     gateway.due.set()
     gateway.live.touch(invocation_id)
+    await gateway.store.audit.write(noted(gateway, actor, "invocation replayed", invocation_id, delivery=delivery.key))
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from postern.core.delivery import State
 from postern.core.records import Actor
+from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.webhooks import check_version, save, stored
 
@@ -12,15 +13,16 @@ STEP = 500
 
 
 async def hold(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
+    """Keep accepting calls and let their deliveries wait."""
     require(actor, "write")
-    await _set(gateway, webhook_id, True, seen_version)
+    await _set(gateway, actor, webhook_id, True, seen_version)
     return await _told(gateway, webhook_id)
 
 
 async def release(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
     """End the hold; what waited is due at once, the oldest first. Asked again after an interruption, it goes on."""
     require(actor, "write")
-    await _set(gateway, webhook_id, False, seen_version)
+    await _set(gateway, actor, webhook_id, False, seen_version)
     return await _told(gateway, webhook_id, released=await _move(gateway, webhook_id, "queued"))
 
 
@@ -28,15 +30,16 @@ async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any
     """What waits will not be started, unless it is replayed. The hold goes on."""
     require(actor, "write")
     await stored(gateway, webhook_id)
+    await gateway.store.audit.write(noted(gateway, actor, "held deliveries dropped", webhook_id))
     return await _told(gateway, webhook_id, dropped=await _move(gateway, webhook_id, "dropped"))
 
 
-async def _set(gateway: Gateway, webhook_id: str, held: bool, seen_version: int | None) -> None:
+async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen_version: int | None) -> None:
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
     if webhook.held != held:
         webhook.held = held
-        await save(gateway, webhook, {})
+        await save(gateway, webhook, {}, noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id))
 
 
 async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:

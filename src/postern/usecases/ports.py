@@ -1,6 +1,6 @@
 """What the use cases need from the world. Stores and engines fit these shapes without importing them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
@@ -12,9 +12,6 @@ from postern.core.records import (
     ApiKey,
     AuditEntry,
     Replay,
-    Sample,
-    ScheduleRun,
-    ScheduleState,
     SeenRequest,
     Session,
     StoredWebhook,
@@ -22,6 +19,7 @@ from postern.core.records import (
     User,
 )
 from postern.core.volume import Volume
+from postern.usecases.store_ports import RetentionStore, SampleStore, ScheduleStore
 
 
 class Engine(Protocol):
@@ -66,11 +64,13 @@ class Engine(Protocol):
 class WebhookStore(Protocol):
     """Secrets travel beside the document, by field; None removes one, and what is not named stays."""
 
-    async def create(self, webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None: ...
+    async def create(self, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry) -> None: ...
 
-    async def update(self, webhook: StoredWebhook, seen_version: int, changes: dict[str, bytes | None], promote: bool = False) -> bool: ...
+    async def update(
+        self, webhook: StoredWebhook, seen_version: int, changes: dict[str, bytes | None], note: AuditEntry, promote: bool = False
+    ) -> bool: ...
 
-    async def delete(self, webhook_id: str, now: float) -> bool: ...
+    async def delete(self, webhook_id: str, now: float, note: AuditEntry) -> bool: ...
 
     async def get(self, webhook_id: str) -> StoredWebhook | None: ...
 
@@ -116,7 +116,9 @@ class DeliveryStore(Protocol):
         self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
     ) -> Delivery: ...
 
-    async def respond(self, key: str, response: WorkflowResponse, now: float) -> bool: ...
+    async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
+        """``elsewhere``: the caller may be waiting in another process, which is woken."""
+        ...
 
     async def close_slot(self, key: str, answer_code: str) -> bool: ...
 
@@ -139,30 +141,6 @@ class HistoryStore(Protocol):
     async def same_body(self, invocation: Invocation) -> str | None:
         """A later accepted call of the same webhook with the same body: the sender's own retry."""
         ...
-
-
-class SampleStore(Protocol):
-    async def arm(self, webhook_id: str | None, until: float | None) -> int: ...
-
-    async def get(self, webhook_id: str) -> Sample | None: ...
-
-    async def forget(self, webhook_id: str) -> bool: ...
-
-
-class ScheduleStore(Protocol):
-    """A run is claimed with a lease; finishing it writes its result and what it started in one transaction."""
-
-    async def any_due(self, now: float) -> bool: ...
-
-    async def claim(self, now: float, lease: float, limit: int) -> list[ScheduleState]: ...
-
-    async def take(self, webhook_id: str, now: float, lease: float) -> ScheduleState | None: ...
-
-    async def finish(self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]) -> list[Receipt] | None: ...
-
-    async def resume(self, webhook_id: str, next_run_at: float) -> bool: ...
-
-    async def states(self, webhook_ids: list[str]) -> dict[str, ScheduleState]: ...
 
 
 class Fetched(Protocol):
@@ -305,6 +283,9 @@ class Store(Protocol):
     def samples(self) -> SampleStore: ...
 
     @property
+    def retention(self) -> RetentionStore: ...
+
+    @property
     def schedules(self) -> ScheduleStore: ...
 
     @property
@@ -326,6 +307,10 @@ class Store(Protocol):
     def volumes(self) -> VolumeStore: ...
 
     async def record(self, entry: Entry) -> Receipt: ...
+
+    async def listen(self, hear: Callable[[str], None]) -> None:
+        """Tell ``hear`` what other processes say, as long as this one serves: `waking.py` knows the words."""
+        ...
 
     async def reachable(self) -> str | None: ...
 

@@ -10,6 +10,7 @@ from postern.core.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.webhook import Webhook
+from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.signatures import recorded
 
@@ -39,6 +40,10 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
     for invocation_id in invocation_ids:
         results.append({"invocationId": invocation_id, **await _admit_one(gateway, await recorded(gateway, invocation_id))})
     gateway.due.set()
+    if admitted := [one["invocationId"] for one in results if one["admitted"]]:
+        for invocation_id in admitted:
+            gateway.live.touch(invocation_id)
+        await gateway.store.audit.write(noted(gateway, actor, "rejected calls admitted", admitted[0], invocations=admitted))
     return {"items": results, "admitted": sum(1 for one in results if one["admitted"])}
 
 

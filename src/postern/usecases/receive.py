@@ -37,14 +37,16 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
         return _with_cors(webhook, call, say.refusal("temporarily_unavailable"))
 
     invocation, delivery = entry.invocation, entry.delivery
-    if entry.sample is not None and delivery is not None:
+    if entry.sample is not None and receipt.first is None:
         webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
     gateway.live.touch(invocation.id)
     waited = False
     if receipt.first is not None:
+        invocation.outcome = invocation.code = "duplicate"
         waited = webhook.answer_timeout is not None
         answer = await await_first_answer(gateway, webhook, receipt.first) if waited else say.duplicate(receipt.first)
     elif delivery is None:
+        gateway.rejections.noticed(webhook.id)
         answer = _answer_of(webhook, verdict, invocation.id)
         if verdict.handshake is not None and verdict.handshake.captured:
             await gateway.store.webhooks.capture(webhook.id, verdict.handshake.captured, call.received_at)

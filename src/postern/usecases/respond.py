@@ -14,9 +14,6 @@ from postern.core.webhook import Webhook
 from postern.usecases.dispatch import start_delivery, take_answer
 from postern.usecases.gateway import Gateway
 
-LOOK_EVERY = 0.25
-"""How often a waiting caller's row is read without a wake-up: an answer may have been taken in by another process."""
-
 
 async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any) -> None:
     """The response action's door. The first answer in time wins; later ones are refused as gone, and recorded."""
@@ -49,7 +46,7 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
             left = delivery.deadline - gateway.clock()
             if left > 0:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), min(left, LOOK_EVERY))
+                    await asyncio.wait_for(woken.wait(), min(left, gateway.waiters.look_every))
             ended = watch.result() if watch.done() and not watch.cancelled() and watch.exception() is None else None
             woken.clear()
             answer = await _answer_in_row(gateway, delivery, ended, over=delivery.deadline <= gateway.clock())
@@ -126,7 +123,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
             if gateway.clock() > max(until, row.deadline or 0.0):
                 return _said("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), LOOK_EVERY)
+                await asyncio.wait_for(woken.wait(), gateway.waiters.look_every)
             woken.clear()
     except StoreUnavailable:
         return say.refusal("temporarily_unavailable", first_invocation_id)

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from postern.core.problems import FieldError, Refused
-from postern.core.records import Actor, StoredSecret, StoredWebhook, Tally
+from postern.core.records import Actor, AuditEntry, StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id, new_short_code, new_signing_secret, new_token
-from postern.usecases.audit import noted
+from postern.usecases.audit import noted, webhook_noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
@@ -27,7 +27,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
     """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
     webhook, secrets = prepared(gateway, request)
-    await gateway.store.webhooks.create(webhook, secrets)
+    await gateway.store.webhooks.create(webhook, secrets, webhook_noted(gateway, actor, "webhook created", webhook, None, secrets))
     await gateway.directory.refresh()
     return await show(gateway, actor, webhook.id)
 
@@ -56,6 +56,7 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
 
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """One webhook: every setting, and of its secrets whether they are set."""
     require(actor, "read")
     webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
@@ -64,6 +65,7 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
+    """The webhooks, newest first."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
@@ -78,8 +80,9 @@ async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[st
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
+    before = replace(webhook)
     changes = altered(gateway, webhook, patch)
-    await save(gateway, webhook, changes)
+    await save(gateway, webhook, changes, webhook_noted(gateway, actor, "webhook changed", webhook, before, changes))
     return await show(gateway, actor, webhook_id)
 
 
@@ -122,6 +125,7 @@ def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, 
 
 
 async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None) -> dict[str, Any]:
+    """Enable or disable a webhook."""
     return await change(gateway, actor, webhook_id, {"enabled": enabled}, seen_version)
 
 
@@ -132,7 +136,7 @@ async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version:
     check_version(webhook, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
-    await save(gateway, webhook, {}, promote=True)
+    await save(gateway, webhook, {}, noted(gateway, actor, "secret promoted", webhook.id), promote=True)
     return await show(gateway, actor, webhook_id)
 
 
@@ -141,7 +145,7 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
-    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock()):
+    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)):
         raise Refused("not_found")
     await gateway.directory.refresh()
 
@@ -218,6 +222,7 @@ def _warnings(document: dict[str, Any], schedule: dict[str, Any] | None) -> list
 
 
 async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+    """A webhook with its secrets, for use cases; or ``Refused``."""
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", "there is no webhook with this id")
@@ -229,11 +234,12 @@ def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
         raise Refused("version_conflict")
 
 
-async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], promote: bool = False) -> None:
+async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry, promote: bool = False) -> None:
+    """Write a changed webhook, unless somebody else was faster."""
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()
-    if not await gateway.store.webhooks.update(webhook, seen, changes, promote):
+    if not await gateway.store.webhooks.update(webhook, seen, changes, note, promote):
         raise Refused("version_conflict")
     await gateway.directory.refresh()
 

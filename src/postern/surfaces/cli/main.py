@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import config, history, mcp, operating, signatures, workflows
+from postern.surfaces.cli import config, history, mcp, operating, pruning, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
 from postern.usecases import access
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(operating.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
+app.command("prune")(pruning.prune)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
@@ -72,13 +73,21 @@ def delete_key(key: Annotated[str, typer.Argument(help="The key's id (key_…)."
         out.print("Revoked.")
 
 
-def make_cli(serve: Callable[[], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str]) -> typer.Typer:
+def make_cli(
+    serve: Callable[[int, str | None], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str]
+) -> typer.Typer:
     """The commands that need the wiring are handed in by it."""
 
     @app.command("serve")
-    def serve_command() -> None:
-        """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good order."""
-        serve()
+    def serve_command(
+        workers: Annotated[
+            int, typer.Option(min=1, max=64, help="How many processes. More than one needs Postgres and an engine to share.")
+        ] = 1,
+        worker: Annotated[str | None, typer.Option(hidden=True)] = None,
+    ) -> None:
+        """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good order; SIGHUP
+        replaces several workers one after the other."""
+        serve(workers, worker)
 
     @app.command("migrate")
     def migrate_command() -> None:

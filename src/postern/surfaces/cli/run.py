@@ -23,7 +23,8 @@ EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not fou
 # Whoever may open the database file may do everything anyway.
 ACTOR = Actor("command line", "admin")
 
-out = Console(highlight=False, soft_wrap=True)
+# In a pipe a line is a row however long it is: ids that were folded could not be copied or cut.
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Opened = Callable[[], AbstractAsyncContextManager[Gateway]]

@@ -42,6 +42,8 @@ NOTICES = {
     "created": "The webhook is ready.",
     "enabled": "The webhook accepts calls again.",
     "disabled": "The webhook now refuses calls with 403.",
+    "held": "On hold: calls are checked and stored as ever, and their workflows wait until you release them.",
+    "released": "Released: what waited is started now, the oldest first.",
     "deleted": "The webhook is gone. Its URL will never be given out again.",
     "promoted": "The second secret is now the main one.",
     "replayed": "Replayed: the workflow is started again with the recorded payload.",

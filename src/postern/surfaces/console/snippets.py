@@ -67,15 +67,3 @@ def _python(url: str, headers: dict[str, str], body: str) -> str:
         f"call = Request(\n    {url!r},\n    data=json.dumps({json.loads(body)!r}).encode(),\n    headers={{\n{listed},\n    }},\n)\n"
         "print(urlopen(call).read().decode())"
     )
-
-
-def replayed_curl(url: str, story: dict[str, Any]) -> str:
-    """A recorded call as curl. What was masked when it was stored has to be filled in."""
-    left_out = {"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "user-agent"}
-    lines = [f"curl {quote(url + ('?' + story['query'] if story['query'] else ''))}"]
-    if story["method"] != "POST":
-        lines.append(f"-X {quote(story['method'])}")
-    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in story["headers"] if name not in left_out]
-    if story["body"]:
-        lines.append(f"--data-binary {quote(story['body'])}")
-    return " \\\n  ".join(lines)

@@ -51,6 +51,7 @@ CODE_WORDS = {
     "unsupported_media_type": "Not JSON or a form",
     "malformed_json": "Body is not JSON",
     "payload_not_an_object": "Body is not an object",
+    "fetch_failed": "Fetch failed",
 }
 
 METHOD_WORDS = {"none": "None", "token": "Static token", "hmac": "HMAC SHA-256"}
@@ -138,10 +139,10 @@ def authentication(webhook: dict[str, Any], titles: dict[str, str] | None = None
     if how["method"] == "token":
         place = how["placement"]
         return {
-            "header": f"Token in {how['headerName']}",
+            "header": "Token in a header",
             "bearer": "Bearer token",
-            "basic": f"Username {how['username']} and token",
-            "url": f"Token in the URL (?{how['parameterName']}=)",
+            "basic": "Username and token",
+            "url": "Token in the URL",
         }[str(place)]
     if how["method"] == "hmac":
         return f"Signed by {(titles or {}).get(how['provider']) or PROVIDER_TITLES.get(how['provider'], how['provider'].title())}"
@@ -159,9 +160,28 @@ def code(value: str) -> str:
     return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
 
 
+def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
+    """Which calls a history filter means, in a sentence."""
+    status = STATUS_WORDS.get(wanted.get("status") or "", ("Every", ""))[0]
+    said = f"{status} call{'s' if status != 'Every' else ''}"
+    if wanted.get("webhookId"):
+        said += f" to {names.get(wanted['webhookId'], wanted['webhookId'])}"
+    if wanted.get("code"):
+        said += f" with the reason “{code(wanted['code'])}”"
+    if wanted.get("search"):
+        said += f" that holds “{wanted['search']}”"
+    if wanted.get("since"):
+        said += f" since {exact(wanted['since'])}"
+    return said
+
+
 def under(errors: dict[str, str], prefix: str) -> str | None:
     """The first error of a list or of one of its entries."""
     return next((message for field, message in errors.items() if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")), None)
+
+
+def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
+    return list(zip(first, second, strict=True))
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
@@ -176,4 +196,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "code": code,
     "under": under,
+    "zipped": zipped,
 }

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from postern.usecases.configuration import Shape
+from postern.usecases.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)]
 InvocationId = Annotated[str, Field(description="The invocation's id, like inv_…; search_history tells it.", max_length=80)]
@@ -68,6 +68,11 @@ class CallVolume(Shape):
 
 class OneProvider(Shape):
     provider: Annotated[str, Field(description="A provider's name, as list_providers tells it, like shopify or generic.", max_length=80)]
+
+
+class PreviewMapping(Shape):
+    invocation_id: InvocationId
+    field_mapping: FieldMapping
 
 
 class ProposeProvider(Shape):

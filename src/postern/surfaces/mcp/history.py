@@ -6,7 +6,7 @@ from postern.core.invocation import HistoryFilter
 from postern.core.records import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
-from postern.surfaces.mcp.told import story
+from postern.surfaces.mcp.told import story, untrusted
 from postern.usecases import engine, history, readmission, volumes
 from postern.usecases.gateway import Gateway
 
@@ -26,6 +26,19 @@ async def show_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocati
     """One call's whole story: the verdict with every step that led to it (trace), every delivery to the workflow engine with its
     attempts, and under untrustedInput what the caller sent, cut to a bounded size, with credentials masked."""
     return story(await history.show(gateway, actor, asked.invocation_id))
+
+
+@tool("Show an invocation as curl", "read", ask.OneInvocation)
+async def show_as_curl(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
+    """The recorded call as a curl command, with placeholders where its secrets were. The command holds what the caller sent."""
+    return {"untrustedInput": untrusted({"curl": await history.as_curl(gateway, actor, asked.invocation_id)})}
+
+
+@tool("Try a field mapping", "read", ask.PreviewMapping)
+async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping) -> Any:
+    """What field paths would take out of a recorded call, before change_webhook saves them as its fieldMapping. Null: nothing there."""
+    paths = {name: path for name, path in asked.field_mapping.model_dump(by_alias=True).items() if path}
+    return {"untrustedInput": untrusted(await history.preview(gateway, actor, asked.invocation_id, paths))}
 
 
 @tool("Replay an invocation", "write", ask.OneInvocation, repeatable=False)

@@ -6,7 +6,7 @@ from postern.core.records import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
 from postern.surfaces.mcp.told import untrusted, webhook_in_short
-from postern.usecases import holds, samples, webhooks
+from postern.usecases import holds, samples, schedules, webhooks
 from postern.usecases.configuration import WebhookRequest
 from postern.usecases.gateway import Gateway
 
@@ -87,6 +87,18 @@ async def release_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion)
 async def drop_held(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
     """Give up what waits under a hold: it will not be started, unless replayed one by one. The hold itself goes on."""
     return await holds.drop(gateway, actor, asked.webhook_id)
+
+
+@tool("Run a schedule now", "write", ask.OneWebhook, repeatable=False)
+async def run_schedule_now(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """Fetch a scheduled webhook's source once, now, and say what came of it. What comes starts workflows as at any other time."""
+    return await schedules.run_now(gateway, actor, asked.webhook_id)
+
+
+@tool("Resume a paused schedule", "write", ask.OneWebhook)
+async def resume_schedule(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+    """Let a schedule go on that has paused itself after too many failed runs (scheduleState in show_webhook says why)."""
+    return await schedules.resume(gateway, actor, asked.webhook_id)
 
 
 @tool("Record the next event", "write", ask.RecordEvents)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from postern.surfaces import session
-from postern.surfaces.rest import shapes
+from postern.surfaces.rest import access_shapes, shapes
 from postern.surfaces.rest.table import PREFIX, Asking, Table
 from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import access, audit
@@ -26,12 +26,12 @@ def made(thing: dict[str, Any], path: str) -> Response:
 def key_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("Access").row
 
-    @row("GET", "/api-keys", "List API keys", level="admin", answers=shapes.Listing[shapes.ApiKey])
+    @row("GET", "/api-keys", "List API keys", level="admin", answers=shapes.Listing[access_shapes.ApiKey])
     async def list_api_keys(actor: Asking) -> Any:
         return whole(await access.keys(gateway, actor))
 
-    @row("POST", "/api-keys", "Make an API key", level="admin", status=201, answers=shapes.NewApiKey, idempotent=True)
-    async def create_api_key(actor: Asking, request: shapes.ApiKeyRequest) -> Any:
+    @row("POST", "/api-keys", "Make an API key", level="admin", status=201, answers=access_shapes.NewApiKey, idempotent=True)
+    async def create_api_key(actor: Asking, request: access_shapes.ApiKeyRequest) -> Any:
         return made(await access.create_key(gateway, actor, request.name, request.level), "api-keys")
 
     @row("DELETE", "/api-keys/{key_id}", "Delete an API key", level="admin", status=204)
@@ -39,7 +39,7 @@ def key_rows(table: Table, gateway: Gateway) -> None:
         await access.delete_key(gateway, actor, key_id)
         return Response(status_code=204)
 
-    @row("GET", "/audit", "List changes", level="admin", answers=shapes.Listing[shapes.AuditEntry])
+    @row("GET", "/audit", "List changes", level="admin", answers=shapes.Listing[access_shapes.AuditEntry])
     async def list_audit(
         actor: Asking,
         limit: Limit = 50,
@@ -53,20 +53,20 @@ def key_rows(table: Table, gateway: Gateway) -> None:
 def user_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("Access").row
 
-    @row("GET", "/users", "List users", level="admin", answers=shapes.Listing[shapes.User])
+    @row("GET", "/users", "List users", level="admin", answers=shapes.Listing[access_shapes.User])
     async def list_users(actor: Asking) -> Any:
         return whole(await access.users(gateway, actor))
 
-    @row("POST", "/users", "Make a user", level="admin", status=201, answers=shapes.User, idempotent=True)
-    async def create_user(actor: Asking, request: shapes.UserRequest) -> Any:
+    @row("POST", "/users", "Make a user", level="admin", status=201, answers=access_shapes.User, idempotent=True)
+    async def create_user(actor: Asking, request: access_shapes.UserRequest) -> Any:
         return made(await access.create_user(gateway, actor, request.name, request.password, request.level), "users")
 
-    @row("GET", "/users/{user_id}", "Show a user", level="admin", answers=shapes.User)
+    @row("GET", "/users/{user_id}", "Show a user", level="admin", answers=access_shapes.User)
     async def show_user(actor: Asking, user_id: str) -> Any:
         return JSONResponse(await access.user(gateway, actor, user_id))
 
-    @row("PATCH", "/users/{user_id}", "Change a user", level="admin", answers=shapes.User, refuses=("conflict",))
-    async def change_user(actor: Asking, user_id: str, change: shapes.UserChange) -> Any:
+    @row("PATCH", "/users/{user_id}", "Change a user", level="admin", answers=access_shapes.User, refuses=("conflict",))
+    async def change_user(actor: Asking, user_id: str, change: access_shapes.UserChange) -> Any:
         """A new password ends the user's sessions."""
         return JSONResponse(await access.change_user(gateway, actor, user_id, change.level, change.password))
 
@@ -82,9 +82,9 @@ def session_rows(table: Table, gateway: Gateway) -> None:
 
     @row(
         "POST", "/sessions", "Sign in",
-        level=None, status=201, answers=shapes.Me, refuses=("not_authenticated", "rate_limited"),
+        level=None, status=201, answers=access_shapes.Me, refuses=("not_authenticated", "rate_limited"),
     )  # fmt: skip
-    async def sign_in(request: Request, who: shapes.SignIn) -> Any:
+    async def sign_in(request: Request, who: access_shapes.SignIn) -> Any:
         """The session is in the cookie of the answer."""
         agent = request.headers.get("user-agent", "")
         secret = await access.sign_in(gateway, who.name, who.password, session.address_of(request), agent)
@@ -93,7 +93,7 @@ def session_rows(table: Table, gateway: Gateway) -> None:
         session.remember(gateway, response, secret)
         return response
 
-    @row("GET", "/sessions", "List sessions", level="read", answers=shapes.Listing[shapes.Session], refuses=("access_denied",))
+    @row("GET", "/sessions", "List sessions", level="read", answers=shapes.Listing[access_shapes.Session], refuses=("access_denied",))
     async def list_sessions(actor: Asking) -> Any:
         """An admin sees everybody's, everybody else their own."""
         return whole(await access.sessions(gateway, actor))
@@ -108,12 +108,12 @@ def session_rows(table: Table, gateway: Gateway) -> None:
             session.forget(response)
         return response
 
-    @row("GET", "/me", "Who am I", level="read", answers=shapes.Me)
+    @row("GET", "/me", "Who am I", level="read", answers=access_shapes.Me)
     async def show_me(actor: Asking) -> Any:
         return JSONResponse(me(actor))
 
     @row("POST", "/me/password", "Change one's own password", level="read", status=204, refuses=("rate_limited",))
-    async def change_own_password(actor: Asking, change: shapes.PasswordChange) -> Any:
+    async def change_own_password(actor: Asking, change: access_shapes.PasswordChange) -> Any:
         """Ends every other session of theirs."""
         await access.change_own_password(gateway, actor, change.old_password, change.new_password)
         return Response(status_code=204)

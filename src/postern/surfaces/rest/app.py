@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import console_routes
-from postern.surfaces.health import health_routes
+from postern.surfaces.health import Numbers, health_routes
 from postern.surfaces.rest.access import key_rows, session_rows, user_rows
 from postern.surfaces.rest.document import asset, docs, document_route
 from postern.surfaces.rest.engine import engine_rows
@@ -30,7 +30,7 @@ from postern.usecases.gateway import Gateway
 TABLES = (webhook_rows, duty_rows, signature_rows, history_rows, replay_rows, live_rows, engine_rows, key_rows, user_rows, session_rows)
 
 
-def make_api(gateway: Gateway) -> FastAPI:
+def make_api(gateway: Gateway, numbers: Numbers | None = None) -> FastAPI:
     app = FastAPI(
         openapi_url=None,
         docs_url=None,
@@ -44,7 +44,7 @@ def make_api(gateway: Gateway) -> FastAPI:
             Exception: on_defect,
         },
         routes=[
-            *health_routes(gateway),
+            *health_routes(gateway, numbers),
             Route("/problems/{code}", problem_page),
             Route("/docs", docs),
             Route("/docs/{name}", asset),
@@ -59,8 +59,8 @@ def make_api(gateway: Gateway) -> FastAPI:
     return app
 
 
-def make_rest(gateway: Gateway) -> ASGIApp:
-    return Envelope(make_api(gateway))
+def make_rest(gateway: Gateway, numbers: Numbers | None = None) -> ASGIApp:
+    return Envelope(make_api(gateway, numbers))
 
 
 async def on_invalid_parameters(_: Request, error: Exception) -> Response:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from postern.core.invocation import HistoryFilter
-from postern.surfaces.rest import shapes
+from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import history, readmission, signatures, volumes
@@ -21,11 +21,11 @@ Moment = Annotated[str | None, Query(max_length=40, description="ISO 8601, or se
 def history_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("History", "/invocations").row
 
-    @row("GET", "", "List invocations", level="read", answers=shapes.Listing[shapes.InvocationSummary])
+    @row("GET", "", "List invocations", level="read", answers=shapes.Listing[history_shapes.InvocationSummary])
     async def list_invocations(
         actor: Asking,
         webhook_id: Annotated[Text, Query(alias="webhookId")] = None,
-        status: Annotated[shapes.Status | None, Query()] = None,
+        status: Annotated[history_shapes.Status | None, Query()] = None,
         code: Text = None,
         since: Moment = None,
         until: Moment = None,
@@ -39,7 +39,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         page = await history.listing(gateway, actor, wanted, limit, cursor)
         return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
 
-    @row("GET", "/{invocation_id}", "Show an invocation", level="read", answers=shapes.Invocation)
+    @row("GET", "/{invocation_id}", "Show an invocation", level="read", answers=history_shapes.Invocation)
     async def show_invocation(actor: Asking, invocation_id: str) -> Any:
         """Headers masked, payload, verdict with its trace, deliveries with their attempts."""
         return JSONResponse(await history.show(gateway, actor, invocation_id))
@@ -54,7 +54,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
 
     @row(
         "POST", "/{invocation_id}/replay", "Replay an invocation",
-        level="write", status=202, answers=shapes.Replayed, refuses=("conflict",), idempotent=True,
+        level="write", status=202, answers=history_shapes.Replayed, refuses=("conflict",), idempotent=True,
     )  # fmt: skip
     async def replay_invocation(actor: Asking, invocation_id: str) -> Any:
         """Starts the workflow again with the recorded payload and the mapping as it is now."""
@@ -62,29 +62,36 @@ def history_rows(table: Table, gateway: Gateway) -> None:
 
     @row(
         "POST", "/{invocation_id}/response", "Answer the waiting caller",
-        level=None, answers=shapes.Answered, refuses=("not_authenticated", "gone"),
+        level=None, answers=history_shapes.Answered, refuses=("not_authenticated", "gone"),
         extra={"security": [{"responseToken": []}]},
     )  # fmt: skip
-    async def answer_invocation(request: Request, invocation_id: str, said: Annotated[shapes.ResponseAction, Body()]) -> Any:
+    async def answer_invocation(request: Request, invocation_id: str, said: Annotated[history_shapes.ResponseAction, Body()]) -> Any:
         """The response action's door. The first answer in time wins."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token if scheme.lower() == "bearer" else ""
         await respond(gateway, invocation_id, token, said.status, said.headers, said.body)
         return JSONResponse({"status": "answered"})
 
-    @row("GET", "/{invocation_id}/explanation", "Explain a verdict", level="read", answers=shapes.Explanation)
+    @row("GET", "/{invocation_id}/explanation", "Explain a verdict", level="read", answers=history_shapes.Explanation)
     async def explain_invocation(actor: Asking, invocation_id: str) -> Any:
         """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
         return JSONResponse(await signatures.explain(gateway, actor, invocation_id))
 
     more = table.of("History").row
 
-    @more("POST", "/readmissions", "Admit rejected calls that pass now", level="write", answers=shapes.Admitted, refuses=("not_found",))
-    async def admit_invocations(actor: Asking, request: shapes.AdmitRequest) -> Any:
+    @more(
+        "POST",
+        "/readmissions",
+        "Admit rejected calls that pass now",
+        level="write",
+        answers=history_shapes.Admitted,
+        refuses=("not_found",),
+    )
+    async def admit_invocations(actor: Asking, request: history_shapes.AdmitRequest) -> Any:
         """Starts those of them that the present settings let in. What has been started meanwhile is left alone."""
         return JSONResponse(await readmission.admit(gateway, actor, request.invocation_ids))
 
-    @more("GET", "/volumes", "Count calls over time", level="read", answers=shapes.Chart)
+    @more("GET", "/volumes", "Count calls over time", level="read", answers=history_shapes.Chart)
     async def show_volumes(
         actor: Asking,
         webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=80)] = None,

@@ -2,22 +2,18 @@
 
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from postern.core.records import LEVELS
 from postern.usecases.configuration import (
     CorsSetting,
     DuplicateProtection,
     FieldMapping,
     RateLimit,
-    Shape,
     SynchronousResponse,
 )  # fmt: skip
 
 T = TypeVar("T")
-Level = Literal["read", "write", "admin"]
-assert Level.__args__ == LEVELS  # type: ignore[attr-defined]
 
 
 class Told(BaseModel):
@@ -84,216 +80,6 @@ class Webhook(Told):
     warnings: list[str]
 
 
-Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
-
-
-class InvocationSummary(Told):
-    id: str
-    webhook_id: str
-    received_at: str
-    status: Status
-    code: str
-    detail: str
-    http_status: int | None
-    method: str
-    address: str
-    body_size: int
-    duration_ms: float
-    matched: str | None
-    duplicate_of: str | None
-    config_version: int
-    runs: int | None = None
-    nobody_listens: bool | None = None
-    error: str | None = None
-
-
-class TraceStep(Told):
-    step: str
-    ok: bool | None
-    detail: str
-
-
-class Response(Told):
-    status: int
-    headers: list[tuple[str, str]]
-    body: str
-
-
-class Delivery(Told):
-    key: str
-    emission: int
-    state: Literal["queued", "held", "started", "failed", "dropped"]
-    fields: dict[str, str]
-    created_at: str
-    started_at: str | None
-    next_attempt_at: str | None
-    attempts: int
-    log: list[dict[str, Any]]
-    runs: int | None
-    nobody_listens: bool
-    error: str | None
-    answer: str | None
-    responded_at: str | None
-    late: bool
-    response: Response | None
-
-
-class Invocation(InvocationSummary):
-    path: str
-    query: str
-    headers: list[tuple[str, str]]
-    body: str | None
-    body_truncated: bool
-    payload: dict[str, Any] | None
-    trace: list[TraceStep]
-    deliveries: list[Delivery]
-
-
-class Replayed(Told):
-    invocation_id: str
-    delivery: Delivery
-
-
-class ReplayFilter(Shape):
-    """Which invocations: every part that is given must hold. Only accepted calls can be replayed; the others are skipped."""
-
-    webhook_id: str | None = Field(None, max_length=80)
-    status: Status | None = None
-    code: str | None = Field(None, max_length=40)
-    since: str | None = Field(None, max_length=40)
-    until: str | None = Field(None, max_length=40)
-    search: str | None = Field(None, max_length=200)
-
-
-class ReplayRequest(Shape):
-    filter: ReplayFilter
-
-
-class Replay(Told):
-    id: str
-    state: Literal["planned", "running", "completed", "cancelled", "failed"]
-    filter: dict[str, Any]
-    count: int
-    done: int
-    skipped: int
-    created_at: str
-    created_by: str
-    started_at: str | None
-    ended_at: str | None
-    error: str | None
-
-
-class ApiKeyRequest(Shape):
-    name: str = Field(min_length=1, max_length=200)
-    level: Level
-
-
-class ApiKey(Told):
-    id: str
-    name: str
-    level: Level
-    prefix: str
-    created_at: str
-    created_by: str
-    last_used_at: str | None
-
-
-class NewApiKey(ApiKey):
-    """The key itself is in this answer and nowhere else, ever."""
-
-    key: str
-
-
-class UserRequest(Shape):
-    name: str = Field(min_length=1, max_length=80)
-    password: str = Field(min_length=8, max_length=256)
-    level: Level
-
-
-class UserChange(Shape):
-    level: Level | None = None
-    password: str | None = Field(None, min_length=8, max_length=256)
-
-
-class User(Told):
-    id: str
-    name: str
-    level: Level
-    created_at: str
-    created_by: str
-    last_signed_in_at: str | None
-
-
-class SignIn(Shape):
-    name: str = Field(max_length=200)
-    password: str = Field(max_length=1024)
-
-
-class Me(Told):
-    name: str
-    level: Level
-    user_id: str | None
-    session_id: str | None
-
-
-class PasswordChange(Shape):
-    old_password: str = Field(max_length=1024)
-    new_password: str = Field(min_length=8, max_length=256)
-
-
-class Session(Told):
-    id: str
-    user_id: str
-    user: str
-    created_at: str
-    last_seen_at: str
-    address: str
-    user_agent: str
-    current: bool
-
-
-class AuditEntry(Told):
-    id: str
-    at: str
-    actor: str
-    level: Level
-    action: str
-    subject: str
-    changes: dict[str, Any]
-
-
-class Run(Told):
-    id: str
-    workflow: str
-    state: str
-    delivery_key: str
-    started_at: str
-    ended_at: str | None
-    error: str | None
-    steps: list[str]
-
-
-class Workflow(Told):
-    name: str
-    webhook_ids: list[str]
-    help: str
-    source: str
-
-
-class ResponseAction(Shape):
-    """What the waiting caller is to hear. Sent by other people's workflows: what else they say is passed over."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    status: int | None = Field(None, ge=200, le=599)
-    headers: dict[str, str] | None = None
-    body: Any = None
-
-
-class Answered(Told):
-    status: Literal["answered"]
-
-
 class Recording(Told):
     recording_until: str
 
@@ -319,21 +105,6 @@ class Hold(Told):
     waiting: int
     released: int | None = None
     dropped: int | None = None
-
-
-class Recheck(Told):
-    webhook_id: str
-    would_pass: list[dict[str, Any]]
-    still_refused: int
-
-
-class AdmitRequest(Shape):
-    invocation_ids: list[str] = Field(min_length=1, max_length=1000)
-
-
-class Admitted(Told):
-    items: list[dict[str, Any]]
-    admitted: int
 
 
 class Provider(Told):
@@ -368,19 +139,3 @@ class SignatureResult(Told):
     explanation: str
     steps: list[Step]
     would_verify_if: list[WouldVerify]
-
-
-class Explanation(Told):
-    invocation_id: str
-    code: str
-    explanation: str
-    would_verify_if: list[WouldVerify]
-
-
-class Chart(Told):
-    range: str
-    since: str
-    until: str
-    step_minutes: int
-    points: list[dict[str, Any]]
-    total: dict[str, Any]

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from postern.core.problems import Refused
 from postern.core.records import Actor
-from postern.surfaces.rest import shapes
+from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
 from postern.usecases import holds, readmission, samples, schedules, webhooks
 from postern.usecases.configuration import WebhookRequest
@@ -168,7 +168,7 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
         """What waits will not be started, unless it is replayed. The hold goes on."""
         return JSONResponse(await holds.drop(gateway, actor, webhook_id))
 
-    @row("GET", "/readmissible", "List rejected calls that would pass now", level="read", answers=shapes.Recheck)
+    @row("GET", "/readmissible", "List rejected calls that would pass now", level="read", answers=history_shapes.Recheck)
     async def list_readmissible(actor: Asking, webhook_id: str) -> Any:
         """Judged by the webhook's present settings, at the time they were received. Nothing is started."""
         return JSONResponse(await readmission.recheck(gateway, actor, webhook_id))

@@ -1,5 +1,6 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -9,8 +10,8 @@ from postern.core.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Visit
-from postern.usecases import history, webhooks
+from postern.surfaces.console.visit import Form, Visit
+from postern.usecases import history, readmission, signatures, webhooks
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
 FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
@@ -74,8 +75,27 @@ async def fix(visit: Visit) -> Response:
     form = await visit.form()
     item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
     webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])
-    await webhooks.change(visit.gateway, visit.actor, webhook["id"], story.patch_of(form.text("kind"), item, webhook))
+    patch = await _remedy(visit, item["id"], form) if form.text("kind") == "signature" else story.patch_of(form.text("kind"), item, webhook)
+    await webhooks.change(visit.gateway, visit.actor, webhook["id"], patch)
     return visit.to(f"/history/{item['id']}", "fixed")
+
+
+async def _remedy(visit: Visit, invocation_id: str, form: Form) -> dict[str, Any]:
+    """Found out again instead of sent along: a form carries a choice, never a setting of the authentication."""
+    changes = (await signatures.explain(visit.gateway, visit.actor, invocation_id))["wouldVerifyIf"]
+    number = form.text("number")
+    if not number.isdigit() or int(number) >= len(changes) or changes[int(number)]["patch"] is None:
+        raise Refused("conflict", "This fix is no longer on offer: the webhook was changed meanwhile.")
+    return {"authentication": changes[int(number)]["patch"]}
+
+
+async def admit(visit: Visit) -> Response:
+    """Check a refused call with the present settings, and start it if it passes now."""
+    found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
+    one = found["items"][0]
+    if not one["admitted"]:
+        raise Refused("conflict", f"It is still not accepted: {one['reason']}.")
+    return visit.to(f"/history/{visit.at('invocation')}", "admitted")
 
 
 async def map_value(visit: Visit) -> Response:

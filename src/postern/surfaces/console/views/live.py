@@ -1,20 +1,23 @@
 """The Live Request Inspector: calls as they come, on the real URL, refused ones too, for as long as the page is open."""
 
-import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from postern.core.invocation import HistoryFilter
 from postern.surfaces.console import pages
 from postern.surfaces.console.views import story
 from postern.surfaces.console.visit import Visit
 from postern.usecases import history
+from postern.usecases.live import Stream, follow
 
-NEWEST = 25
-LOOK_EVERY = 0.5
-HEARTBEAT_AFTER = 20
+MOST = 25
+_ID = re.compile(r"inv_[0-9a-f]{32}")
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 async def everything(visit: Visit) -> Response:
@@ -23,39 +26,53 @@ async def everything(visit: Visit) -> Response:
 
 async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(visit, visit.query.get("webhook") or None), media_type="text/event-stream", headers=headers)
+    webhook_id = visit.query.get("webhook") or None
+    seen = visit.request.headers.get("last-event-id", "")
+    after = seen if _ID.fullmatch(seen) else None
+    # Joined before the newest are read: what comes in between is then told twice, and never missed.
+    following = await follow(visit.gateway, visit.actor, webhook_id, after)
+    newest = visit.query.get("newest", "")
+    count = 0 if after else min(int(newest), MOST) if newest.isdigit() else MOST
+    return Feed(following, _events(visit, following, webhook_id, count))
 
 
-async def _events(visit: Visit, webhook_id: str | None) -> AsyncIterator[str]:
-    seen: dict[str, Any] = {}
-    quiet = 0
-    first = True
-    while not await visit.request.is_disconnected():
-        page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), NEWEST)
-        fresh = [item for item in reversed(page.items) if seen.get(item["id"]) != _state(item)]
-        for item in fresh:
-            yield _event(item, _row(item, webhook_id is None, is_new=not first))
-        seen = {item["id"]: _state(item) for item in page.items}
-        if first:
-            yield "event: listening\ndata: now\n\n"
-        first = False
-        quiet = 0 if fresh else quiet + 1
-        if quiet >= HEARTBEAT_AFTER:
-            quiet = 0
+class Feed(StreamingResponse):
+    """Leaves the hub however it ends, even before the first event was asked for."""
+
+    def __init__(self, following: Stream, lines: AsyncIterator[str]) -> None:
+        super().__init__(lines, headers=HEADERS, media_type="text/event-stream; charset=utf-8")
+        self._following = following
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._following.close()
+
+
+async def _events(visit: Visit, following: Stream, webhook_id: str | None, count: int) -> AsyncIterator[str]:
+    newest = ""
+    if count:
+        page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), count)
+        for item in reversed(page.items):
+            newest = item["id"]
+            yield _event(item, _row(item, is_new=False), newest)
+    yield "retry: 1000\nevent: listening\ndata: now\n\n"
+    async for event in following.events():
+        if event is None:
             yield ": still here\n\n"
-        await asyncio.sleep(LOOK_EVERY)
+            continue
+        item = msgspec.json.decode(event.data)
+        place = item["id"] if item["id"] > newest else ""
+        newest = max(newest, item["id"])
+        yield _event(item, _row(item, is_new=event.name == "invocation"), place)
 
 
-def _state(item: dict[str, Any]) -> tuple[Any, ...]:
-    return item["status"], item.get("runs"), item["httpStatus"]
+def _row(item: dict[str, Any], is_new: bool) -> str:
+    return pages.ENVIRONMENT.get_template("live/row.html").render(item=item, reason=story.reason(item), is_new=is_new)
 
 
-def _row(item: dict[str, Any], names_webhook: bool, is_new: bool) -> str:
-    template = pages.ENVIRONMENT.get_template("live/row.html")
-    return template.render(item=item, reason=story.reason(item), names_webhook=names_webhook, is_new=is_new)
-
-
-def _event(item: dict[str, Any], markup: str) -> str:
+def _event(item: dict[str, Any], markup: str, place: str) -> str:
+    # An older call that moves must not set the place to resume from back.
     lines = "\n".join(f"data: {line}" for line in markup.splitlines() if line.strip())
-    return f"id: {item['id']}\nevent: call\n{lines}\n\n"
+    return (f"id: {place}\n" if place else "") + f"event: call\n{lines}\n\n"

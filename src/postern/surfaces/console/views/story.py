@@ -4,10 +4,11 @@ from typing import Any
 
 from postern.core.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS, Refused
-from postern.surfaces.console import snippets, tree, words
+from postern.surfaces.console import tree, words
 from postern.surfaces.console.visit import Visit
-from postern.usecases import history, webhooks
+from postern.usecases import history, signatures, webhooks
 
+NEVER_READ = ("method_not_allowed", "webhook_disabled", "ip_not_allowed", "payload_too_large", "origin_not_allowed")
 FIELD_LABELS = {"fieldOne": "Field one", "fieldTwo": "Field two", "fieldThree": "Field three", "fieldFour": "Field four"}
 AUTHENTICATION_CODES = frozenset(code for code in PROBLEMS if code.startswith(("credential_", "signature_", "timestamp_")))
 
@@ -27,12 +28,21 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "steps": _steps(item),
         "root": tree.tree(payload) if payload is not None else None,
         "raw": tree.indented(item["body"]) if item["body"] else "",
-        "as_curl": snippets.replayed_curl(webhook["url"], item) if webhook else "",
+        "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
         "fields": FIELD_LABELS,
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item["code"] in AUTHENTICATION_CODES,
+        "advice": await _advice(visit, item),
+        "may_admit": item["status"] == "rejected" and bool(item["body"]) and item["code"] not in NEVER_READ and webhook is not None,
     }
+
+
+async def _advice(visit: Visit, item: dict[str, Any]) -> dict[str, Any] | None:
+    """What would make a refused signature verify, tried out one by one."""
+    if item["status"] != "rejected" or not item["code"].startswith(("signature_", "timestamp_")):
+        return None
+    return await signatures.explain(visit.gateway, visit.actor, item["id"])
 
 
 async def webhook_or_none(visit: Visit, webhook_id: str) -> dict[str, Any] | None:

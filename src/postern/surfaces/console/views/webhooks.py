@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.visit import Visit
-from postern.usecases import volumes, webhooks
+from postern.usecases import holds, volumes, webhooks
 
 
 async def listing(visit: Visit) -> Response:
@@ -24,6 +24,16 @@ async def enable(visit: Visit) -> Response:
 async def disable(visit: Visit) -> Response:
     await webhooks.switch(visit.gateway, visit.actor, visit.at("webhook"), False)
     return visit.to(await _back(visit), "disabled")
+
+
+async def hold(visit: Visit) -> Response:
+    await holds.hold(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}", "held")
+
+
+async def release(visit: Visit) -> Response:
+    await holds.release(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}", "released")
 
 
 async def delete(visit: Visit) -> Response:

@@ -1,0 +1,164 @@
+"""A shop's day, for the pictures in the docs: webhooks of every kind, and calls that the real use cases judge and record.
+
+Calls are handed to the use cases with the clock set back, so that charts and histories have a past.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import math
+import random
+import sys
+import time
+from typing import Any
+
+from postern.core.admit import admit, admit_head
+from postern.core.call import Call
+from postern.core.records import Actor
+from postern.settings import Settings
+from postern.usecases import access, webhooks
+from postern.usecases.configuration import WebhookRequest, validated
+from postern.usecases.example import example_curl
+from postern.usecases.gateway import Gateway
+from postern.usecases.receive import receive
+from postern.wiring.gateway import opened
+
+ACTOR = Actor("sample data", "admin")
+SHOPIFY, STRIPE = "shpss_3f9c1b7e5d2a48f0", "whsec_kR7mQz2vXw9LpT4nYb6cJd8f"
+ORDER = {
+    "id": 820982911946154508,
+    "order_number": 1234,
+    "email": "jon@example.com",
+    "total_price": "403.00",
+    "currency": "EUR",
+    "customer": {"id": 115310627314723954, "first_name": "Jon", "email": "jon@example.com", "tags": ["vip", "newsletter"]},
+    "line_items": [
+        {"sku": "TEA-250", "title": "Green tea", "quantity": 2, "price": "199.00"},
+        {"sku": "CUP-1", "title": "Porcelain cup", "quantity": 1, "price": "5.00"},
+    ],
+    "test": False,
+    "note": None,
+}
+
+WEBHOOKS: dict[str, dict[str, Any]] = {
+    "Shopify orders": {
+        "authentication": {"method": "hmac", "provider": "shopify", "secret": SHOPIFY},
+        "fieldMapping": {"fieldOne": "order_number", "fieldTwo": "customer.email", "fieldThree": "line_items[0].sku"},
+        "duplicateProtection": {"enabled": True},
+    },
+    "Stripe payments": {
+        "authentication": {"method": "hmac", "provider": "stripe", "secret": STRIPE},
+        "fieldMapping": {"fieldOne": "data.object.id"},
+        "duplicateProtection": {"enabled": True},
+    },
+    "Newsletter form": {
+        "authentication": {"method": "token", "token": {"generate": True}},
+        "cors": {"enabled": True, "origins": ["https://shop.example.com"]},
+        "fieldMapping": {"fieldOne": "email"},
+    },
+    "Warehouse export": {
+        "authentication": {
+            "method": "token",
+            "placement": "basic",
+            "username": "warehouse",
+            "token": "correct horse battery",
+            "secondToken": "staple",
+        },
+        "ipAllowlist": ["203.0.113.0/24"],
+    },
+    "Price list (test)": {"authentication": {"method": "none"}, "enabled": False},
+}
+
+
+async def fill(settings: Settings, calls: int = 420) -> None:
+    async with opened(settings) as gateway:
+        gateway.call_log.style = "off"
+        await access.ensure_admin(gateway, settings.admin_password)
+        await example_curl(gateway)
+        chance = random.Random(7)
+        for name, settings_of in reversed(WEBHOOKS.items()):
+            await webhooks.create(gateway, ACTOR, validated(WebhookRequest, {"name": name, **settings_of}))
+        ids = {webhook["name"]: webhook["id"] for webhook in (await webhooks.listing(gateway, ACTOR)).items}
+        now = time.time()
+        moments = sorted(now - 60 - _spread(chance) for _ in range(calls))
+        for number, moment in enumerate(moments):
+            await _one(gateway, ids, chance, number, moment)
+        await _one(gateway, ids, chance, calls, now - 20, "Shopify orders", "other")
+        await _one(gateway, ids, chance, calls + 1, now - 8, "Shopify orders", "good")
+        await _one(gateway, ids, chance, calls + 2, now - 5, "Stripe payments", "reformatted")
+
+
+def _spread(chance: random.Random) -> float:
+    """Seconds ago, within a day that has a night."""
+    while True:
+        ago = chance.random() * 86_000
+        if chance.random() < 0.55 + 0.45 * math.sin((time.time() - ago) / 86_400 * 2 * math.pi):
+            return ago
+
+
+async def _one(
+    gateway: Gateway, ids: dict[str, str], chance: random.Random, number: int, moment: float, name: str = "", kind: str = ""
+) -> None:
+    name = name or chance.choices(["Shopify orders", "Stripe payments", "Newsletter form", "Warehouse export"], [10, 6, 3, 2])[0]
+    kind = kind or chance.choices(["good", "again", "other", "bare"], [88, 4, 6, 2])[0]
+    webhook = gateway.directory.by_id(ids[name])
+    assert webhook is not None
+    headers, body = _signed(name, kind, number, moment)
+    call = Call(
+        "POST",
+        f"/webhook/{webhook.short_code}".encode(),
+        b"",
+        headers,
+        body,
+        f"203.0.113.{chance.randint(2, 90)}",
+        moment,
+        gateway.base_url,
+    )
+    took = chance.lognormvariate(1.1, 0.55) / 1000
+    gateway.clock = lambda: moment + took
+    verdict = admit_head(webhook, call) or admit(webhook, call, gateway.limits)
+    await receive(gateway, webhook, call, verdict)
+
+
+def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tuple[bytes, bytes], ...], bytes]:
+    content = (b"content-type", b"application/json")
+    if name == "Shopify orders":
+        body = json.dumps(ORDER | {"id": number - (kind == "again"), "order_number": 1000 + number}).encode()
+        key = b"another shop's secret" if kind == "other" else SHOPIFY.encode()
+        digest = base64.b64encode(hmac.digest(key, body, hashlib.sha256))
+        event = f"9888-{number - (kind == 'again')}".encode()
+        signature = () if kind == "bare" else ((b"x-shopify-hmac-sha256", digest),)
+        return (
+            content,
+            (b"user-agent", b"Shopify-Captain-Hook"),
+            (b"x-shopify-topic", b"orders/create"),
+            (b"x-shopify-event-id", event),
+            *signature,
+        ), body
+    if name == "Stripe payments":
+        event = {
+            "id": f"evt_{number}",
+            "object": "event",
+            "type": "checkout.session.completed",
+            "data": {"object": {"id": f"cs_{number}", "amount_total": 4200}},
+        }
+        body = json.dumps(event, separators=(",", ":")).encode()
+        signed_at = int(moment) - (900 if kind == "other" else 0)
+        digest_hex = hmac.digest(STRIPE.encode(), f"{signed_at}.".encode() + body, hashlib.sha256).hex()
+        if kind == "reformatted":
+            body = json.dumps(event, indent=1).encode()
+        signature = () if kind == "bare" else ((b"stripe-signature", f"t={signed_at},v1={digest_hex}".encode()),)
+        return (content, (b"user-agent", b"Stripe/1.0 (+https://stripe.com/docs/webhooks)"), *signature), body
+    if name == "Newsletter form":
+        return (content, (b"x-api-key", b"guess"), (b"origin", b"https://shop.example.com")), json.dumps(
+            {"email": "ada@example.com"}
+        ).encode()
+    password = {"good": b"staple", "again": b"staple", "other": b"wrong", "bare": b"correct horse battery"}[kind]
+    basic = b"Basic " + base64.b64encode(b"warehouse:" + password)
+    return (content, (b"authorization", basic)), json.dumps({"batch": number, "items": [{"sku": "TEA-250", "stock": 40 + number}]}).encode()
+
+
+if __name__ == "__main__":
+    asyncio.run(fill(Settings(), int(sys.argv[1]) if len(sys.argv) > 1 else 420))

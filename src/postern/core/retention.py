@@ -1,0 +1,30 @@
+"""How long what is kept is kept: the gateway's rule, and a webhook's own where it has one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DAY = 86_400.0
+REJECTED_KEPT = 1_000
+"""The newest rejected calls of each webhook: strangers cannot fill the disk, nor push out what was accepted."""
+VOLUMES_KEPT = 90 * DAY
+YOUNGEST = 120.0
+"""However short the rule, nothing younger goes: a caller may still be waiting for its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    history_days: int = 30
+    body_days: int | None = None
+    """None: as long as the history."""
+    most_rows: int = 0
+    """0: no cap."""
+
+    def history_before(self, document: Mapping[str, Any], now: float) -> float:
+        return now - max((document.get("historyRetentionDays") or self.history_days) * DAY, YOUNGEST)
+
+    def bodies_before(self, document: Mapping[str, Any], now: float) -> float | None:
+        """None where bodies stay as long as their calls."""
+        own, history = document.get("bodyRetentionDays"), document.get("historyRetentionDays") or self.history_days
+        days = own if own is not None else self.body_days
+        return None if days is None or days >= history else now - max(days * DAY, YOUNGEST)

@@ -1,0 +1,88 @@
+"""Duplicate keys: claimed by insert, in the transaction of the invocation that claims. No look-up comes before it."""
+
+from typing import Any
+
+from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, String, bindparam, cast, func, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.core.invocation import Entry
+from postern.stores.moments import milliseconds
+from postern.stores.tables import duplicate_keys
+
+Claims = dict[tuple[str, bytes], Entry]
+
+
+def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
+    """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
+    claims: dict[tuple[str, bytes], Entry] = {}
+    firsts: dict[str, str] = {}
+    for entry in entries:
+        if entry.duplicate_key is not None:
+            place = (entry.invocation.webhook_id, entry.duplicate_key)
+            if place in claims:
+                firsts[entry.invocation.id] = claims[place].invocation.id
+            else:
+                claims[place] = entry
+    if not claims:
+        return firsts
+    won = _won_on_postgres(connection, claims) if connection.dialect.name == "postgresql" else _won_on_sqlite(connection, claims)
+    lost = {place: entry for place, entry in claims.items() if place not in won}
+    holders = _holders(connection, list(lost))
+    for place in lost:
+        holder = holders[place]
+        firsts[lost[place].invocation.id] = holder
+        for invocation_id, first in firsts.items():
+            if first == lost[place].invocation.id:  # third in the same batch: it follows the holder too
+                firsts[invocation_id] = holder
+    return firsts
+
+
+def _take_over(statement: Any, now: Any) -> Any:
+    """An expired claim is taken over in the same statement that makes one."""
+    return statement.on_conflict_do_update(
+        index_elements=["webhook_id", "key"],
+        set_={"invocation_id": statement.excluded.invocation_id, "expires_at": statement.excluded.expires_at},
+        where=duplicate_keys.c.expires_at <= now,
+    ).returning(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
+
+
+_CLAIM = _take_over(sqlite.insert(duplicate_keys), bindparam("now"))
+_CLAIMED = (
+    func.unnest(
+        *(
+            cast(bindparam(name), ARRAY(kind))
+            for name, kind in {"webhook_ids": String, "keys": LargeBinary, "invocation_ids": String, "expiries": BigInteger}.items()
+        )
+    )
+    .table_valued("webhook_id", "key", "invocation_id", "expires_at")
+    .render_derived()
+)
+_CLAIM_ALL = _take_over(postgresql.insert(duplicate_keys).from_select(list(_CLAIMED.c.keys()), select(_CLAIMED)), bindparam("now"))
+
+
+def _won_on_sqlite(connection: Connection, claims: Claims) -> set[tuple[str, bytes]]:
+    won = set()
+    for (webhook_id, key), entry in claims.items():
+        until, now = milliseconds(entry.duplicate_until), milliseconds(entry.invocation.received_at)
+        claim = {"webhook_id": webhook_id, "key": key, "invocation_id": entry.invocation.id, "expires_at": until, "now": now}
+        if connection.execute(_CLAIM, claim).first() is not None:
+            won.add((webhook_id, key))
+    return won
+
+
+def _won_on_postgres(connection: Connection, claims: Claims) -> set[tuple[str, bytes]]:
+    ordered = sorted(claims.items())  # one order everywhere: two processes cannot deadlock
+    wanted = {
+        "webhook_ids": [webhook_id for (webhook_id, _), _ in ordered],
+        "keys": [key for (_, key), _ in ordered],
+        "invocation_ids": [entry.invocation.id for _, entry in ordered],
+        "expiries": [milliseconds(entry.duplicate_until) for _, entry in ordered],
+        "now": milliseconds(min(entry.invocation.received_at for _, entry in ordered)),
+    }
+    return {(webhook_id, key) for webhook_id, key in connection.execute(_CLAIM_ALL, wanted)}
+
+
+def _holders(connection: Connection, lost: list[tuple[str, bytes]]) -> dict[tuple[str, bytes], str]:
+    held = select(duplicate_keys.c.webhook_id, duplicate_keys.c.key, duplicate_keys.c.invocation_id)
+    place = tuple_(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
+    return {(row[0], row[1]): row[2] for row in connection.execute(held.where(place.in_(lost)))} if lost else {}

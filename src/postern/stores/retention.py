@@ -1,0 +1,222 @@
+"""Deleting what is old, in steps so small that nobody who is being answered notices."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Select, delete, exists, func, insert, not_, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.identity import first_id_at
+from postern.stores.database import Database
+from postern.stores.history import belongs
+from postern.stores.moments import milliseconds
+from postern.stores.tables import (
+    APART,
+    chores,
+    deliveries,
+    duplicate_keys,
+    forgotten,
+    idempotency,
+    invocations,
+    sessions,
+    volumes,
+    webhooks,
+)
+from postern.stores.writer import Writer
+
+STEP = 500
+STEP_BYTES = 8 * 1024 * 1024
+"""A large body lies on many pages, and each has to be given back."""
+
+_UNFINISHED = ("queued", "held")
+
+
+class Retention:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def webhooks(self) -> dict[str, dict[str, Any]]:
+        """Every webhook with its settings, deleted ones too: their history outlives them."""
+
+        def query(connection: Connection) -> dict[str, dict[str, Any]]:
+            return {row.id: msgspec.json.decode(row.document) for row in connection.execute(select(webhooks.c.id, webhooks.c.document))}
+
+        return await self._database.read(query)
+
+    async def before(self, webhook_id: str, moment: float, after: str, limit: int = STEP) -> list[str]:
+        """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
+        wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
+        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
+
+    async def horizon(self, rows: int) -> str | None:
+        """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries as rows may stay."""
+        newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
+        return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
+
+    async def up_to(self, last: str, after: str, limit: int = STEP) -> list[str]:
+        """The oldest of all webhooks, up to that one: one step's worth."""
+        return await self._step(select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit)
+
+    async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int = STEP) -> list[str]:
+        """A webhook's rejected calls older than the newest so many. One that was admitted since is no longer one of them."""
+        rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
+
+        def horizon(connection: Connection) -> str | None:
+            newest = select(invocations.c.id).where(*rejected).order_by(invocations.c.id.desc())
+            return connection.execute(newest.offset(kept).limit(1)).scalar_one_or_none()
+
+        last = await self._database.read(horizon)
+        if last is None:
+            return []
+        not_admitted = not_(exists().where(*belongs(deliveries)))
+        wanted = select(invocations.c.id, invocations.c.body_size).where(*rejected, invocations.c.id <= last, not_admitted)
+        return await self._step(wanted, after, limit)
+
+    async def with_bodies(self, webhook_id: str, moment: float, after: str, limit: int = STEP) -> list[str]:
+        """The oldest that still have a body, from before that moment and behind ``after``."""
+        wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment), invocations.c.body.is_not(None)
+        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
+
+    async def _step(self, statement: Select[Any], after: str, limit: int) -> list[str]:
+        def query(connection: Connection) -> list[str]:
+            ids, size = [], 0
+            for row in connection.execute(statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit)):
+                ids.append(row.id)
+                size += row.body_size
+                if size > STEP_BYTES:
+                    break
+            return ids
+
+        return await self._database.read(query)
+
+    async def delete(self, invocation_ids: list[str]) -> int:
+        """These and their deliveries; what is still to be started stays. The engine's copies are noted down to be forgotten."""
+
+        def job(connection: Connection) -> int:
+            kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
+            if keys:
+                connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
+            self._note(connection, handed_over)
+            gone = [one for one in invocation_ids if one not in kept]
+            return connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount if gone else 0
+
+        return await self._writer.write(job)
+
+    async def strip(self, invocation_ids: list[str]) -> tuple[int, str | None]:
+        """Take the bodies away, and the answers' bodies. How many, and the first that had to keep its own."""
+
+        def job(connection: Connection) -> tuple[int, str | None]:
+            kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
+            bare = [one for one in invocation_ids if one not in kept]
+            stripped = update(invocations).where(invocations.c.id.in_(bare)).values(body=None)
+            count = connection.execute(stripped).rowcount if bare else 0
+            if keys:
+                connection.execute(update(deliveries).where(deliveries.c.key.in_(keys)).values(response_body=None))
+            self._note(connection, handed_over)
+            return count, min(kept, default=None)
+
+        return await self._writer.write(job)
+
+    @staticmethod
+    def _deliveries_of(connection: Connection, invocation_ids: list[str]) -> tuple[set[str], list[str], list[str]]:
+        """Invocations that must stay because something is still to be started; the others' keys; those that the engine has seen."""
+        asked = select(deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts)
+        asked = asked.select_from(invocations.join(deliveries, belongs(deliveries)[0] & belongs(deliveries)[1]))
+        rows = connection.execute(asked.where(invocations.c.id.in_(invocation_ids))).all()
+        kept = {row.invocation_id for row in rows if row.state in _UNFINISHED}
+        gone = [row for row in rows if row.invocation_id not in kept]
+        return kept, [row.key for row in gone], [row.key for row in gone if row.attempts]
+
+    @staticmethod
+    def _note(connection: Connection, keys: list[str]) -> None:
+        known = (
+            set(connection.execute(select(forgotten.c.delivery_key).where(forgotten.c.delivery_key.in_(keys))).scalars()) if keys else set()
+        )
+        new = [{"delivery_key": key} for key in keys if key not in known]
+        if new:
+            connection.execute(insert(forgotten), new)
+
+    async def to_forget(self, after: str, limit: int = 100) -> list[str]:
+        """Deliveries whose copies the engine may still have."""
+        noted = select(forgotten.c.delivery_key).where(forgotten.c.delivery_key > after).order_by(forgotten.c.delivery_key).limit(limit)
+        return await self._database.read(lambda connection: list(connection.execute(noted).scalars()))
+
+    async def forgot(self, keys: list[str]) -> None:
+        await self._writer.write(lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys))))
+
+    async def expire(self, now: float, idle_sessions_before: float, limit: int = STEP) -> int:
+        """One step of what has an expiry of its own: duplicate keys, idempotency keys, sessions."""
+
+        def job(connection: Connection) -> int:
+            gone = 0
+            for table, key, over in (
+                (duplicate_keys, duplicate_keys.c.key, duplicate_keys.c.expires_at <= milliseconds(now)),
+                (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),
+                (sessions, sessions.c.id, sessions.c.seen_at < milliseconds(idle_sessions_before)),
+            ):
+                some = select(key).where(over).limit(limit).scalar_subquery()
+                gone += connection.execute(delete(table).where(over, key.in_(some))).rowcount
+            return gone
+
+        return await self._writer.write(job)
+
+    async def forget_volumes(self, webhook_id: str, before: float, limit: int = STEP) -> int:
+        old = volumes.c.webhook_id == webhook_id, volumes.c.minute < int(before // 60)
+
+        def job(connection: Connection) -> int:
+            last = select(volumes.c.minute).where(*old).order_by(volumes.c.minute).offset(limit).limit(1)
+            until = connection.execute(last).scalar_one_or_none()
+            within = old if until is None else (*old, volumes.c.minute <= until)
+            return connection.execute(delete(volumes).where(*within)).rowcount
+
+        return await self._writer.write(job)
+
+    async def count_before(self, webhook_id: str, moment: float) -> int:
+        wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment)
+        return await self._count(select(func.count()).select_from(invocations).where(*wanted))
+
+    async def count_bodies(self, webhook_id: str, since: float, moment: float, after: str) -> int:
+        first = max(after, first_id_at("inv", since))
+        among = invocations.c.webhook_id == webhook_id, invocations.c.id > first, invocations.c.id < first_id_at("inv", moment)
+        return await self._count(select(func.count()).select_from(invocations).where(*among, invocations.c.body.is_not(None)))
+
+    async def count_rejected(self, webhook_id: str, since: float) -> int:
+        rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
+        return await self._count(
+            select(func.count()).select_from(invocations).where(*rejected, invocations.c.id >= first_id_at("inv", since))
+        )
+
+    async def count_rows(self) -> int:
+        return await self._count(select(func.count()).select_from(invocations))
+
+    async def _count(self, statement: Select[Any]) -> int:
+        return await self._database.read(lambda connection: int(connection.execute(statement).scalar_one()))
+
+    async def reached(self, name: str) -> str:
+        """How far this chore had come when it was last left."""
+        asked = select(chores.c.reached).where(chores.c.name == name)
+        return await self._database.read(lambda connection: connection.execute(asked).scalar_one_or_none() or "")
+
+    async def reach(self, name: str, place: str, now: float) -> None:
+        def job(connection: Connection) -> None:
+            values = {"at": milliseconds(now), "reached": place}
+            if connection.execute(update(chores).where(chores.c.name == name).values(values)).rowcount == 0:
+                connection.execute(insert(chores).values(name=name, **values))
+
+        await self._writer.write(job)
+
+    async def my_turn(self, name: str, now: float, every: float) -> bool:
+        """Whether this process is to do a chore that one of them does now and then."""
+
+        def job(connection: Connection) -> bool:
+            due = update(chores).where(
+                chores.c.name == name, or_(chores.c.at <= milliseconds(now - every), chores.c.at > milliseconds(now))
+            )
+            if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
+                return True
+            inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(chores)
+            first = inserting.values(name=name, at=milliseconds(now), reached="").on_conflict_do_nothing()
+            return connection.execute(first.returning(chores.c.name)).first() is not None
+
+        return await self._writer.write(job)

@@ -1,0 +1,42 @@
+"""`postern prune`"""
+
+from typing import Annotated
+
+import typer
+
+from postern.surfaces.cli.run import ACTOR, err, out, session, show_json
+from postern.usecases import retention
+
+_SAID = {
+    "invocations": "calls",
+    "overTheCap": "calls over the limit of rows",
+    "rejected": "rejected calls over the limit",
+    "bodies": "bodies",
+    "expired": "expired keys and sessions",
+    "volumes": "old counts",
+    "engineCopies": "copies in the engine",
+}
+
+
+def prune(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+) -> None:
+    """Delete what is older than the settings allow, now. A running gateway does it by itself every ten minutes."""
+
+    def report(what: str, so_far: int) -> None:
+        if err.is_terminal and not as_json:
+            err.print(f"\r{so_far:>12,} {_SAID[what]} deleted", end="", markup=False)
+
+    if dry_run:
+        done = session.run(lambda gateway: retention.plan(gateway, ACTOR))
+    else:
+        done = session.run(lambda gateway: retention.prune(gateway, ACTOR, report))
+        if err.is_terminal and not as_json:
+            err.print()
+    if as_json:
+        show_json({"dryRun": dry_run, **done})
+        return
+    for what, number in done.items():
+        if number or what in ("invocations", "bodies", "rejected"):
+            out.print(f"{number:>12,} {_SAID[what]} {'would be ' if dry_run else ''}deleted", markup=False)

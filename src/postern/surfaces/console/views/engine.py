@@ -1,0 +1,58 @@
+"""The workflow engine: how it is, which workflows it knows, what ran, and recording a sample to write a workflow with."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console.visit import Visit
+from postern.usecases import engine, samples, webhooks
+
+KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Shopify Flow"}
+
+
+async def show(visit: Visit) -> Response:
+    known = await webhooks.listing(visit.gateway, visit.actor, 200)
+    names = {webhook["id"]: webhook["name"] for webhook in known.items}
+    chosen = visit.query.get("webhook", "") or (known.items[0]["id"] if known.items else "")
+    health = await visit.gateway.engine.health() if visit.gateway.engine is not None else None
+    return visit.page(
+        "workflows.html",
+        engine_name=visit.gateway.engine.name if visit.gateway.engine is not None else "none",
+        health=health,
+        workflows=await _or_none(engine.workflows(visit.gateway, visit.actor)),
+        runs=await _or_none(engine.runs(visit.gateway, visit.actor, 20)),
+        names=names,
+        chosen=chosen,
+        sample=await samples.sample(visit.gateway, visit.actor, chosen) if chosen in names else None,
+        kinds=KINDS,
+        kind=visit.query.get("kind", "python"),
+    )
+
+
+async def record(visit: Visit) -> Response:
+    webhook_id = (await visit.form()).text("webhook")
+    await samples.arm(visit.gateway, visit.actor, webhook_id)
+    return visit.to(f"/workflows?webhook={webhook_id}#record", "recording")
+
+
+async def forget(visit: Visit) -> Response:
+    webhook_id = (await visit.form()).text("webhook")
+    await samples.forget(visit.gateway, visit.actor, webhook_id)
+    return visit.to(f"/workflows?webhook={webhook_id}#record")
+
+
+async def beginning(visit: Visit) -> Response:
+    """A workflow's first lines, made from the recorded event."""
+    webhook_id = visit.query.get("webhook", "")
+    source = await samples.new_workflow(visit.gateway, visit.actor, visit.query.get("name", "") or "my workflow", webhook_id)
+    return visit.page("workflow_source.html", source=source, webhook_id=webhook_id)
+
+
+async def _or_none(asked: Any) -> list[dict[str, Any]] | None:
+    """What an engine cannot tell is not shown, and no reason to show nothing."""
+    try:
+        found: list[dict[str, Any]] = await asked
+        return found
+    except Refused:
+        return None

@@ -1,0 +1,48 @@
+"""Replaying many calls: the plan, its progress, and stopping it."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.surfaces.console.views.history import FILTERS, names
+from postern.surfaces.console.visit import Visit
+from postern.usecases import replays
+
+
+async def listing(visit: Visit) -> Response:
+    page = await replays.listing(visit.gateway, visit.actor, 30)
+    return visit.page("replays/list.html", replays=page.items, names=await names(visit))
+
+
+async def plan(visit: Visit) -> Response:
+    form = await visit.form()
+    chosen: dict[str, Any] = {name: form.text(name) or None for name in FILTERS}
+    since = chosen["since"]
+    if chosen["span"] and chosen["span"].isdigit():
+        since = str(visit.gateway.clock() - int(chosen["span"]))
+    wanted = {
+        "webhookId": chosen["webhook"],
+        "status": chosen["status"],
+        "code": chosen["code"],
+        "since": since,
+        "until": chosen["until"],
+        "search": chosen["search"],
+    }
+    made = await replays.plan(visit.gateway, visit.actor, wanted)
+    return visit.to(f"/replays/{made['id']}")
+
+
+async def show(visit: Visit) -> Response:
+    """The page, and for htmx the same page again while it runs."""
+    replay = await replays.show(visit.gateway, visit.actor, visit.at("replay"))
+    return visit.page("replays/detail.html", replay=replay, names=await names(visit))
+
+
+async def begin(visit: Visit) -> Response:
+    await replays.begin(visit.gateway, visit.actor, visit.at("replay"))
+    return visit.to(f"/replays/{visit.at('replay')}")
+
+
+async def cancel(visit: Visit) -> Response:
+    await replays.cancel(visit.gateway, visit.actor, visit.at("replay"))
+    return visit.to(f"/replays/{visit.at('replay')}", "cancelled")

@@ -1,0 +1,103 @@
+"""A webhook that nobody needs to call: what it fetches, when, and how the last time went."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console.views.webhook import field_messages, loaded, tab, version_seen
+from postern.surfaces.console.visit import Form, Visit, problem_of
+from postern.usecases import schedules, webhooks
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "s": "seconds"}
+EMPTY: dict[str, Any] = {
+    "url": "",
+    "every": "15m",
+    "cron": None,
+    "timeZone": "UTC",
+    "headers": {},
+    "timeoutSeconds": 10,
+    "onlyWhenChanged": True,
+    "splitArray": False,
+    "pauseAfterFailures": 10,
+    "enabled": True,
+}
+
+
+async def show(visit: Visit) -> Response:
+    return _page(visit, await loaded(visit))
+
+
+def _page(visit: Visit, webhook: dict[str, Any], status: int = 200, **context: Any) -> Response:
+    setting = context.pop("setting", None) or webhook["schedule"] or EMPTY
+    amount, unit = _every(setting.get("every"))
+    return tab(
+        visit,
+        "schedule",
+        webhook,
+        status,
+        setting=setting,
+        amount=amount,
+        unit=unit,
+        units=list(UNITS.items()),
+        state=webhook.get("scheduleState"),
+        **({"errors": {}, "result": None} | context),
+    )
+
+
+async def store(visit: Visit) -> Response:
+    form = await visit.form()
+    setting = None if form.get("remove") else request_of(form)
+    try:
+        await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), {"schedule": setting}, version_seen(form))
+    except Refused as refused:
+        webhook = await loaded(visit)
+        return _page(
+            visit,
+            webhook,
+            refused.problem.status,
+            setting=EMPTY | (setting or {}),
+            errors=field_messages(refused),
+            problem=problem_of(refused),
+        )
+    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "saved")
+
+
+async def run_now(visit: Visit) -> Response:
+    result = await schedules.run_now(visit.gateway, visit.actor, visit.at("webhook"))
+    return _page(visit, await loaded(visit), result=result)
+
+
+async def resume(visit: Visit) -> Response:
+    await schedules.resume(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "saved")
+
+
+def request_of(form: Form) -> dict[str, Any]:
+    by_cron = form.get("when") == "cron"
+    headers: dict[str, str | None] = {}
+    for line in form.lines("headers"):
+        name, colon, value = line.partition(":")
+        headers[name.strip()] = value.strip() if colon and value.strip() else None
+    return {
+        "url": form.text("url"),
+        "every": None if by_cron else f"{form.text('amount')}{form.get('unit', 'm')}",
+        "cron": form.text("cron") if by_cron else None,
+        "timeZone": form.text("timeZone") or "UTC",
+        "headers": headers,
+        "timeoutSeconds": form.text("timeoutSeconds") or 10,
+        "onlyWhenChanged": form.on("onlyWhenChanged"),
+        "splitArray": form.on("splitArray"),
+        "pauseAfterFailures": form.text("pauseAfterFailures") or 10,
+        "enabled": form.on("enabled"),
+    }
+
+
+def _every(every: Any) -> tuple[str, str]:
+    """An interval in the largest unit that says it whole."""
+    text = str(every or "15m")
+    if text[-1:] in UNITS:
+        return text[:-1], text[-1]
+    seconds = int(float(text)) if text.replace(".", "", 1).isdigit() else 900
+    size, unit = next(((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "m")) if seconds % size == 0), (1, "s"))
+    return str(seconds // size), unit

@@ -1,0 +1,119 @@
+"""The gateway's own settings: who may do what, what was changed, and how other programs connect."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console.visit import Visit, problem_of
+from postern.usecases import access, audit
+
+TABS = [
+    ("", "API keys"),
+    ("users", "Users"),
+    ("sessions", "Sessions"),
+    ("connect", "Connect"),
+    ("audit", "Audit log"),
+    ("password", "Password"),
+]
+LEVELS = [
+    ("read", "Read: look at everything"),
+    ("write", "Write: change webhooks, replay"),
+    ("admin", "Admin: keys and users too"),
+]
+
+
+def _page(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
+    tabs = [tab for tab in TABS if visit.actor.may("admin") or tab[0] in ("sessions", "connect", "password")]
+    template = f"settings/{name or 'keys'}.html"
+    return visit.page(template, status, tab=name, tabs=tabs, levels=LEVELS, **({"errors": {}, "values": {}} | context))
+
+
+async def keys(visit: Visit) -> Response:
+    if not visit.actor.may("admin"):
+        return visit.to("/settings/connect")
+    return await _keys(visit)
+
+
+async def _keys(visit: Visit, status: int = 200, **context: Any) -> Response:
+    return _page(visit, "", status, keys=await access.keys(visit.gateway, visit.actor), **({"made": None} | context))
+
+
+async def make_key(visit: Visit) -> Response:
+    """The one answer that holds the key: shown on this page, not redirected to, so that it is never in an address."""
+    form = await visit.form()
+    try:
+        made = await access.create_key(visit.gateway, visit.actor, form.text("name"), form.text("level"))
+    except Refused as refused:
+        if not refused.errors:
+            raise
+        return await _keys(visit, refused.problem.status, errors=_messages(refused), values=form)
+    return await _keys(visit, made=made)
+
+
+async def delete_key(visit: Visit) -> Response:
+    await access.delete_key(visit.gateway, visit.actor, visit.at("key"))
+    return visit.to("/settings", "key-deleted")
+
+
+async def users(visit: Visit) -> Response:
+    return await _users(visit)
+
+
+async def _users(visit: Visit, status: int = 200, **context: Any) -> Response:
+    return _page(visit, "users", status, users=await access.users(visit.gateway, visit.actor), **context)
+
+
+async def add_user(visit: Visit) -> Response:
+    form = await visit.form()
+    try:
+        await access.create_user(visit.gateway, visit.actor, form.text("name"), form.get("password", ""), form.text("level"))
+    except Refused as refused:
+        return await _users(visit, refused.problem.status, errors=_messages(refused), values=form, problem=problem_of(refused))
+    return visit.to("/settings/users", "user-added")
+
+
+async def change_user(visit: Visit) -> Response:
+    form = await visit.form()
+    await access.change_user(visit.gateway, visit.actor, visit.at("user"), form.text("level") or None, form.get("password") or None)
+    return visit.to("/settings/users", "saved")
+
+
+async def remove_user(visit: Visit) -> Response:
+    await access.delete_user(visit.gateway, visit.actor, visit.at("user"))
+    return visit.to("/settings/users", "user-removed")
+
+
+async def sessions(visit: Visit) -> Response:
+    return _page(visit, "sessions", sessions=await access.sessions(visit.gateway, visit.actor))
+
+
+async def end_session(visit: Visit) -> Response:
+    await access.revoke_session(visit.gateway, visit.actor, visit.at("session"))
+    return visit.to("/settings/sessions")
+
+
+async def log(visit: Visit) -> Response:
+    page = await audit.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), visit.query.get("subject") or None)
+    return _page(visit, "audit", entries=page.items, after=page.next_cursor)
+
+
+async def connect(visit: Visit) -> Response:
+    return _page(visit, "connect")
+
+
+async def password(visit: Visit) -> Response:
+    return _page(visit, "password")
+
+
+async def change_password(visit: Visit) -> Response:
+    form = await visit.form()
+    try:
+        await access.change_own_password(visit.gateway, visit.actor, form.get("oldPassword", ""), form.get("newPassword", ""))
+    except Refused as refused:
+        return _page(visit, "password", refused.problem.status, errors=_messages(refused), problem=problem_of(refused))
+    return visit.to("/settings/password", "password-changed")
+
+
+def _messages(refused: Refused) -> dict[str, str]:
+    return {error.field: error.message[:1].upper() + error.message[1:] for error in refused.errors}

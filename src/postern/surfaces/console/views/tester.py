@@ -1,0 +1,95 @@
+"""The signature tester: paste a request, or pick a recorded one, and see what the check says and why."""
+
+import shlex
+from typing import Any
+
+from starlette.responses import Response
+
+from postern.core.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.surfaces.console import senders
+from postern.surfaces.console.visit import Form, Visit, problem_of
+from postern.usecases import history, signatures, webhooks
+from postern.usecases.configuration import validated
+from postern.usecases.signatures import SignatureTest
+
+
+async def ask(visit: Visit) -> Response:
+    return await _page(visit, Form({name: [value] for name, value in visit.query.items()}), None)
+
+
+async def check(visit: Visit) -> Response:
+    form = await visit.form()
+    try:
+        found = await signatures.test(visit.gateway, visit.actor, validated(SignatureTest, _request(form)))
+    except Refused as refused:
+        return await _page(visit, form, None, refused.problem.status, problem=problem_of(refused))
+    return await _page(visit, form, found)
+
+
+async def _page(visit: Visit, form: Form, found: dict[str, Any] | None, status: int = 200, **context: Any) -> Response:
+    known = await webhooks.listing(visit.gateway, visit.actor, 200)
+    signed = [webhook for webhook in known.items if webhook["authentication"]["method"] == "hmac"]
+    recent = await history.listing(visit.gateway, visit.actor, HistoryFilter(form.text("webhook") or None), 30)
+    return visit.page(
+        "tester.html",
+        status,
+        form=form,
+        found=found,
+        signed=signed,
+        recent=[item for item in recent.items if item["bodySize"]],
+        senders=[*senders.offered(visit.gateway), senders.about(visit.gateway, "generic")],
+        **context,
+    )
+
+
+def _request(form: Form) -> dict[str, Any]:
+    request: dict[str, Any] = {}
+    if form.get("with") == "webhook":
+        request["webhookId"] = form.text("webhook")
+    else:
+        request["authentication"] = {"method": "hmac", "provider": form.text("provider"), "secret": form.get("secret", "")}
+    if form.get("what") == "recorded":
+        request["invocationId"] = form.text("invocation")
+    else:
+        request["call"] = read_request(form.get("request", ""), form.text("url"))
+    if form.text("at"):
+        request["at"] = history.moment(form.text("at"), "at")
+    return request
+
+
+def read_request(text: str, url: str = "") -> dict[str, Any]:
+    """A pasted request as its parts: a curl command, or the raw lines with an empty one before the body."""
+    text = text.replace("\r\n", "\n")
+    if text.lstrip().startswith("curl "):
+        return _read_curl(text)
+    head, _, body = text.lstrip("\n").partition("\n\n")
+    lines = head.split("\n")
+    first = lines[0].split(" ")
+    method = "POST"
+    if len(first) > 1 and first[0].isalpha() and first[0].isupper():
+        method, target, lines = first[0], first[1], lines[1:]
+        url = url or target
+    headers = [[name.strip(), value.strip()] for name, colon, value in (line.partition(":") for line in lines) if colon]
+    host = next((value for name, value in headers if name.lower() == "host"), "")
+    return {"method": method, "url": f"https://{host}{url}" if url.startswith("/") and host else url, "headers": headers, "body": body}
+
+
+def _read_curl(text: str) -> dict[str, Any]:
+    try:
+        words = shlex.split(text.replace("\\\n", " "))[1:]
+    except ValueError:
+        raise Refused("invalid_request", "The curl command has a quote that does not end.") from None
+    made: dict[str, Any] = {"method": "POST", "url": "", "headers": [], "body": ""}
+    rest = iter(words)
+    for word in rest:
+        if word in ("-H", "--header"):
+            name, _, value = next(rest, "").partition(":")
+            made["headers"].append([name.strip(), value.strip()])
+        elif word in ("-d", "--data", "--data-raw", "--data-binary"):
+            made["body"] = next(rest, "")
+        elif word in ("-X", "--request"):
+            made["method"] = next(rest, "POST")
+        elif word == "--url" or not word.startswith("-"):
+            made["url"] = next(rest, "") if word == "--url" else word
+    return made

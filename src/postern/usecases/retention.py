@@ -1,0 +1,173 @@
+"""Retention: what is old goes, in steps with pauses between them, so that whoever is being answered does not notice."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import structlog
+
+from postern.core.invocation import StoreUnavailable
+from postern.core.records import Actor
+from postern.core.retention import REJECTED_KEPT, VOLUMES_KEPT
+from postern.usecases.access import SESSION_IDLE
+from postern.usecases.gateway import Gateway, require
+
+EVERY = 600.0
+FIRST_AFTER = 30.0
+LOOK_EVERY = 15.0
+STILL_GOING = ("running", "waiting", "sleeping")
+
+Report = Callable[[str, int], None]
+T = TypeVar("T")
+
+log = structlog.get_logger("postern.retention")
+
+
+def _nobody(_what: str, _so_far: int) -> None:
+    pass
+
+
+async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
+    """What pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
+    require(actor, "admin")
+    now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
+    found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
+    for webhook_id, document in (await store.webhooks()).items():
+        history_before, bodies_before = keeping.history_before(document, now), keeping.bodies_before(document, now)
+        found["invocations"] += await store.count_before(webhook_id, history_before)
+        if bodies_before is not None:
+            done = await store.reached(f"bodies:{webhook_id}")
+            found["bodies"] += await store.count_bodies(webhook_id, history_before, bodies_before, done)
+        found["rejected"] += max(0, await store.count_rejected(webhook_id, history_before) - REJECTED_KEPT)
+    if keeping.most_rows:
+        found["overTheCap"] = max(0, await store.count_rows() - keeping.most_rows)
+    return dict(found)
+
+
+async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dict[str, int]:
+    """Delete what is too old or too much, everywhere, to the end. ``report`` hears after each step what it was about, and how many so far."""
+    require(actor, "admin")
+    now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
+    counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, engineCopies=0)
+
+    def count(what: str, number: int) -> None:
+        counts[what] += number
+        report(what, counts[what])
+
+    for webhook_id, document in (await store.webhooks()).items():
+        history_before, bodies_before = keeping.history_before(document, now), keeping.bodies_before(document, now)
+
+        async def too_old(after: str, webhook_id: str = webhook_id, moment: float = history_before) -> list[str]:
+            return await store.before(webhook_id, moment, after)
+
+        async def too_many(after: str, webhook_id: str = webhook_id) -> list[str]:
+            return await store.rejected_beyond(webhook_id, REJECTED_KEPT, after)
+
+        await _delete_all(gateway, too_old, lambda number: count("invocations", number))
+        await _delete_all(gateway, too_many, lambda number: count("rejected", number))
+        if bodies_before is not None:
+            await _strip_all(gateway, webhook_id, bodies_before, lambda number: count("bodies", number))
+        while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
+            count("volumes", number)
+    last = await store.horizon(keeping.most_rows) if keeping.most_rows else None
+    if last is not None:
+
+        async def over_the_cap(after: str, last: str = last) -> list[str]:
+            return await store.up_to(last, after)
+
+        await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
+    while number := await gently(store.expire(now, now - SESSION_IDLE)):
+        count("expired", number)
+    await _forget_copies(gateway, lambda number: count("engineCopies", number))
+    return dict(counts)
+
+
+async def trim(gateway: Gateway, webhook_id: str) -> None:
+    """Only the newest rejected calls of a webhook stay."""
+
+    async def too_many(after: str) -> list[str]:
+        return await gateway.store.retention.rejected_beyond(webhook_id, REJECTED_KEPT, after)
+
+    await _delete_all(gateway, too_many, lambda _: None)
+
+
+async def gently(step: Awaitable[T]) -> T:
+    """One step, then a pause as long as it took: half the writer's time at most goes into deleting."""
+    began = time.perf_counter()
+    result = await step
+    await asyncio.sleep(time.perf_counter() - began)
+    return result
+
+
+async def _delete_all(gateway: Gateway, find: Callable[[str], Awaitable[list[str]]], count: Callable[[int], None]) -> None:
+    after = ""
+    while ids := await find(after):
+        count(await gently(gateway.store.retention.delete(ids)))
+        after = ids[-1]
+
+
+async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
+    """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at again by the next."""
+    store, chore = gateway.store.retention, f"bodies:{webhook_id}"
+    after, passed_over = await store.reached(chore), False
+    while ids := await store.with_bodies(webhook_id, moment, after):
+        number, first_kept = await gently(store.strip(ids))
+        count(number)
+        after = ids[-1]
+        passed_over = passed_over or first_kept is not None
+        if not passed_over:
+            await store.reach(chore, after, gateway.clock())
+
+
+async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None:
+    """The engine's own copies of what we have deleted. A run that still goes keeps its own until it has ended."""
+    if gateway.engine is None:
+        return  # a command: the process that has the engine does it
+    store, after = gateway.store.retention, ""
+    while keys := await store.to_forget(after):
+        after = keys[-1]
+        ended = []
+        for key in keys:
+            runs = await gateway.engine.runs(20, key)
+            if not any(run.state in STILL_GOING for run in runs or []):
+                ended.append(key)
+        if ended:
+            await gateway.engine.forget(ended)
+            await gently(store.forgot(ended))
+            count(len(ended))
+
+
+class Keeper:
+    """The loop: prunes now and then, in one process at a time, and trims at once where rejected calls pile up."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._next_look = gateway.clock() + FIRST_AFTER
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._gateway.rejections.any_full.wait(), LOOK_EVERY)
+            except TimeoutError:
+                pass
+            try:
+                await self.round()
+            except StoreUnavailable as trouble:
+                log.warning("nothing could be pruned; trying again later", error=str(trouble))
+            except Exception:
+                log.exception("pruning failed")
+                await asyncio.sleep(LOOK_EVERY)
+
+    async def round(self) -> None:
+        for webhook_id in self._gateway.rejections.take():
+            await trim(self._gateway, webhook_id)
+        now = self._gateway.clock()
+        if now < self._next_look:
+            return
+        self._next_look = now + EVERY / 2
+        if await self._gateway.store.retention.my_turn("prune", now, EVERY):
+            done: dict[str, Any] = await prune(self._gateway, Actor("retention", "admin"))
+            if any(done.values()):
+                log.info("pruned", **done)

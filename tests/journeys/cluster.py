@@ -1,0 +1,121 @@
+"""What several gateways on one database need around them: an engine that counts what it was asked to start, and callers."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from beds.program import Program
+
+Trigger = dict[str, Any]
+
+
+@dataclass
+class CountingEngine:
+    """A workflow engine behind one URL. ``keys`` counts the starts by their Idempotency-Key."""
+
+    url: str
+    keys: Counter[str] = field(default_factory=Counter)
+    on_start: Callable[[Trigger], None] | None = None
+
+    def started(self) -> set[str]:
+        return {key.partition(".")[0] for key in list(self.keys)}
+
+
+@contextmanager
+def counting_engine() -> Iterator[CountingEngine]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            trigger = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            engine.keys[self.headers["idempotency-key"]] += 1
+            self.send_response(202)
+            self.send_header("content-length", "0")
+            self.end_headers()
+            if engine.on_start is not None:
+                threading.Thread(target=engine.on_start, args=(trigger,), daemon=True).start()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        engine = CountingEngine(f"http://127.0.0.1:{server.server_port}/start")
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield engine
+        server.shutdown()
+        thread.join()
+
+
+def ask(program: Program, method: str, path: str, body: Any = None, timeout: float = 10.0, **headers: str) -> tuple[int, Any]:
+    """One request, with the admin's key unless another Authorization is given."""
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=timeout)
+    try:
+        content = None if body is None else json.dumps(body)
+        given = {"Content-Type": "application/json", "Authorization": f"Bearer {program.admin_key}", **headers}
+        connection.request(method, path, content, given)
+        answer = connection.getresponse()
+        said = answer.read()
+        return answer.status, json.loads(said) if said else None
+    finally:
+        connection.close()
+
+
+def make_webhook(program: Program, **settings: Any) -> tuple[str, str]:
+    """Its id, and the path under which it is called. It asks for no credential: these tests are about other things."""
+    wanted = {"name": "Orders", "authentication": {"method": "none"}, "rateLimit": {"callsPerSecond": 100_000, "burst": 100_000}}
+    status, made = ask(program, "POST", "/api/v1/webhooks", {**wanted, **settings})
+    assert status == 201, made
+    return made["id"], "/webhook/" + made["url"].rpartition("/")[2]
+
+
+class Callers:
+    """Call until told to stop, on connections that are kept; ``acknowledged`` holds the id of each call that got a 2xx."""
+
+    def __init__(self, ports: list[int], path: str, count: int = 4) -> None:
+        self._path = path
+        self._stop = threading.Event()
+        self._threads = ThreadPoolExecutor(count * len(ports))
+        self._running = [self._threads.submit(self._call, port) for port in ports for _ in range(count)]
+        self.acknowledged: list[str] = []
+        self.refused: Counter[int] = Counter()
+        self.lost = 0
+
+    def _call(self, port: int) -> None:
+        connection = HTTPConnection("127.0.0.1", port, timeout=15)
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            try:
+                connection.request("POST", self._path, f'{{"n": {number}}}', {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                said = answer.read()
+            except (OSError, HTTPException):
+                self.lost += 1
+                connection.close()
+                time.sleep(0.05)
+                continue
+            if answer.status == 200:
+                self.acknowledged.append(json.loads(said)["invocationId"])
+            else:
+                self.refused[answer.status] += 1
+                time.sleep(0.02)
+            time.sleep(0.005)
+        connection.close()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for one in self._running:
+            one.result(30)
+        self._threads.shutdown()
