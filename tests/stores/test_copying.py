@@ -5,9 +5,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from beds.program import StartProgram, run_postern
 from beds.rooms import ADMIN, gateway_on
-
 from postern.stores import copying
 from postern.stores.copying import CannotCopy, copy_all
 from postern.stores.database import Database
@@ -24,9 +24,7 @@ async def filled(folder: Path, calls: int = 300) -> str:
     async with gateway_on(folder) as (gateway, _):
         token = {"method": "token", "token": "whk_a_token_that_is_long_enough"}
         await webhooks.create(gateway, ADMIN, validated(WebhookRequest, {"name": "Orders", "authentication": token}))
-        await asyncio.gather(
-            *(gateway.store.record(entry(key=n.to_bytes(32, "big"), body=bytes([n % 256, 0, 255]))) for n in range(calls))
-        )
+        await asyncio.gather(*(gateway.store.record(entry(key=n.to_bytes(32, "big"), body=bytes([n % 256, 0, 255]))) for n in range(calls)))
     return f"sqlite:///{folder / 'postern.db'}"
 
 
