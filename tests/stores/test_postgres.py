@@ -1,0 +1,105 @@
+"""What only a database server does: going away, coming back, and being shared."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, select, text, update
+
+from beds.postgres import PostgresProcess
+from beds.program import run_postern
+from postern.core.invocation import StoreUnavailable
+from postern.stores import schema
+from postern.stores.database import Database
+from postern.stores.store import Store
+from postern.stores.tables import deliveries, tallies
+from stores.conftest import entry
+
+pytestmark = pytest.mark.anyio
+
+
+KEYS = ["a key of these tests"]
+
+
+async def test_without_the_server_a_call_is_refused_and_later_ones_are_stored_again(own_postgres: PostgresProcess) -> None:
+    database = Database(own_postgres.url)
+    schema.migrate(database)
+    database.close()
+    store = Store(own_postgres.url, KEYS)
+    await store.open()
+    kept = entry()
+    await store.record(kept)
+    own_postgres.stop()
+    with pytest.raises(StoreUnavailable):
+        await store.record(entry())
+    with pytest.raises(StoreUnavailable):
+        await store.history.get(kept.invocation.id)
+    own_postgres.start()
+    again = entry()
+    await store.record(again)
+    for one in (kept, again):
+        assert await store.history.get(one.invocation.id) is not None
+    await store.close()
+
+
+async def test_two_processes_count_in_rows_of_their_own(migrated_url: str) -> None:
+    stores = [Store(migrated_url, KEYS) for _ in range(3)]
+    for store in stores:
+        await store.open()
+    await asyncio.gather(*(store.record(entry()) for store in stores))
+
+    def shards(connection: Connection) -> list[int]:
+        return list(connection.execute(select(tallies.c.shard).where(tallies.c.name == "calls")).scalars())
+
+    assert len(await stores[0].database.read(shards)) == 3
+    assert (await stores[0].webhooks.tallies(["wh_1"]))["wh_1"]["calls"].count == 3
+    for store in stores:
+        await store.close()
+
+
+async def test_two_transactions_that_meet_in_opposite_order_both_succeed(migrated_url: str) -> None:
+    one, other = Store(migrated_url, KEYS), Store(migrated_url, KEYS)
+    await one.open()
+    await other.open()
+    first, second = entry(), entry()
+    await one.record(first)
+    await one.record(second)
+
+    def touching(*keys: str) -> object:
+        def job(connection: Connection) -> None:
+            for key in keys:
+                connection.execute(update(deliveries).where(deliveries.c.key == key).values(attempts=deliveries.c.attempts + 1))
+                connection.execute(text("SELECT pg_sleep(0.2)"))
+
+        return job
+
+    here, there = first.delivery, second.delivery
+    assert here is not None and there is not None
+    await asyncio.gather(one.writer.write(touching(here.key, there.key)), other.writer.write(touching(there.key, here.key)))
+    assert [(await one.deliveries.get(key.key)).attempts for key in (here, there)] == [2, 2]  # type: ignore[union-attr]
+    await one.close()
+    await other.close()
+
+
+def test_a_program_refuses_a_database_without_a_schema_and_says_what_to_do(tmp_path: Path, postgres_url: str) -> None:
+    refused = run_postern(tmp_path, "serve", POSTERN_DATABASE_URL=postgres_url)
+    assert refused.returncode == 5
+    assert "the database has schema none and this version needs" in refused.stderr
+    assert "run `postern migrate`" in refused.stderr
+    assert run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url).returncode == 0
+    assert run_postern(tmp_path, "keys", "list", POSTERN_DATABASE_URL=postgres_url).returncode == 0
+
+
+def test_two_migrations_at_once_are_one_after_the_other(tmp_path: Path, postgres_url: str) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        ended = list(threads.map(lambda _: run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url), range(2)))
+    assert [(one.returncode, one.stderr) for one in ended] == [(0, ""), (0, "")]
+
+
+def test_ids_are_compared_byte_by_byte_whatever_the_server_was_set_up_with(migrated_url: str) -> None:
+    """The order of most languages skips the dot in a delivery's key, and ranges of keys would miss what they are to find."""
+    with psycopg.connect(migrated_url) as connection:
+        asked = "SELECT DISTINCT collation_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
+        assert connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall() == [("C",)]
