@@ -120,7 +120,7 @@ def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, 
     _needs_main(document, "main" in after)
     document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
-    __compiles(webhook, changes)
+    _compiles(webhook, changes)
     return changes
 
 
@@ -149,8 +149,8 @@ async def adopt(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: i
     if announced is None:
         raise Refused("conflict", "no sender has announced a secret")
     changes: dict[str, bytes | None] = {"main": announced.value, "captured": None}
-    compiles(webhook, changes)
-    await save(gateway, webhook, changes)
+    _compiles(webhook, changes)
+    await save(gateway, webhook, changes, noted(gateway, actor, "announced secret taken", webhook.id))
     return await show(gateway, actor, webhook_id)
 
 
