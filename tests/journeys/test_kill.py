@@ -188,7 +188,7 @@ def test_ten_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: S
     acknowledged = asyncio.run(storm(scene, random.Random(seed)))
     assert len(acknowledged) == CALLS
     accepted = wait_until(
-        lambda: scene.states().keys() == {"started"} and scene.states()["started"], 60, what=lambda: f"starts: {scene.states()}"
+        lambda: scene.states().keys() == {"started"} and scene.states()["started"], 120, what=lambda: f"starts: {scene.states()}"
     )
     wait_until(lambda: len(scene.runs()) == accepted and set(scene.runs().values()) == {"SUCCESS"}, 120, what="every run to end")
 
