@@ -122,6 +122,9 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(served: Pro
                     "change_webhook": {"webhookId": made["id"], "changes": {}},
                     "replay_invocation": {"invocationId": "inv_1"},
                     "admit_rejected": {"invocationIds": ["inv_1"]},
+                    "plan_replay": {},
+                    "run_replay": {"replayId": "rpl_1"},
+                    "cancel_replay": {"replayId": "rpl_1"},
                 }
                 arguments = others.get(name, {"webhookId": made["id"]})
                 assert (await refusal(reader, name, **arguments))["code"] == "access_denied", name
@@ -264,6 +267,22 @@ def test_held_deliveries_wait_until_they_are_released(served: Program) -> None:
             (held,) = (await done(client, "search_history", webhookId=made["id"]))["items"]
             assert held["status"] == "held"
             assert (await done(client, "release_webhook", webhookId=made["id"]))["released"] == 1
+
+    run(story())
+
+
+def test_many_are_replayed_by_a_plan_that_is_then_run(served: Program) -> None:
+    async def story() -> None:
+        async with over_http(served, served.admin_key) as client:
+            made = await done(client, "create_webhook", **webhook())
+            for _ in range(3):
+                assert call(made["url"]).status_code == 200
+            plan = await done(client, "plan_replay", webhookId=made["id"])
+            assert (plan["state"], plan["count"]) == ("planned", 3)
+            await done(client, "run_replay", replayId=plan["id"])
+            assert (await refusal(client, "run_replay", replayId=plan["id"]))["code"] == "conflict"
+            assert (await done(client, "show_replay", replayId=plan["id"]))["state"] in ("running", "completed")
+            assert plan["id"] in {one["id"] for one in (await done(client, "list_replays"))["items"]}
 
     run(story())
 

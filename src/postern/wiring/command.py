@@ -2,24 +2,27 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import uvloop
+from sqlalchemy.engine import make_url
 
 from postern.core.invocation import StoreUnavailable
 from postern.observe import set_up_logs
 from postern.settings import SettingError, Settings
 from postern.stores import schema
+from postern.stores.copying import CannotCopy, copy_all
 from postern.stores.database import Database
 from postern.stores.vault import VaultError
 from postern.surfaces.cli.main import make_cli
-from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, session
+from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
 from postern.surfaces.workers import Place
 from postern.usecases.gateway import Gateway
 from postern.wiring.gateway import opened
-from postern.wiring.serving import serve, serve_with
+from postern.wiring.serving import alone, serve, serve_with
 
 
 def start(workers: int = 1, place: str | None = None) -> None:
@@ -38,6 +41,23 @@ def migrate() -> str:
         schema.migrate(database)
         database.close()
     return f"The schema is {schema.newest()}."
+
+
+def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict[str, int]:
+    """Everything from one database to another; how many rows each table has."""
+    file = make_url(whence).database if whence.startswith("sqlite") else None
+    if file is not None and not Path(file).exists():
+        end(f"There is no database {file}.", USAGE)
+    source, target = Database(whence), Database(where)
+    try:
+        # A gateway on either of them would write what is not copied, or what nobody expects there.
+        with alone(Path(source.url.database or "").parent) if source.is_sqlite else nullcontext(), _told_in_words():
+            return {name: held.rows for name, held in copy_all(source, target, told).items()}
+    except CannotCopy as refused:
+        end(str(refused), FAILED)
+    finally:
+        source.close()
+        target.close()
 
 
 def _settings() -> Settings:
@@ -72,4 +92,4 @@ def cli() -> Any:
                 yield gateway
 
     session.open = open_for_a_command
-    return make_cli(start, lambda: _settings().listed(), migrate)()
+    return make_cli(start, lambda: _settings().listed(), migrate, copy)()

@@ -50,13 +50,31 @@ class ChangeWebhook(Shape):
     version: Version = None
 
 
-class SearchHistory(Shape):
+class Filter(Shape):
+    """Which calls: every part that is given must hold."""
+
     webhook_id: Annotated[str | None, Field(description="Only calls to this webhook.", max_length=80)] = None
     status: Annotated[Status | None, Field(description="Only invocations in this status; rejected for refused calls.")] = None
     code: Annotated[str | None, Field(description="Only this reason, like signature_mismatch.", max_length=80)] = None
     since: Annotated[str | None, Field(description="Not before this time, ISO 8601.", max_length=40)] = None
     until: Annotated[str | None, Field(description="Before this time, ISO 8601.", max_length=40)] = None
     search: Annotated[str | None, Field(description="Only calls whose headers, query or body hold this text.", max_length=200)] = None
+
+
+class SearchHistory(Filter):
+    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
+
+
+class PlanReplay(Filter):
+    """Which accepted calls to replay: every part that is given must hold."""
+
+
+class OneReplay(Shape):
+    replay_id: Annotated[str, Field(description="The replay's id, like rpl_…; plan_replay tells it.", max_length=80)]
+
+
+class OnePage(Shape):
     limit: Annotated[int, Field(ge=1, le=50)] = 20
     cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
 

@@ -7,7 +7,7 @@ from postern.core.records import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
 from postern.surfaces.mcp.told import story, untrusted
-from postern.usecases import engine, history, readmission, volumes
+from postern.usecases import engine, history, readmission, replays, volumes
 from postern.usecases.gateway import Gateway
 
 
@@ -46,6 +46,39 @@ async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvoca
     """Start the workflow again with a recorded call's payload and the field mapping as it is now. The workflow really runs once
     more, with whatever it does outside; only accepted calls can be replayed."""
     return await history.replay(gateway, actor, asked.invocation_id)
+
+
+@tool("Plan a replay of many", "write", ask.PlanReplay, repeatable=False)
+async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Any:
+    """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the count to whoever asked for
+    it before run_replay; calls that come in later are not part of it."""
+    return await replays.plan(gateway, actor, asked.model_dump(by_alias=True))
+
+
+@tool("Run a planned replay", "write", ask.OneReplay, repeatable=False)
+async def run_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
+    """The second step: start the workflow again for every call of a plan, the oldest first, in the background. Workflows really run.
+    Follow it with show_replay; cancel_replay stops it."""
+    return await replays.begin(gateway, actor, asked.replay_id)
+
+
+@tool("Show a replay's progress", "read", ask.OneReplay)
+async def show_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
+    """How far a replay of many has come: state, how many of how many are done, how many were skipped."""
+    return await replays.show(gateway, actor, asked.replay_id)
+
+
+@tool("Cancel a replay", "write", ask.OneReplay)
+async def cancel_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
+    """Stop a replay of many. What was queued by then is still started."""
+    return await replays.cancel(gateway, actor, asked.replay_id)
+
+
+@tool("List replays of many", "read", ask.OnePage)
+async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Any:
+    """The replays of many, newest first, planned, running and ended ones."""
+    page = await replays.listing(gateway, actor, asked.limit, asked.cursor)
+    return {"items": page.items, "nextCursor": page.next_cursor}
 
 
 @tool("Show call volume", "read", ask.CallVolume)

@@ -1,0 +1,390 @@
+"""No secret is told to anybody: planted ones are driven through the whole program, and then searched for in everything it said
+and everything it wrote."""
+
+import asyncio
+import base64
+import hmac
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx2
+import pytest
+from mcp.client import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+
+from beds.canaries import canary, files_in, forms, leaks
+from beds.client import admin_of
+from beds.program import Program, StartProgram, run_postern
+from beds.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+BODY = b'{"orderNumber": "1001"}'
+MOST_PAGES = 150
+
+
+class Everything:
+    """What the program said, to whomever, and where."""
+
+    def __init__(self, program: Program) -> None:
+        self.said: list[tuple[str, bytes]] = []
+        self.program = program
+
+    def hear(self, where: str, what: str | bytes) -> None:
+        self.said.append((where, what.encode() if isinstance(what, str) else what))
+
+    def ask(self, method: str, url: str, *, silently: bool = False, **given: Any) -> httpx2.Response:
+        response = httpx2.request(method, url if "://" in url else self.program.url + url, trust_env=False, timeout=20, **given)
+        if not silently:
+            headers = "\n".join(f"{name}: {value}" for name, value in response.headers.items())
+            self.hear(f"{method} {url.split('?')[0]}", headers.encode() + b"\n" + response.content)
+        return response
+
+
+@contextmanager
+def a_source(key: str) -> Iterator[str]:
+    """Where a schedule fetches from; only with the right key does it tell anything."""
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            right = self.headers.get("X-Source-Key") == key
+            self.send_response(200 if right else 401)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(BODY if right else b"{}")
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/orders"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+PLANTED = {
+    name: canary(name)
+    for name in (
+        *("header token", "second header token", "url token", "basic password", "signing secret", "second signing secret"),
+        *("verify token", "schedule header", "wrong token", "admin password", "user password", "token by file"),
+    )
+}
+PLANTED = {name: secret.replace(" ", "-") for name, secret in PLANTED.items()}
+PLANTED["admin key"] = "pk_" + canary("admin-key")
+
+
+def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Path) -> None:
+    with a_source(PLANTED["schedule header"]) as source:
+        program = start_program(
+            POSTERN_ADMIN_KEY=PLANTED["admin key"],
+            POSTERN_ADMIN_PASSWORD=PLANTED["admin password"],
+            POSTERN_WORKFLOWS=str(ROOT / "examples" / "workflows"),
+            POSTERN_OUTBOUND_ALLOWED="127.0.0.1/32",
+            POSTERN_LOG="json",
+        )
+        everything = Everything(program)
+        planted = dict(PLANTED)
+        webhooks = made(everything, source)
+        planted |= {"api key": a_key(everything, "write"), "session": signed_in(everything)}
+        stop = listening(everything, planted["api key"])
+        called(everything, webhooks)
+        settled(program, webhooks)
+        refused(everything, webhooks)
+        asked_over_rest(everything, webhooks)
+        asked_over_mcp(everything, planted["api key"], webhooks)
+        looked_at(everything, planted["session"])
+        typed(everything, tmp_path, webhooks)
+        stop()
+    running = [(f"data/{name}", content) for name, content in files_in(program.data_dir)]
+    program.stop()
+    at_rest = [(f"data/{name}", content) for name, content in files_in(program.data_dir)]
+    everything.hear("standard output and error", program.output())
+    assert len(everything.said) > 100 and any(name.endswith("postern.db") for name, _ in at_rest)
+    assert leaks([*everything.said, *running, *at_rest], planted) == []
+
+
+# --- driving ---------------------------------------------------------------------------------------------------------
+
+
+def made(everything: Everything, source: str) -> dict[str, dict[str, Any]]:
+    """Webhooks of every kind that keeps a secret."""
+    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
+
+    def one(name: str, authentication: dict[str, Any], **settings: Any) -> dict[str, Any]:
+        document = {"name": name, "authentication": authentication, "fieldMapping": {"fieldOne": "orderNumber"}, **settings}
+        answer = everything.ask("POST", "/api/v1/webhooks", json=document, headers=key)
+        assert answer.status_code == 201, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    token = {"method": "token", "token": PLANTED["header token"], "secondToken": PLANTED["second header token"]}
+    schedule = {"url": source, "every": "1h", "headers": {"X-Source-Key": PLANTED["schedule header"]}}
+    signing = {"secret": PLANTED["signing secret"], "secondSecret": PLANTED["second signing secret"]}
+    return {
+        "header": one("Header", token, synchronousResponse={"enabled": True, "timeoutSeconds": 5}),
+        "url": one("Url", {"method": "token", "placement": "url", "token": PLANTED["url token"]}, cors={"enabled": True, "origins": ["*"]}),
+        "basic": one("Basic", {"method": "token", "placement": "basic", "username": "shop", "token": PLANTED["basic password"]}),
+        "github": one("Signed", {"method": "hmac", "provider": "github", **signing}),
+        "meta": one("Meta", {"method": "hmac", "provider": "meta", **signing, "verifyToken": PLANTED["verify token"]}),
+        "poll": one("Poll", {"method": "token", "token": {"generate": True}}, schedule=schedule),
+    }
+
+
+def a_key(everything: Everything, level: str) -> str:
+    """The creation answer is the one place where a key is told."""
+    answer = everything.ask(
+        "POST",
+        "/api/v1/api-keys",
+        json={"name": level, "level": level},
+        headers={"Authorization": f"Bearer {PLANTED['admin key']}"},
+        silently=True,
+    )
+    key: str = answer.json()["key"]
+    return key
+
+
+def signed_in(everything: Everything) -> str:
+    """The cookie is told to the browser that signs in, and to nobody else."""
+    user = {"name": "edgar", "password": PLANTED["user password"], "level": "write"}
+    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
+    assert everything.ask("POST", "/api/v1/users", json=user, headers=key).status_code == 201
+    for name, password in (("admin", PLANTED["wrong token"]), ("admin", PLANTED["user password"])):
+        everything.ask("POST", "/sign-in", data={"name": name, "password": password}, headers={"Sec-Fetch-Site": "same-origin"})
+    form = {"name": "admin", "password": PLANTED["admin password"]}
+    answer = everything.ask("POST", "/sign-in", data=form, headers={"Sec-Fetch-Site": "same-origin"}, silently=True)
+    return str(answer.cookies["postern_session"])
+
+
+def listening(everything: Everything, key: str) -> Callable[[], None]:
+    """To the live stream, until told to stop."""
+    connection = HTTPConnection("127.0.0.1", everything.program.port, timeout=30)
+    connection.request("GET", "/api/v1/live", headers={"Authorization": f"Bearer {key}"})
+    stream = connection.getresponse()
+    assert stream.status == 200
+    heard: list[bytes] = []
+
+    def listen() -> None:
+        try:
+            while line := stream.readline():
+                heard.append(line)
+        except OSError:
+            pass
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        wait_until(lambda: sum(line.startswith(b"event: ") for line in list(heard)) > 10, what="events in the live stream")
+        everything.hear("the live stream", b"".join(heard))
+        if connection.sock is not None:
+            connection.sock.shutdown(2)
+        thread.join(5)
+        connection.close()
+
+    return stop
+
+
+def signature(name: str) -> str:
+    return "sha256=" + hmac.new(PLANTED[name].encode(), BODY, sha256).hexdigest()
+
+
+def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
+    """With every secret where it belongs."""
+
+    def call(name: str, headers: dict[str, str], query: str = "", status: int = 200, method: str = "POST") -> None:
+        url = webhooks[name]["url"] + (f"?{query}" if query else "")
+        answer = everything.ask(method, url, content=BODY, headers={"Content-Type": "application/json", **headers})
+        assert answer.status_code == status, (name, answer.status_code, answer.text)
+
+    basic = base64.b64encode(f"shop:{PLANTED['basic password']}".encode()).decode()
+    call("header", {"X-Api-Key": PLANTED["header token"]})
+    call("header", {"X-Api-Key": PLANTED["second header token"]})
+    call(
+        "url",
+        {"Referer": f"https://shop.example/?token={quote(PLANTED['url token'], safe='')}"},
+        urlencode({"token": PLANTED["url token"]}),
+    )
+    call("basic", {"Authorization": f"Basic {basic}"})
+    call("github", {"X-Hub-Signature-256": signature("signing secret")})
+    call("github", {"X-Hub-Signature-256": signature("second signing secret")})
+    hello = {"hub.mode": "subscribe", "hub.challenge": "12345", "hub.verify_token": PLANTED["verify token"]}
+    call("meta", {}, urlencode(hello), method="GET")
+    ran = everything.ask(
+        "POST", f"/api/v1/webhooks/{webhooks['poll']['id']}/schedule/run", headers={"Authorization": f"Bearer {PLANTED['admin key']}"}
+    )
+    if ran.status_code in (404, 405):
+        ran_by_command = run_postern(
+            everything.program.data_dir.parent, "webhooks", "run", webhooks["poll"]["id"], "--json", **settings_of(everything.program)
+        )
+        everything.hear("postern webhooks run", ran_by_command.stdout + ran_by_command.stderr)
+        assert ran_by_command.returncode == 0, ran_by_command.stderr
+
+
+def settled(program: Program, webhooks: dict[str, dict[str, Any]]) -> None:
+    """Until the engine has had what was accepted, so that its files are searched with something in them."""
+
+    def started() -> bool:
+        items = admin_of(program).get(f"invocations?webhookId={webhooks['header']['id']}").json["items"]
+        return bool(items) and all(item["status"] in ("started", "responded") for item in items)
+
+    wait_until(started, 20, what="the engine to start what was accepted")
+
+
+def refused(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
+    """With every secret where it does not belong: on the wrong webhook, in the wrong place, in a field that is none."""
+    json_type = {"Content-Type": "application/json"}
+    for webhook in webhooks.values():
+        for name, secret in PLANTED.items():
+            # A secret of one webhook, sent to another in a place where credentials are usual, is a credential there too.
+            everything.ask("POST", webhook["url"], content=BODY, headers={**json_type, "X-Api-Key": secret, "X-Auth-Token": secret})
+            if name in ("url token", "wrong token", "basic password"):
+                everything.ask("POST", webhook["url"], content=BODY, headers={**json_type, "Authorization": f"Bearer {secret}"})
+                everything.ask("POST", f"{webhook['url']}?{urlencode({'token': secret})}", content=BODY, headers=json_type)
+    own = {"X-Elsewhere": PLANTED["header token"], "X-Api-Key": "wrong", "Referer": f"https://x.example/{PLANTED['header token']}"}
+    everything.ask("POST", f"{webhooks['header']['url']}?q={quote(PLANTED['header token'])}", content=BODY, headers={**json_type, **own})
+    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
+    secret = PLANTED["wrong token"]
+    for document in (
+        {"name": "x", "authentication": {"method": "token", "token": {"value": secret}}},
+        {"name": "x", "authentication": {"method": "token", "token": [secret]}},
+        {"name": "x", "authentication": {"method": "token", "token": secret * 40}},
+        {"name": "x", "authentication": {"method": "token", "token": secret, "headerName": "Host"}},
+        {"name": "x", "authentication": {"method": "hmac", "provider": "slack", "secret": {"generate": secret}}},
+        {"name": "x", "authentication": {"method": "none", "secret": secret}},
+        {"name": "x", "authentication": secret},
+    ):
+        assert everything.ask("POST", "/api/v1/webhooks", json=document, headers=key).status_code == 422
+    everything.ask("POST", "/api/v1/webhooks", content=f'{{"token": "{secret}"'.encode(), headers={**key, **json_type})
+    everything.ask("GET", "/api/v1/webhooks", headers={"Authorization": f"Bearer {secret}"})
+    everything.ask("GET", "/api/v1/webhooks", headers={"Cookie": f"postern_session={secret}"})
+    tested = {"method": "hmac", "provider": "github", "secret": PLANTED["signing secret"]}
+    test = {"authentication": tested, "call": {"headers": [["X-Hub-Signature-256", "sha256=00"]], "body": BODY.decode()}}
+    everything.ask("POST", "/api/v1/signature-tests", json=test, headers=key)
+
+
+def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
+    """Whatever can be read, by the API's own description, of every webhook and of many invocations."""
+    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
+    document = everything.ask("GET", "/api/v1/openapi.json").json()
+    for path in ("/metrics", "/healthz", "/readyz", "/docs", "/problems/credential_mismatch"):
+        everything.ask("GET", path)
+    invocations = everything.ask("GET", "/api/v1/invocations?limit=200", headers=key).json()["items"]
+    ids = {"webhook_id": [one["id"] for one in webhooks.values()], "invocation_id": [one["id"] for one in invocations]}
+    for path, item in document["paths"].items():
+        if "get" not in item or path == "/api/v1/live":
+            continue
+        for name in re.findall(r"{(\w+)}", path) or [""]:
+            for one in ids.get(name, [""]):
+                everything.ask("GET", path.replace(f"{{{name}}}", one or "none_0"), headers=key)
+    everything.ask("PATCH", f"/api/v1/webhooks/{ids['webhook_id'][0]}", json={"name": "Renamed"}, headers=key)
+    everything.ask("POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote", headers=key)
+    assert json.loads(everything.said[-1][1].partition(b"\n{")[2].join([b"{", b""]))["authentication"]["secondSecretSet"] is False
+    everything.ask("GET", "/api/v1/audit?limit=200", headers=key)
+
+
+def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[str, Any]]) -> None:
+    """Every tool that only reads, and one that changes a secret."""
+    invocations = admin_of(everything.program).get("invocations?limit=100").json["items"]
+    known = {"webhookId": webhooks["github"]["id"], "provider": "github", "name": "Orders", "description": "GitHub", "fieldMapping": {}}
+
+    async def ask() -> None:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
+            McpClient(streamable_http_client(f"{everything.program.url}/mcp", http_client=http)) as client,
+        ):
+            for tool in (await client.list_tools()).tools:
+                wanted = tool.input_schema.get("properties", {})
+                given = {name: value for name, value in known.items() if name in wanted}
+                if tool.name == "change_webhook":
+                    given["changes"] = {"authentication": {"secret": PLANTED["signing secret"], "secondSecret": None}}
+                elif not (tool.annotations and tool.annotations.read_only_hint):
+                    continue
+                for invocation in invocations if "invocationId" in wanted and tool.name != "propose_provider" else [None]:
+                    arguments = {**given, "invocationId": invocation["id"]} if invocation else given
+                    if tool.name == "test_signature":
+                        arguments = {"webhookId": known["webhookId"], "invocationId": invocation["id"] if invocation else ""}
+                    result = await client.call_tool(tool.name, arguments)
+                    everything.hear(f"tool {tool.name}", result.model_dump_json())
+
+    asyncio.run(ask())
+
+
+def looked_at(everything: Everything, session: str) -> None:
+    """Every page that a link leads to. The page after creation shows the secret, as the specification says, and is not opened."""
+    cookie = {"Cookie": f"postern_session={session}"}
+    waiting, seen = ["/webhooks"], set[str]()
+    while waiting and len(seen) < MOST_PAGES:
+        path = waiting.pop(0)
+        seen.add(path)
+        page = everything.ask("GET", path, headers=cookie)
+        if "text/html" not in page.headers.get("content-type", ""):
+            continue
+        links = re.findall(r'(?:href|hx-get|data-goes)="(/[^"#]*)"', page.text)
+        for link in dict.fromkeys(link.replace("&amp;", "&") for link in links):
+            if (
+                link not in seen
+                and link not in waiting
+                and not link.startswith(("/static", "/docs", "/live/stream"))
+                and "/ready" not in link
+            ):
+                waiting.append(link)
+    assert any(path.endswith("/authentication") for path in seen) and any(path.startswith("/history/inv_") for path in seen)
+
+
+def settings_of(program: Program) -> dict[str, str]:
+    return {name: value for name, value in program.environment.items() if name.startswith("POSTERN_")}
+
+
+def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, Any]]) -> None:
+    """Commands beside the running program."""
+    (folder / "file.txt").write_text(PLANTED["token by file"])
+    (folder / "more.yaml").write_text(
+        "version: 1\nwebhooks: [{name: By file, authentication: {method: token, token: {file: file.txt}, secondToken: {env: NOT_THERE}}}]"
+    )
+    (folder / "leak.yaml").write_text(
+        "version: 1\nwebhooks: [{name: x, authentication: {method: token, token: " + json.dumps(PLANTED["wrong token"]) + "}}]"
+    )
+    (folder / "broken.yaml").write_text(f"version: 1\nwebhooks: [{json.dumps(PLANTED['wrong token'])}: : {{")
+    webhook = webhooks["github"]["id"]
+    (found, *_) = admin_of(everything.program).get(f"invocations?webhookId={webhook}").json["items"]
+    commands: list[tuple[str, ...]] = [
+        *(("webhooks", "list"), ("webhooks", "show", webhook, "--json"), ("history", "list", "--json"), ("history", "show", found["id"])),
+        *(("export",), ("apply", "more.yaml"), ("apply", "leak.yaml"), ("apply", "broken.yaml"), ("settings",), ("keys", "list")),
+        ("signatures", "test", "--webhook", webhook, "--invocation", found["id"]),
+        ("webhooks", "set", webhook, "--second-secret", "file:file.txt"),
+    ]
+    for command in commands:
+        ran = run_postern(folder, *command, **settings_of(everything.program))
+        assert "Traceback" not in ran.stderr, ran.stderr
+        everything.hear("postern " + " ".join(command[:2]), ran.stdout + ran.stderr)
+
+
+# --- the search itself -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", forms("x"))
+def test_the_search_finds_a_secret_in_every_form(form: str) -> None:
+    secret = canary("planted")
+    assert leaks([("a file", b"before " + forms(secret)[form] + b" after")], {"planted": secret})
+
+
+@pytest.mark.parametrize("before", [b"", b"a", b"ab", b"shop:"])
+def test_the_search_finds_a_secret_within_something_encoded(before: bytes) -> None:
+    secret = canary("planted")
+    assert leaks([("a header", base64.b64encode(before + secret.encode() + b"!"))], {"planted": secret})
+    assert leaks([("a header", base64.urlsafe_b64encode(before + secret.encode()))], {"planted": secret})
+
+
+def test_the_search_finds_nothing_where_nothing_is() -> None:
+    assert leaks([("a file", b"nothing")], {"planted": canary("planted")}) == []

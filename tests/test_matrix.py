@@ -1,0 +1,200 @@
+"""Everything the product can do, on every surface, or a reason why not; and one story that ends the same through each of them."""
+
+import ast
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reference import use_cases
+
+from beds.client import PASSWORD
+from beds.house import House
+from beds.program import StartProgram
+from beds.surfaces import Cli, Console, Mcp, Rest, Surface, Told, in_a_house
+from postern.core.invocation import HistoryFilter
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "postern"
+SURFACES = ("rest", "mcp", "cli", "console")
+
+# Use case -> surface -> why it is not offered there.
+SIGNED_IN = "it concerns a person's own sign-in, and whoever asks here is not signed in"
+ADMIN_AT_THE_MACHINE = "it is done once in a long while, at the machine, by whoever keeps its keys"
+PEOPLE = "who may do what is decided by people, in the console or by API, and not by a model"
+BY_FILE = "it reads secrets from the environment and files of the machine on which it is asked"
+RUNS_CODE = "it has code run or written on the machine, so it is done at the machine"
+SHOWS_SECRETS = "secrets are shown in the console alone"
+IS_A_STREAM = "it is a stream for a page or a program that listens; here one asks again"
+IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the history"
+ONE_OF_MANY = "the list tells the same"
+RUNS_BY_ITSELF = "it happens by itself; by hand it is wanted before a backup or a move, at the machine"
+OWN_WAY = "the page does the same in a way of its own"
+OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
+
+NOT_OFFERED: dict[str, dict[str, str]] = {
+    "access.change_own_password": {"mcp": SIGNED_IN, "cli": SIGNED_IN},
+    "access.change_user": {"mcp": PEOPLE},
+    "access.create_key": {"mcp": PEOPLE},
+    "access.create_user": {"mcp": PEOPLE},
+    "access.delete_key": {"mcp": PEOPLE},
+    "access.delete_user": {"mcp": PEOPLE},
+    "access.keys": {"mcp": PEOPLE},
+    "access.revoke_session": {"mcp": PEOPLE},
+    "access.sessions": {"mcp": PEOPLE},
+    "access.user": {"mcp": PEOPLE, "cli": ONE_OF_MANY, "console": ONE_OF_MANY},
+    "access.users": {"mcp": PEOPLE},
+    "audit.listing": {"mcp": PEOPLE},
+    "config.apply": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
+    "config.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
+    "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
+    "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
+    "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
+    "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
+    "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
+    "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
+    "secrets.rotate_key": {"rest": ADMIN_AT_THE_MACHINE, "mcp": ADMIN_AT_THE_MACHINE, "console": ADMIN_AT_THE_MACHINE},
+    "signatures.providers": {"console": OWN_WAY},
+    "volumes.chart": {"cli": IS_A_PICTURE},
+    "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
+    "webhooks.reveal": {"rest": SHOWS_SECRETS, "mcp": SHOWS_SECRETS, "cli": SHOWS_SECRETS},
+}
+
+# Not there yet. What has come since may be taken off the list.
+TO_COME: dict[str, set[str]] = {
+    "rest": {"history.preview", "samples.new_workflow"},
+    "cli": {
+        *("access.change_user", "access.create_user", "access.delete_user", "access.revoke_session", "access.sessions", "access.users"),
+        *("audit.listing", "engine.runs", "history.as_curl", "history.preview"),
+        *("replays.begin", "replays.cancel", "replays.listing", "replays.plan", "replays.show"),
+        *("signatures.explain", "signatures.propose"),
+    },
+    "console": {
+        *("holds.drop", "holds.hold", "holds.release", "readmission.recheck", "schedules.resume", "schedules.run_now"),
+        *("replays.begin", "replays.cancel", "replays.listing", "replays.plan", "replays.show"),
+        *("samples.disarm", "signatures.propose"),
+    },
+}
+
+
+def asked_for(folder: Path) -> set[str]:
+    """The use cases that the code of a surface uses, by the names it imports them under."""
+    found: set[str] = set()
+    for path in folder.rglob("*.py"):
+        modules: dict[str, str] = {}
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "postern.usecases":
+                modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
+                found |= {f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                found.add(f"{modules[node.value.id]}.{node.attr}")
+    return found
+
+
+EVERY = [name for name, _, _ in use_cases()]
+OFFERED = {surface: asked_for(PACKAGE / "surfaces" / surface) for surface in SURFACES}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_every_use_case_is_offered_or_listed_with_a_reason(surface: str) -> None:
+    missing = {name for name in EVERY if name not in OFFERED[surface]}
+    explained = {name for name, reasons in NOT_OFFERED.items() if surface in reasons}
+    assert missing - explained - TO_COME.get(surface, set()) == set()
+
+
+def test_a_reason_belongs_to_what_is_not_offered() -> None:
+    given = {(name, surface) for name, reasons in NOT_OFFERED.items() for surface in reasons}
+    assert {pair for pair in given if pair[0] not in EVERY} == set(), "there is no such use case any more"
+    assert {pair for pair in given if pair[0] in OFFERED[pair[1]]} == set(), "it is offered now: take the reason away"
+
+
+# --- one story through each surface ----------------------------------------------------------------------------------
+
+BODY = b'{"order": {"number": "1001"}}'
+UNKNOWN = "wh_" + "0" * 32
+ROWS = {
+    "webhooks": [
+        (
+            *("Orders", True, False, 4),
+            {"method": "none"},
+            {"fieldOne": "order.number", "fieldTwo": None, "fieldThree": None, "fieldFour": None},
+        )
+    ],
+    "invocations": [
+        ("accepted", "accepted", 200, 1, "POST", BODY, [(1, "queued", 0, {}), (2, "queued", 0, {"fieldOne": "1001"})]),
+        ("rejected", "webhook_disabled", 403, 3, "POST", b"", []),
+    ],
+}
+
+
+@pytest.fixture(params=SURFACES)
+def surface(request: pytest.FixtureRequest, tmp_path: Path, start_program: StartProgram) -> Surface:
+    if request.param == "cli":
+        return Cli(tmp_path)
+    # Without an engine deliveries stay where they were put, so that the rows at the end can be compared.
+    program = start_program(POSTERN_ENGINE="none", POSTERN_ADMIN_PASSWORD=PASSWORD)
+    made: dict[str, Callable[[Any], Surface]] = {"rest": Rest, "mcp": Mcp, "console": Console}
+    return made[request.param](program)
+
+
+def refused(asked: Callable[[], Any]) -> Any:
+    with pytest.raises(Told) as caught:
+        asked()
+    return caught.value.what
+
+
+def test_one_story_ends_in_the_same_rows_codes_and_refusals(surface: Surface, tmp_path: Path) -> None:
+    webhook = surface.create("Orders")
+    assert surface.call(webhook["url"], BODY) == 200
+    (accepted,) = surface.history(webhook["id"])
+
+    mapping = {"fieldMapping": {"fieldOne": "order.number"}}
+    surface.change(webhook["id"], mapping)
+    if surface.knows_versions:
+        assert refused(lambda: surface.change(webhook["id"], mapping, webhook["version"])) == surface.says("version_conflict")
+    reserved = {"authentication": {"method": "token", "headerName": "Host", "token": "0123456789abcdef"}}
+    wrong = refused(lambda: surface.change(webhook["id"], reserved))
+    assert wrong == surface.says("invalid_request", "authentication.headerName")
+    assert refused(lambda: surface.show(UNKNOWN)) == surface.says("not_found")
+    if surface.as_reader is not None:
+        reader = surface.as_reader
+        assert reader.show(webhook["id"])["id"] == webhook["id"]
+        assert refused(lambda: reader.switch(webhook["id"], False)) == surface.says("access_denied")
+
+    surface.switch(webhook["id"], False)
+    assert surface.call(webhook["url"], BODY) == 403
+    rejected, *others = surface.history(webhook["id"])
+    assert others == [accepted]
+    assert refused(lambda: surface.replay(rejected)) == surface.says("conflict")
+    surface.switch(webhook["id"], True)
+    surface.replay(accepted)
+    other = surface.create("Passing")
+    surface.delete(other["id"])
+    assert refused(lambda: surface.delete(other["id"])) == surface.says("not_found")
+    assert surface.call(other["url"], BODY) == 404
+
+    assert asyncio.run(in_a_house(tmp_path, rows_of)) == ROWS
+
+
+async def rows_of(house: House) -> dict[str, Any]:
+    webhooks = await house.gateway.store.webhooks.page(50)
+    page = await house.gateway.store.history.page(HistoryFilter(), 50)
+    found = await house.gateway.store.history.many([invocation.id for invocation, _ in page.rows])
+    deliveries = {invocation.id: (await house.gateway.store.history.get(invocation.id) or (None, []))[1] for invocation, _ in page.rows}
+    return {
+        "webhooks": [
+            (one.name, one.enabled, one.held, one.version, one.document["authentication"], one.document["fieldMapping"]) for one in webhooks
+        ],
+        "invocations": [
+            (one.outcome, one.code, one.status, one.config_version, one.method, one.body, list(moves(deliveries[one.id])))
+            for one in sorted(found.values(), key=lambda one: one.id)
+        ],
+    }
+
+
+def moves(deliveries: list[Any]) -> Iterator[tuple[Any, ...]]:
+    for one in deliveries:
+        yield one.emission, one.state, one.attempts, one.fields
