@@ -93,7 +93,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def commands() -> Iterator[tuple[list[str], Any]]:
     """Each command by its words: `["webhooks", "create"]`."""
-    root = typer.main.get_command(make_cli(lambda: None, list, str))
+    root = typer.main.get_command(make_cli(lambda *_: None, list, str, lambda *_: {}))
 
     def walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
         if hasattr(command, "commands"):

@@ -23,7 +23,7 @@ from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
 from postern.usecases.receive import receive
-from postern.wiring import opened
+from postern.wiring.gateway import opened
 
 ACTOR = Actor("sample data", "admin")
 SHOPIFY, STRIPE = "shpss_3f9c1b7e5d2a48f0", "whsec_kR7mQz2vXw9LpT4nYb6cJd8f"

@@ -54,7 +54,6 @@ def test_every_use_case_is_documented() -> None:
     assert undocumented("use-cases.md", (f"| `{name}` |" for name, _, _ in use_cases())) == []
 
 
-@pytest.mark.xfail(strict=True, reason="some use cases have no docstring yet")
 def test_every_use_case_says_what_it_does() -> None:
     assert [name for name, _, said in use_cases() if not said] == []
 

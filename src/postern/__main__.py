@@ -1,6 +1,6 @@
 """`postern` and `python -m postern`."""
 
-from postern.wiring import cli
+from postern.wiring.command import cli
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from postern.settings import Settings
 from postern.usecases import history, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.gateway import Gateway
-from postern.wiring import opened
+from postern.wiring.gateway import opened
 
 T = TypeVar("T")
 

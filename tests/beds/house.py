@@ -17,7 +17,7 @@ from postern.usecases import history, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.dispatch import Dispatcher
 from postern.usecases.gateway import Gateway
-from postern.wiring import opened
+from postern.wiring.gateway import opened
 
 OWNER = Actor("owner", "admin")
 

@@ -16,7 +16,7 @@ from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.gateway import Gateway
 from postern.usecases.receive import receive
-from postern.wiring import opened
+from postern.wiring.gateway import opened
 
 ACTOR = Actor("test", "admin")
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a handful of rows takes several."""
-    for name in ("before", "beyond", "rejected_beyond", "with_bodies"):
+    for name in ("before", "up_to", "rejected_beyond", "with_bodies"):
         method = getattr(stored.Retention, name)
         defaults = method.__defaults__
         monkeypatch.setattr(method, "__defaults__", (3,) * len(defaults))

@@ -15,7 +15,7 @@ from postern.identity import new_id, new_short_code
 from postern.settings import Settings
 from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
-from postern.wiring import opened
+from postern.wiring.gateway import opened
 
 SCHEDULES = 1000
 

@@ -13,7 +13,7 @@ from postern.engines.http import HttpEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
 from postern.engines.temporal import TemporalEngine
 from postern.settings import SettingError, Settings
-from postern.wiring import make_engine
+from postern.wiring.engines import make_engine
 from stand_in import Received, Reply, stand_in
 
 pytestmark = pytest.mark.anyio

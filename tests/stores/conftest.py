@@ -1,14 +1,22 @@
-from collections.abc import AsyncIterator, Callable
+"""The stores, each held to the same promises: every test here runs on SQLite and on Postgres."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from postern.core.delivery import delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation
-from postern.identity import new_id
+from postern.core.records import StoredWebhook
+from postern.identity import first_id_at, new_id
 from postern.stores.store import Store
 
-KEYS = ["a key of the tests, long enough"]
 NOW = 1_800_000_000.0
+WEBHOOK = "wh_1"
 
 
 @pytest.fixture
@@ -17,47 +25,101 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Every store must do the same: a test that asks for this runs once for each."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'postern.db'}"
-    return str(request.getfixturevalue("migrated_url"))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database with the schema in it."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("migrated_url"))
+    return f"sqlite:///{tmp_path / 'postern.db'}"
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = Store(url, ["a key of these tests"])
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @pytest.fixture
-async def store(store_url: str) -> AsyncIterator[Store]:
-    store = Store(store_url, KEYS)
-    await store.open()
-    yield store
-    await store.close()
+async def store(url: str) -> AsyncIterator[Store]:
+    async with opened(url) as store:
+        yield store
 
 
-def entry(webhook_id: str = "wh_1", *, key: bytes | None = None, at: float = NOW, due: float | None = None, **changes: object) -> Entry:
-    """An accepted call with its delivery, as the ingress would hand it over."""
-    invocation = Invocation(
-        id=new_id("inv"),
-        webhook_id=webhook_id,
-        received_at=at,
-        outcome="accepted",
-        code="accepted",
-        status=200,
-        config_version=1,
-        method="POST",
-        path=b"/webhook/abc",
-        query=b"",
-        headers=b'[["content-type","application/json"]]',
-        body=b'{"a": 1}',
-        body_size=8,
-        address="127.0.0.1",
-        duration_us=300,
-        matched="main",
-        detail="",
-        trace=b"[]",
-    )
-    for name, value in changes.items():
-        setattr(invocation, name, value)
-    delivery = Delivery(f"{invocation.id}.1", invocation.id, webhook_id, 1, "queued", 0, at if due is None else due, {"fieldOne": "x"}, at)
-    return Entry(invocation, delivery, duplicate_key=key, duplicate_until=at + 60)
+@pytest.fixture
+async def second_store(store: Store, url: str) -> AsyncIterator[Store]:
+    """Another process on the same database, as far as the database can tell."""
+    async with opened(url) as second:
+        yield second
 
 
-Made = Callable[..., Entry]
+_numbers = iter(range(1, 1 << 30))
+
+
+def entry(
+    outcome: str = "accepted",
+    *,
+    at: float = NOW,
+    webhook: str = WEBHOOK,
+    code: str | None = None,
+    body: bytes | None = b'{"n": 1}',
+    key: bytes | None = None,
+    window: float = 60.0,
+    secret: str | None = None,
+    deadline: float | None = None,
+    **invocation: Any,
+) -> Entry:
+    """A call as it is handed to the recorder. Ids follow one another, and the time that was given."""
+    id = f"{first_id_at('inv', at)[:16]}{next(_numbers):020x}"
+    told: dict[str, Any] = {
+        "status": 200, "config_version": 1, "method": "POST", "path": b"/webhook/x", "query": b"", "headers": b"[]", "body": body,
+        "body_size": len(body or b""), "address": "192.0.2.1", "duration_us": 300, "matched": "main", "detail": "", "trace": b"[]",
+    }  # fmt: skip
+    told |= invocation
+    made = Entry(Invocation(id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **told), secret_id=secret)
+    if outcome == "accepted":
+        made.delivery = Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, at, {"fieldOne": "1"}, at, deadline=deadline)
+    if key is not None:
+        made.duplicate_key, made.duplicate_until = key.ljust(32, b"\0"), at + window
+    return made
+
+
+async def recorded(store: Store, *entries: Entry) -> list[str]:
+    """Store them, in this order and in one go; their ids."""
+    await asyncio.gather(*(store.record(one) for one in entries))
+    return [one.invocation.id for one in entries]
+
+
+async def webhook(store: Store, id: str = WEBHOOK, code: str | None = None) -> StoredWebhook:
+    made = StoredWebhook(id, code or new_id("code")[:22], "Orders", True, False, {"name": "Orders"}, 1, NOW, NOW)
+    await store.webhooks.create(made, {"main": b"secret"})
+    return made
+
+
+@pytest.fixture
+def held_up(store: Store) -> Iterator[Callable[[], Awaitable[Callable[[], Awaitable[None]]]]]:
+    """``let_go = await held_up()``: a commit is under way and takes as long as ``await let_go()`` is not said."""
+    doors: list[threading.Event] = []
+
+    async def hold() -> Callable[[], Awaitable[None]]:
+        inside, door = threading.Event(), threading.Event()
+        doors.append(door)
+
+        def job(_: Any) -> None:
+            inside.set()
+            door.wait(20)
+
+        held = asyncio.create_task(store.writer.write(job))
+        await asyncio.to_thread(inside.wait, 10)
+
+        async def let_go() -> None:
+            door.set()
+            await held
+
+        return let_go
+
+    yield hold
+    for door in doors:
+        door.set()

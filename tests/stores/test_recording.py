@@ -1,102 +1,193 @@
-"""What recording promises, on every store."""
+"""Recording: what arrives together is committed together, what cannot be stored harms nobody else, duplicates are settled once."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import event, func, select
 
-from postern.core.delivery import Started
-from postern.core.invocation import StoreUnavailable
+from postern.core.invocation import HistoryFilter, StoreUnavailable
+from postern.stores import writer
 from postern.stores.store import Store
-from postern.stores.tables import duplicate_keys
-from stores.conftest import KEYS, NOW, entry
+from postern.stores.tables import deliveries, duplicate_keys, invocations
+from stores.conftest import NOW, WEBHOOK, entry, opened, recorded, webhook
 
 pytestmark = pytest.mark.anyio
 
-
-async def test_what_was_recorded_is_read_back_as_it_was(store: Store) -> None:
-    made = entry(path=b"/webhook/\x00\xff", body=b"\x00\x01\xff", trace=b"[1]")
-    await store.record(made)
-    found = await store.history.get(made.invocation.id)
-    assert found is not None
-    invocation, deliveries = found
-    assert invocation == made.invocation
-    assert [delivery.key for delivery in deliveries] == [f"{made.invocation.id}.1"]
-    assert deliveries[0].fields == {"fieldOne": "x"}
+HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
 
 
-async def test_of_many_with_one_key_in_one_commit_exactly_one_starts(store: Store) -> None:
-    entries = [entry(key=b"k" * 32) for _ in range(50)]
+async def count(store: Store, table: object) -> int:
+    return int(await store.database.read(lambda connection: connection.scalar(select(func.count()).select_from(table))) or 0)  # type: ignore[arg-type]
+
+
+async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, held_up: HeldUp) -> None:
+    commits = []
+    event.listen(store.database.writer, "commit", commits.append)
+    let_go = await held_up()
+    recording = [asyncio.create_task(store.record(entry())) for _ in range(500)]
+    await asyncio.sleep(0)
+    assert store.writer.waiting == 501
+    await let_go()
+    await asyncio.gather(*recording)
+    assert len(commits) == 2
+    assert await count(store, invocations) == await count(store, deliveries) == 500
+
+
+async def test_nothing_is_acknowledged_before_its_commit(store: Store, held_up: HeldUp) -> None:
+    let_go = await held_up()
+    recording = asyncio.create_task(store.record(entry()))
+    await asyncio.sleep(0.05)
+    assert not recording.done()
+    await let_go()
+    await recording
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        {"detail": "a \x00 in text"},
+        {"detail": "half a \ud800 pair"},
+        {"body_size": 10**30},
+        {"status": 10**6},
+        {"detail": None},
+        {"headers": object()},
+        {"address": "x" * 500},
+    ],
+    ids=["NUL", "lone surrogate", "huge number", "number too large", "nothing", "an object", "too long"],
+)
+async def test_a_call_that_no_store_can_take_harms_no_neighbour(store: Store, held_up: HeldUp, poison: dict[str, object]) -> None:
+    entries = [entry() for _ in range(6)]
+    for name, value in poison.items():
+        setattr(entries[2].invocation, name, value)
+    let_go = await held_up()
+    recording = [asyncio.create_task(store.record(one)) for one in entries]
+    await asyncio.sleep(0)
+    await let_go()
+    heard = await asyncio.gather(*recording, return_exceptions=True)
+    stored = set(await store.database.read(lambda connection: connection.execute(select(invocations.c.id)).scalars().all()))
+    for one, receipt in zip(entries, heard, strict=True):
+        # Stored or refused; and whatever it was, its caller is told to come again and hears no 500.
+        assert (one.invocation.id in stored) == (not isinstance(receipt, StoreUnavailable))
+        assert not isinstance(receipt, Exception) or isinstance(receipt, StoreUnavailable)
+    assert len(stored) >= 5
+
+
+async def test_a_failing_write_is_undone_alone(store: Store, held_up: HeldUp) -> None:
+    def fails(_: object) -> None:
+        raise LookupError("of its own")
+
+    let_go = await held_up()
+    recording = asyncio.create_task(store.record(entry()))
+    failing = asyncio.create_task(store.writer.write(fails))
+    fine = asyncio.create_task(store.writer.write(lambda connection: 7))
+    await let_go()
+    await recording
+    with pytest.raises(LookupError):
+        await failing
+    assert await fine == 7
+    assert await count(store, invocations) == 1
+
+
+@pytest.mark.parametrize("limit", ["MOST_WAITING", "MOST_BYTES"])
+async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is_lost(
+    store: Store, held_up: HeldUp, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if limit == "MOST_BYTES":
+        monkeypatch.setattr(writer, "MOST_BYTES", 50 * 3000)
+    else:
+        store.writer._most_waiting = 50
+    let_go = await held_up()
+    recording = [asyncio.create_task(store.record(entry(body=b"x" * 1000))) for _ in range(200)]
+    await asyncio.sleep(0)
+    refused = [task for task in recording if task.done() and isinstance(task.exception(), StoreUnavailable)]
+    assert len(refused) in (150, 151)
+    await let_go()
+    heard = await asyncio.gather(*recording, return_exceptions=True)
+    assert await count(store, invocations) == sum(not isinstance(one, Exception) for one in heard) == 200 - len(refused)
+    await recorded(store, entry())  # room again
+
+
+async def test_what_waits_when_the_store_closes_is_written_and_what_comes_later_is_refused(url: str) -> None:
+    async with opened(url) as store:
+        recording = [asyncio.create_task(store.record(entry())) for _ in range(300)]
+        await asyncio.sleep(0)
+        await store.writer.close()
+        await asyncio.gather(*recording)
+        with pytest.raises(StoreUnavailable):
+            await store.record(entry())
+        assert await count(store, invocations) == 300
+
+
+# --- duplicates ------------------------------------------------------------------------------------------------------
+
+
+async def firsts(store: Store, *keys: bytes, at: float = NOW) -> tuple[list[str], list[str | None]]:
+    entries = [entry(key=key, at=at) for key in keys]
     receipts = await asyncio.gather(*(store.record(one) for one in entries))
-    firsts = [one for one, receipt in zip(entries, receipts, strict=True) if receipt.first is None]
-    assert len(firsts) == 1
-    assert {receipt.first for receipt in receipts} == {None, firsts[0].invocation.id}
-    assert len(await store.deliveries.claim(NOW, 30, 100)) == 1
+    return [one.invocation.id for one in entries], [receipt.first for receipt in receipts]
 
 
-async def test_a_second_store_on_the_same_database_sees_the_duplicate(store: Store, store_url: str) -> None:
-    other = Store(store_url, KEYS)
-    await other.open()
-    mine, theirs = [entry(key=bytes([n] * 32)) for n in range(20)], [entry(key=bytes([n] * 32)) for n in reversed(range(20))]
-    receipts = await asyncio.gather(*(store.record(one) for one in mine), *(other.record(one) for one in theirs))
-    await other.close()
-    assert sum(receipt.first is None for receipt in receipts) == 20
-    assert len(await store.deliveries.claim(NOW, 30, 100)) == 20
+async def test_in_one_commit_the_first_of_a_key_wins(store: Store, held_up: HeldUp) -> None:
+    let_go = await held_up()
+    asking = asyncio.create_task(firsts(store, b"a", b"a", b"b", b"a"))
+    await asyncio.sleep(0.05)
+    await let_go()
+    ids, heard = await asking
+    assert heard == [None, ids[0], None, ids[0]]
+    assert await count(store, deliveries) == 2
+    duplicate = (await store.history.page(HistoryFilter(status="duplicate"), 10)).rows
+    assert [row.duplicate_of for row, _ in duplicate] == [ids[0], ids[0]]
 
 
-async def test_a_claim_that_has_expired_is_taken_over(store: Store) -> None:
-    await store.record(entry(key=b"k" * 32))
-    assert (await store.record(entry(key=b"k" * 32, at=NOW + 30))).first is not None
-    assert (await store.record(entry(key=b"k" * 32, at=NOW + 61))).first is None
+async def test_later_ones_follow_the_first(store: Store) -> None:
+    (first,), _ = await firsts(store, b"a")
+    for _ in range(2):
+        assert (await firsts(store, b"a", b"a"))[1] == [first, first]
 
 
-async def test_one_entry_that_no_store_can_take_leaves_its_neighbours_alone(store: Store) -> None:
-    good, bad = entry(key=b"k" * 32), entry(key=b"k" * 32, webhook_id="wh_1")
-    bad.invocation.id = None  # type: ignore[assignment]
-    outcomes = await asyncio.gather(store.record(bad), store.record(good), return_exceptions=True)
-    assert isinstance(outcomes[0], Exception)
-    assert not isinstance(outcomes[1], BaseException)
-    # It was second to the bad one for a moment, and is not once that is gone.
-    assert outcomes[1].first is None
-    assert good.invocation.outcome == "accepted"
-    assert len(await store.deliveries.claim(NOW, 30, 100)) == 1
+async def test_a_key_can_be_used_again_when_its_time_is_over(store: Store) -> None:
+    (first,), _ = await firsts(store, b"a")
+    assert (await firsts(store, b"a", at=NOW + 59))[1] == [first]
+    (second,), heard = await firsts(store, b"a", at=NOW + 61)
+    assert heard == [None]
+    assert (await firsts(store, b"a", at=NOW + 62))[1] == [second]
 
 
-async def test_settling_many_at_once_settles_each(store: Store) -> None:
-    for _ in range(30):
-        await store.record(entry())
-    claimed = await store.deliveries.claim(NOW, 30, 100)
-    await asyncio.gather(
-        *(store.deliveries.started(one, Started(2, ("Order look-up",)), NOW) for one in claimed[:10]),
-        *(store.deliveries.again(one, NOW + 5, "away", NOW) for one in claimed[10:20]),
-        *(store.deliveries.failed(one, "refused", NOW) for one in claimed[20:]),
-    )
-    rows = [await store.deliveries.get(one.key) for one in claimed]
-    assert [(row.state, row.runs, row.error, row.attempts) for row in rows if row] == [
-        *[("started", 2, "", 1)] * 10,
-        *[("queued", None, "away", 1)] * 10,
-        *[("failed", None, "refused", 1)] * 10,
-    ]
-    assert len(await store.deliveries.claim(NOW + 5, 30, 100)) == 10
+async def test_webhooks_do_not_share_keys(store: Store) -> None:
+    await recorded(store, entry(key=b"a"))
+    assert (await store.record(entry(key=b"a", webhook="wh_2"))).first is None
 
 
-async def test_two_processes_never_claim_the_same_delivery(store: Store, store_url: str) -> None:
-    other = Store(store_url, KEYS)
-    await other.open()
-    await asyncio.gather(*(store.record(entry()) for _ in range(200)))
-    claims = await asyncio.gather(*(one.deliveries.claim(NOW, 30, 20) for one in [store, other] * 6))
-    await other.close()
-    keys = [delivery.key for claimed in claims for delivery in claimed]
-    assert len(keys) == len(set(keys)) == 200
+async def test_two_processes_agree_on_who_was_first(store: Store, second_store: Store) -> None:
+    keys = [b"key %d" % number for number in range(40)]
+    both = await asyncio.gather(firsts(store, *keys), firsts(second_store, *reversed(keys)))
+    mine, theirs = both[0], (both[1][0][::-1], both[1][1][::-1])
+    for place in range(40):
+        won_here, won_there = mine[1][place] is None, theirs[1][place] is None
+        assert won_here != won_there
+        assert mine[1][place] == (None if won_here else theirs[0][place])
+        assert theirs[1][place] == (None if won_there else mine[0][place])
+    assert await count(store, deliveries) == await count(store, duplicate_keys) == 40
 
 
-async def test_a_job_that_refuses_undoes_itself_alone(store: Store) -> None:
-    def refusing(connection: Connection) -> None:
-        connection.execute(duplicate_keys.insert().values(webhook_id="wh_1", key=b"k" * 32, invocation_id="inv", expires_at=1))
-        raise StoreUnavailable("no")
+# --- counts ----------------------------------------------------------------------------------------------------------
 
-    made = entry()
-    outcomes = await asyncio.gather(store.writer.write(refusing), store.record(made), return_exceptions=True)
-    assert isinstance(outcomes[0], StoreUnavailable)
-    assert await store.history.get(made.invocation.id) is not None
-    assert await store.database.read(lambda connection: connection.execute(select(duplicate_keys)).all()) == []
+
+async def test_counts_add_up_whatever_process_counted(store: Store, second_store: Store) -> None:
+    await webhook(store)
+    accepted = [entry(secret="sec_1", at=NOW + number) for number in range(30)]
+    rejected = [entry("rejected", code="credential_mismatch", duration_us=2_000_000, at=NOW + 61) for _ in range(12)]
+    again = [entry(key=b"same", at=NOW) for _ in range(5)]
+    mixed = [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group] + accepted[5:] + rejected[5:]
+    await asyncio.gather(*((store, second_store)[number % 2].record(one) for number, one in enumerate(mixed)))
+    tallies = (await store.webhooks.tallies([WEBHOOK, "wh_none"]))[WEBHOOK]
+    assert {name: tally.count for name, tally in tallies.items()} == {"calls": 47, "secret:sec_1": 30}
+    assert tallies["calls"].last_at == NOW + 61
+    minute = int(NOW // 60)
+    buckets = await store.volumes.buckets(WEBHOOK, minute, minute + 10, 1)
+    assert {first - minute: volume.by_code for first, volume in buckets.items()} == {
+        0: {"accepted": 31, "duplicate": 4},
+        1: {"credential_mismatch": 12},
+    }
+    assert await count(store, invocations) == sum(volume.calls for volume in buckets.values())

@@ -7,9 +7,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Page
 
 from beds.client import Client, admin_of
 from beds.program import Program
+from postern.surfaces.rest import document as document_module
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,13 @@ def test_the_page_to_read_it_on_loads_nothing_from_elsewhere(served: Program) ->
     assert Client(served.port).get("/docs/secret.key").status == 404
 
 
+def test_a_person_reads_it_in_a_browser(served: Program, page: Page) -> None:
+    if not (document_module.VENDOR / "swagger-ui.js").exists():
+        pytest.skip("the console's assets have not been fetched: install the project")
+    page.goto(f"{served.url}/docs")
+    page.get_by_text("List webhooks").wait_for()
+
+
 def test_a_machine_that_tries_everything_finds_nothing(served: Program, tmp_path: Path) -> None:
     api = admin_of(served)
     webhook = api.post("webhooks", {"name": "Tried", "authentication": {"method": "none"}}).json
@@ -78,7 +87,7 @@ enabled = false  # it never ends
 """
     )
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{served.url}/api/v1/openapi.json"]
-    options = ["--header", f"Authorization: Bearer {served.admin_key}", "--max-examples", "10", "--phases", "examples,coverage,fuzzing"]
+    options = ["--header", f"Authorization: Bearer {served.admin_key}", "--max-examples", "5", "--phases", "examples,coverage,fuzzing"]
     more = ["--seed", "1", "--request-timeout", "10", "--no-color", "--suppress-health-check", "all", "--workers", "1"]
-    run = subprocess.run([*command, *options, *more], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run([*command, *options, *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]

@@ -29,9 +29,9 @@ class History:
                 conditions.append(invocations.c.id < before)
             horizon: str | None = None
             if not indexed:
-                horizon = connection.scalar(_range(wanted, before).offset(LONGEST_LOOK).limit(1))
+                horizon = connection.scalar(_range(wanted, before).offset(LONGEST_LOOK - 1).limit(1))
                 if horizon is not None:
-                    conditions.append(invocations.c.id > horizon)
+                    conditions.append(invocations.c.id >= horizon)  # the last one looked at; the next page begins after it
             rows = connection.execute(select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)).all()
             more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
             found = [_invocation_of(row) for row in rows[:limit]]

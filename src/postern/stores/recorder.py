@@ -31,7 +31,7 @@ _DELIVERY_COLUMNS = (
 _WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
 
 
-def record_all(connection: Connection, entries: list[Entry], shard: int) -> list[Receipt]:
+def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing.
 
     The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be first then.
@@ -54,7 +54,7 @@ def record_all(connection: Connection, entries: list[Entry], shard: int) -> list
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation) for invocation in recorded])
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
-    _count(connection, [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)], shard)
+    _count(connection, [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)])
     return [Receipt(firsts.get(entry.invocation.id)) for entry in entries]
 
 
@@ -94,7 +94,8 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
 
 
-def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]], shard: int) -> None:
+def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
+    shard = connection.info.get("shard", 0)
     calls: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], float] = {}
     volume: Counter[tuple[str, int, str]] = Counter()

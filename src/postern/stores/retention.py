@@ -49,16 +49,13 @@ class Retention:
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
 
-    async def beyond(self, rows: int, after: str, limit: int = STEP) -> list[str]:
-        """Those that are older than the newest so many, of all webhooks."""
+    async def horizon(self, rows: int) -> str | None:
+        """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries as rows may stay."""
+        newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
+        return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
 
-        def horizon(connection: Connection) -> str | None:
-            newest = select(invocations.c.id).order_by(invocations.c.id.desc())
-            return connection.execute(newest.offset(rows).limit(1)).scalar_one_or_none()
-
-        last = await self._database.read(horizon)
-        if last is None:
-            return []
+    async def up_to(self, last: str, after: str, limit: int = STEP) -> list[str]:
+        """The oldest of all webhooks, up to that one: one step's worth."""
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit)
 
     async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int = STEP) -> list[str]:

@@ -23,11 +23,17 @@ from postern.core.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
 
 metadata = MetaData()
 
+
+def Ascii(length: int) -> String:
+    """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own order skips dots."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
 webhooks = Table(
     "webhooks",
     metadata,
-    Column("id", String(40), primary_key=True),
-    Column("short_code", String(40), nullable=False, unique=True),  # kept after deletion: a code is never given out again
+    Column("id", Ascii(40), primary_key=True),
+    Column("short_code", Ascii(40), nullable=False, unique=True),  # kept after deletion: a code is never given out again
     Column("name", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("held", Boolean, nullable=False),
@@ -45,9 +51,9 @@ epochs = Table("epochs", metadata, Column("id", Integer, primary_key=True), Colu
 secrets = Table(
     "secrets",
     metadata,
-    Column("id", String(40), primary_key=True),
-    Column("webhook_id", String(40), nullable=False),
-    Column("field", String(120), nullable=False),
+    Column("id", Ascii(40), primary_key=True),
+    Column("webhook_id", Ascii(40), nullable=False),
+    Column("field", Ascii(120), nullable=False),
     Column("envelope", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index("secrets_of_webhook", "webhook_id", "field", unique=True),
@@ -56,24 +62,24 @@ secrets = Table(
 invocations = Table(
     "invocations",
     metadata,
-    Column("id", String(40), primary_key=True),
-    Column("webhook_id", String(40), nullable=False),
+    Column("id", Ascii(40), primary_key=True),
+    Column("webhook_id", Ascii(40), nullable=False),
     Column("received_at", BigInteger, nullable=False),
-    Column("outcome", String(12), nullable=False),
-    Column("code", String(40), nullable=False),
+    Column("outcome", Ascii(12), nullable=False),
+    Column("code", Ascii(40), nullable=False),
     Column("status", SmallInteger, nullable=False),
     Column("config_version", Integer, nullable=False),
-    Column("method", String(20), nullable=False),
+    Column("method", Ascii(20), nullable=False),
     Column("path", LargeBinary, nullable=False),
     Column("query", LargeBinary, nullable=False),
     Column("headers", LargeBinary, nullable=False),
     Column("body_size", Integer, nullable=False),
-    Column("address", String(80), nullable=False),
+    Column("address", Ascii(80), nullable=False),
     Column("duration_us", Integer, nullable=False),
-    Column("matched", String(8), nullable=False),
+    Column("matched", Ascii(8), nullable=False),
     Column("detail", Text, nullable=False),
     Column("trace", LargeBinary, nullable=False),
-    Column("duplicate_of", String(40)),
+    Column("duplicate_of", Ascii(40)),
     Column("body", LargeBinary),  # last: a page of history reads the columns before it and never touches the overflow
     Index("invocations_of_webhook", "webhook_id", "id"),
     # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it amounts to.
@@ -91,11 +97,11 @@ invocations = Table(
 deliveries = Table(
     "deliveries",
     metadata,
-    Column("key", String(48), primary_key=True),
-    Column("invocation_id", String(40), nullable=False),
-    Column("webhook_id", String(40), nullable=False),
+    Column("key", Ascii(48), primary_key=True),
+    Column("invocation_id", Ascii(40), nullable=False),
+    Column("webhook_id", Ascii(40), nullable=False),
     Column("emission", Integer, nullable=False),
-    Column("state", String(12), nullable=False),
+    Column("state", Ascii(12), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("next_at", BigInteger, nullable=False),  # when it is due; claiming moves it on by the lease
     Column("fields", LargeBinary, nullable=False),
@@ -109,7 +115,7 @@ deliveries = Table(
     Column("response_headers", LargeBinary),
     Column("response_body", LargeBinary),
     Column("responded_at", BigInteger),
-    Column("answer_code", String(40), nullable=False, server_default=""),
+    Column("answer_code", Ascii(40), nullable=False, server_default=""),
     Column("released_at", BigInteger),
     Index("deliveries_due", "next_at", sqlite_where=text("state = 'queued'"), postgresql_where=text("state = 'queued'")),
     Index(
@@ -131,9 +137,9 @@ DELIVERIES_APART = deliveries.c.state.in_([literal_column(f"'{state}'") for stat
 duplicate_keys = Table(
     "duplicate_keys",
     metadata,
-    Column("webhook_id", String(40), primary_key=True),
+    Column("webhook_id", Ascii(40), primary_key=True),
     Column("key", LargeBinary(32), primary_key=True),
-    Column("invocation_id", String(40), nullable=False),
+    Column("invocation_id", Ascii(40), nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,
 )
@@ -142,18 +148,18 @@ duplicate_keys = Table(
 samples = Table(
     "samples",
     metadata,
-    Column("webhook_id", String(40), primary_key=True),
+    Column("webhook_id", Ascii(40), primary_key=True),
     Column("armed_until", BigInteger),
     Column("stored_at", BigInteger),
-    Column("invocation_id", String(40)),
+    Column("invocation_id", Ascii(40)),
     Column("trigger", LargeBinary),
 )
 
 schedules = Table(
     "schedules",
     metadata,
-    Column("webhook_id", String(40), primary_key=True),
-    Column("fingerprint", String(64), nullable=False),  # of what is fetched and when: another one starts afresh
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("fingerprint", Ascii(64), nullable=False),  # of what is fetched and when: another one starts afresh
     Column("anchor", BigInteger, nullable=False),
     Column("next_run_at", BigInteger),  # none while it is switched off or paused
     Column("lease_until", BigInteger),
@@ -161,12 +167,12 @@ schedules = Table(
     Column("paused_at", BigInteger),
     Column("paused_reason", Text, nullable=False, server_default=""),
     Column("last_at", BigInteger),
-    Column("last_result", String(16), nullable=False, server_default=""),
+    Column("last_result", Ascii(16), nullable=False, server_default=""),
     Column("last_reason", Text, nullable=False, server_default=""),
     Column("last_duration_ms", Integer),
     Column("etag", Text, nullable=False, server_default=""),
     Column("last_modified", Text, nullable=False, server_default=""),
-    Column("body_hash", String(64), nullable=False, server_default=""),
+    Column("body_hash", Ascii(64), nullable=False, server_default=""),
     Index("schedules_due", "next_run_at", sqlite_where=text("next_run_at IS NOT NULL"), postgresql_where=text("next_run_at IS NOT NULL")),
 )
 
@@ -174,20 +180,20 @@ schedules = Table(
 chores = Table(
     "chores",
     metadata,
-    Column("name", String(60), primary_key=True),
+    Column("name", Ascii(60), primary_key=True),
     Column("at", BigInteger, nullable=False),
-    Column("reached", String(40), nullable=False),
+    Column("reached", Ascii(40), nullable=False),
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
-forgotten = Table("forgotten", metadata, Column("delivery_key", String(48), primary_key=True), sqlite_with_rowid=False)
+forgotten = Table("forgotten", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False)
 
 # Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them wait for a row.
 tallies = Table(
     "tallies",
     metadata,
-    Column("webhook_id", String(40), primary_key=True),
-    Column("name", String(60), primary_key=True),
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("name", Ascii(60), primary_key=True),
     Column("shard", Integer, primary_key=True),
     Column("count", BigInteger, nullable=False),
     Column("last_at", BigInteger, nullable=False),
@@ -197,9 +203,9 @@ tallies = Table(
 volumes = Table(
     "volumes",
     metadata,
-    Column("webhook_id", String(40), primary_key=True),
+    Column("webhook_id", Ascii(40), primary_key=True),
     Column("minute", Integer, primary_key=True),
-    Column("code", String(40), primary_key=True),
+    Column("code", Ascii(40), primary_key=True),
     Column("shard", Integer, primary_key=True),
     Column("calls", Integer, nullable=False),
     *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
@@ -209,10 +215,10 @@ volumes = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    Column("id", String(40), primary_key=True),
+    Column("id", Ascii(40), primary_key=True),
     Column("name", Text, nullable=False),
-    Column("level", String(8), nullable=False),
-    Column("prefix", String(16), nullable=False),
+    Column("level", Ascii(8), nullable=False),
+    Column("prefix", Ascii(16), nullable=False),
     Column("digest", LargeBinary(32), nullable=False, unique=True),
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),
@@ -222,9 +228,9 @@ api_keys = Table(
 users = Table(
     "users",
     metadata,
-    Column("id", String(40), primary_key=True),
-    Column("name", String(80), nullable=False, unique=True),  # in lower case: nobody remembers how they wrote it the first time
-    Column("level", String(8), nullable=False),
+    Column("id", Ascii(40), primary_key=True),
+    Column("name", Ascii(80), nullable=False, unique=True),  # in lower case: nobody remembers how they wrote it the first time
+    Column("level", Ascii(8), nullable=False),
     Column("password_hash", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),
@@ -234,24 +240,24 @@ users = Table(
 sessions = Table(
     "sessions",
     metadata,
-    Column("id", String(40), primary_key=True),
+    Column("id", Ascii(40), primary_key=True),
     Column("digest", LargeBinary(32), nullable=False, unique=True),
-    Column("user_id", String(40), nullable=False, index=True),
+    Column("user_id", Ascii(40), nullable=False, index=True),
     Column("created_at", BigInteger, nullable=False),
     Column("seen_at", BigInteger, nullable=False, index=True),
-    Column("address", String(80), nullable=False),
+    Column("address", Ascii(80), nullable=False),
     Column("user_agent", Text, nullable=False),
 )
 
 audit = Table(
     "audit",
     metadata,
-    Column("id", String(40), primary_key=True),
+    Column("id", Ascii(40), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("actor", Text, nullable=False),
-    Column("level", String(8), nullable=False),
-    Column("action", String(60), nullable=False),
-    Column("subject", String(80), nullable=False),
+    Column("level", Ascii(8), nullable=False),
+    Column("action", Ascii(60), nullable=False),
+    Column("subject", Ascii(80), nullable=False),
     Column("changes", LargeBinary, nullable=False),
     Index("audit_of_subject", "subject", "id"),
 )
@@ -260,8 +266,8 @@ audit = Table(
 idempotency = Table(
     "idempotency",
     metadata,
-    Column("actor", String(80), primary_key=True),
-    Column("key", String(200), primary_key=True),
+    Column("actor", Ascii(80), primary_key=True),
+    Column("key", Ascii(200), primary_key=True),
     Column("request", LargeBinary(32), nullable=False),
     Column("answer", LargeBinary, nullable=False),  # sealed; empty while the first request is still at work
     Column("expires_at", BigInteger, nullable=False, index=True),
@@ -271,13 +277,13 @@ idempotency = Table(
 replays = Table(
     "replays",
     metadata,
-    Column("id", String(40), primary_key=True),
-    Column("state", String(12), nullable=False),
+    Column("id", Ascii(40), primary_key=True),
+    Column("state", Ascii(12), nullable=False),
     Column("wanted", LargeBinary, nullable=False),
     Column("total", Integer, nullable=False),
     Column("done", Integer, nullable=False),
     Column("skipped", Integer, nullable=False),
-    Column("position", String(40), nullable=False),  # replayed up to and including this invocation: where a restart goes on
+    Column("position", Ascii(40), nullable=False),  # replayed up to and including this invocation: where a restart goes on
     Column("next_at", BigInteger, nullable=False),  # claiming moves it on by the lease
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),

@@ -175,7 +175,7 @@ class Writer:
         try:
             result = job(connection)
         except DBAPIError as error:
-            if _is_store_trouble(error):
+            if _is_store_trouble(error) or _collided(error):
                 raise
             savepoint.rollback()
             return error
@@ -205,9 +205,14 @@ class Writer:
 
 def _is_store_trouble(error: DBAPIError) -> bool:
     """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
-    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError | InternalError)
+    return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:
     """The server was restarted and this connection did not know yet; or two processes met in opposite order."""
-    return error.connection_invalidated or type(error.orig).__name__ in ("DeadlockDetected", "SerializationFailure")
+    return error.connection_invalidated or _collided(error)
+
+
+def _collided(error: DBAPIError) -> bool:
+    """Two processes held what the other one wanted: alone, each gets through."""
+    return getattr(error.orig, "sqlstate", None) in ("40P01", "40001")

@@ -34,11 +34,13 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> d
 
 
 async def keys(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """Every API key: what it is for, what it may do, when it was last used."""
     require(actor, "admin")
     return [told(key) for key in await gateway.store.access.keys()]
 
 
 async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
+    """Revoke an API key; its next request is refused."""
     require(actor, "admin")
     if not await gateway.store.access.delete_key(key_id, noted(gateway, actor, "api-key deleted", key_id)):
         raise Refused("not_found", "there is no API key with this id")
@@ -97,6 +99,7 @@ async def sign_in(gateway: Gateway, name: str, password: str, address: str, user
 
 
 async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
+    """Whom a session's cookie stands for, or ``Refused``."""
     found = await gateway.store.people.session(secret) if secret.startswith("ps_") else None
     now = gateway.clock()
     if found is None or not _alive(found[0], now):
@@ -139,6 +142,7 @@ async def sessions(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
 
 
 async def revoke_session(gateway: Gateway, actor: Actor, session_id: str) -> None:
+    """End a session: one's own, or, for an admin, anybody's."""
     require(actor, "read")
     if session_id not in {one["id"] for one in await sessions(gateway, actor)}:
         raise Refused("not_found", "there is no session with this id")
@@ -164,16 +168,19 @@ async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
 
 
 async def users(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """Everybody who may sign in to the console."""
     require(actor, "admin")
     return [user_told(user) for user in await gateway.store.people.users()]
 
 
 async def user(gateway: Gateway, actor: Actor, user_id: str) -> dict[str, Any]:
+    """One user."""
     require(actor, "admin")
     return user_told(await _user(gateway, user_id))
 
 
 async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> dict[str, Any]:
+    """Somebody who may sign in to the console, with an access level."""
     require(actor, "admin")
     name = name.strip().lower()
     errors = _level_problem(level)
@@ -213,6 +220,7 @@ async def change_user(
 
 
 async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
+    """Remove a user and end their sessions. The last admin stays."""
     require(actor, "admin")
     user = await _user(gateway, user_id)
     if not await gateway.store.people.delete(user_id, noted(gateway, actor, "user deleted", user_id, name=user.name)):

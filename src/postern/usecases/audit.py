@@ -53,6 +53,7 @@ def differences(before: dict[str, Any], after: dict[str, Any], path: str = "") -
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None) -> Page:
+    """Who changed what and when, newest first. No secret is in it."""
     require(actor, "admin")
     limit = max(1, min(limit, 200))
     found = await gateway.store.audit.page(limit + 1, cursor, subject)

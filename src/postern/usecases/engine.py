@@ -9,6 +9,7 @@ from postern.usecases.present import iso
 
 
 async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """The workflows that the engine knows, and the Webhook IDs each one wants."""
     require(actor, "read")
     known = await gateway.engine.workflows() if gateway.engine is not None else await gateway.known_workflows()
     if known is None:
@@ -17,6 +18,7 @@ async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
 
 
 async def runs(gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None) -> list[dict[str, Any]]:
+    """The newest runs, or those of one delivery."""
     require(actor, "read")
     found = await gateway.engine.runs(max(1, min(limit, 200)), delivery_key) if gateway.engine is not None else None
     if found is None:

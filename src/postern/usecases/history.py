@@ -25,6 +25,7 @@ LAST_MOMENT = 253402300800.0
 
 
 async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None) -> Page:
+    """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     if wanted.status is not None and wanted.status not in STATUSES:
         raise Refused("invalid_request", errors=[FieldError("status", f"choose one of: {', '.join(STATUSES)}")])
@@ -33,6 +34,7 @@ async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: 
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+    """One call's whole story: what came, what was decided and why, what was started."""
     require(actor, "read")
     found = await gateway.store.history.get(invocation_id)
     if found is None:

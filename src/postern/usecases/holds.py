@@ -13,6 +13,7 @@ STEP = 500
 
 
 async def hold(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
+    """Keep accepting calls and let their deliveries wait."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, True, seen_version)
     return await _told(gateway, webhook_id)

@@ -30,10 +30,13 @@ def check_password(password: str, field: str = "password") -> None:
 
 
 async def hashed(password: str) -> str:
+    """The password as it is stored. In a thread: it takes as long as it is meant to."""
     return await _in_turn(_hasher.hash, password.encode("utf-8", "surrogatepass"))
 
 
 async def matches(password_hash: str, password: str) -> bool:
+    """Whether this is the password."""
+
     def verify(secret: bytes) -> bool:
         try:
             return _hasher.verify(password_hash, secret)

@@ -44,6 +44,7 @@ async def plan(gateway: Gateway, actor: Actor, wanted: dict[str, Any]) -> dict[s
 
 
 async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+    """Start a planned replay of many; it runs in whichever process serves."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
     if not await gateway.store.replays.begin(replay_id, gateway.clock(), noted(gateway, actor, "replay begun", replay_id)):
@@ -62,11 +63,13 @@ async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, An
 
 
 async def show(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+    """One replay of many: its plan, and how far it is."""
     require(actor, "read")
     return told(await _found(gateway, replay_id))
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None) -> Page:
+    """The replays of many, newest first."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.replays.page(limit + 1, cursor)

@@ -71,10 +71,11 @@ async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dic
             await _strip_all(gateway, webhook_id, bodies_before, lambda number: count("bodies", number))
         while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
             count("volumes", number)
-    if keeping.most_rows:
+    last = await store.horizon(keeping.most_rows) if keeping.most_rows else None
+    if last is not None:
 
-        async def over_the_cap(after: str) -> list[str]:
-            return await store.beyond(keeping.most_rows, after)
+        async def over_the_cap(after: str, last: str = last) -> list[str]:
+            return await store.up_to(last, after)
 
         await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
     while number := await gently(store.expire(now, now - SESSION_IDLE)):

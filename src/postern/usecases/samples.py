@@ -30,6 +30,7 @@ async def arm(gateway: Gateway, actor: Actor, webhook_id: str | None = None, sec
 
 
 async def disarm(gateway: Gateway, actor: Actor, webhook_id: str | None = None) -> dict[str, Any]:
+    """Stop waiting for an event to record."""
     require(actor, "write")
     return await _set(gateway, webhook_id, None) | {"recordingUntil": None}
 

@@ -9,6 +9,7 @@ from postern.usecases.present import iso
 
 
 async def schedule_states(gateway: Gateway, webhooks: list[StoredWebhook]) -> dict[str, dict[str, Any] | None]:
+    """How the schedules of these webhooks stand."""
     scheduled = [webhook.id for webhook in webhooks if webhook.document["schedule"]]
     states = await gateway.store.schedules.states(scheduled) if scheduled else {}
     return {webhook.id: _told(webhook, states[webhook.id]) if webhook.id in states else None for webhook in webhooks}

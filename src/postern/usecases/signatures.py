@@ -111,6 +111,7 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
 
 
 async def recorded(gateway: Gateway, invocation_id: str) -> Invocation:
+    """A recorded call, or ``Refused``."""
     found = await gateway.store.history.get(invocation_id)
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")

@@ -56,6 +56,7 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
 
 
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """One webhook: every setting, and of its secrets whether they are set."""
     require(actor, "read")
     webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
@@ -64,6 +65,7 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any
 
 
 async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
+    """The webhooks, newest first."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
@@ -123,6 +125,7 @@ def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, 
 
 
 async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None) -> dict[str, Any]:
+    """Enable or disable a webhook."""
     return await change(gateway, actor, webhook_id, {"enabled": enabled}, seen_version)
 
 
@@ -219,6 +222,7 @@ def _warnings(document: dict[str, Any], schedule: dict[str, Any] | None) -> list
 
 
 async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+    """A webhook with its secrets, for use cases; or ``Refused``."""
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", "there is no webhook with this id")
@@ -231,6 +235,7 @@ def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
 
 
 async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry, promote: bool = False) -> None:
+    """Write a changed webhook, unless somebody else was faster."""
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()

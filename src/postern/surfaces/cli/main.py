@@ -7,7 +7,7 @@ import typer
 
 from postern.core.records import LEVELS
 from postern.surfaces.cli import config, history, mcp, operating, pruning, signatures, workflows
-from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, out, session, show_json, show_table
+from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, err, out, session, show_json, show_table
 from postern.usecases import access
 
 app = typer.Typer(
@@ -73,8 +73,19 @@ def delete_key(key: Annotated[str, typer.Argument(help="The key's id (key_…)."
         out.print("Revoked.")
 
 
+Copy = Callable[[str, str, Callable[[str, int, int], None]], dict[str, int]]
+
+
+def _show_progress(table: str, done: int, total: int) -> None:
+    """On standard error, and on a terminal one line for each table."""
+    if err.is_terminal:
+        err.print(f"{table}: {done:,} of {total:,}", end="\r" if done < total else "\n", markup=False)
+    elif done == total:
+        err.print(f"{table}: {total:,} rows", markup=False)
+
+
 def make_cli(
-    serve: Callable[[int, str | None], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str]
+    serve: Callable[[int, str | None], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str], copy: Copy
 ) -> typer.Typer:
     """The commands that need the wiring are handed in by it."""
 
@@ -93,6 +104,19 @@ def make_cli(
     def migrate_command() -> None:
         """Bring the database's schema up to date. Needed on Postgres only; SQLite does it at the start."""
         out.print(migrate(), markup=False)
+
+    @app.command("copy")
+    def copy_command(
+        whence: Annotated[str, typer.Option("--from", help="The database to read, like sqlite:///data/postern.db.")],
+        where: Annotated[str, typer.Option("--to", help="The empty database to fill, like postgresql://user@host/name.")],
+    ) -> None:
+        """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it was; at the end both
+        are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS stays what it is."""
+        for url in (whence, where):
+            if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+                end("--from and --to are sqlite:///… or postgresql://…", USAGE)
+        rows = copy(whence, where, _show_progress)
+        out.print(f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables.", markup=False)
 
     @app.command("settings")
     def settings_command(as_json: Json = False) -> None:

@@ -44,6 +44,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/authentication", authentication.save_method),
     ("POST", "/webhooks/{webhook}/authentication/secret", authentication.save_secret),
     ("POST", "/webhooks/{webhook}/authentication/reveal", authentication.reveal),
+    ("POST", "/webhooks/{webhook}/authentication/preset", authentication.take_preset_over),
     ("POST", "/webhooks/{webhook}/authentication/promote", authentication.promote),
     ("GET", "/webhooks/{webhook}/advanced", advanced.show),
     ("POST", "/webhooks/{webhook}/advanced", advanced.store),

@@ -54,8 +54,6 @@ CODE_WORDS = {
     "fetch_failed": "Fetch failed",
 }
 
-METHOD_WORDS = {"none": "None", "token": "Static token", "hmac": "HMAC SHA-256"}
-PLACEMENT_WORDS = {"header": "custom header", "bearer": "Bearer token", "basic": "username and password", "url": "URL parameter"}
 
 PROVIDER_TITLES = {
     "generic": "Generic signature",

@@ -84,6 +84,13 @@ async def save_secret(visit: Visit) -> Response:
     return await _save(visit, patch, form)
 
 
+async def take_preset_over(visit: Visit) -> Response:
+    """A newer preset changes nothing until somebody has seen the difference and wants it."""
+    form = await visit.form()
+    version = form.text("presetVersion")
+    return await _save(visit, {"presetVersion": int(version) if version.isdigit() else None}, form)
+
+
 async def promote(visit: Visit) -> Response:
     await webhooks.promote(visit.gateway, visit.actor, visit.at("webhook"))
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "promoted")

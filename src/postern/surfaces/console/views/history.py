@@ -1,6 +1,5 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -10,8 +9,8 @@ from postern.core.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Form, Visit
-from postern.usecases import history, readmission, signatures, webhooks
+from postern.surfaces.console.visit import Visit
+from postern.usecases import history, readmission, remedies, webhooks
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
 FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
@@ -73,20 +72,14 @@ async def replay(visit: Visit) -> Response:
 async def fix(visit: Visit) -> Response:
     """One click in a refused call's story changes the webhook so that the next one like it comes in."""
     form = await visit.form()
-    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
-    webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])
-    patch = await _remedy(visit, item["id"], form) if form.text("kind") == "signature" else story.patch_of(form.text("kind"), item, webhook)
-    await webhooks.change(visit.gateway, visit.actor, webhook["id"], patch)
-    return visit.to(f"/history/{item['id']}", "fixed")
-
-
-async def _remedy(visit: Visit, invocation_id: str, form: Form) -> dict[str, Any]:
-    """Found out again instead of sent along: a form carries a choice, never a setting of the authentication."""
-    changes = (await signatures.explain(visit.gateway, visit.actor, invocation_id))["wouldVerifyIf"]
-    number = form.text("number")
-    if not number.isdigit() or int(number) >= len(changes) or changes[int(number)]["patch"] is None:
-        raise Refused("conflict", "This fix is no longer on offer: the webhook was changed meanwhile.")
-    return {"authentication": changes[int(number)]["patch"]}
+    invocation_id, number = visit.at("invocation"), form.text("number")
+    if form.text("kind") == "signature":
+        await remedies.apply(visit.gateway, visit.actor, invocation_id, int(number) if number.isdigit() else 0)
+    else:
+        item = await history.show(visit.gateway, visit.actor, invocation_id)
+        webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])
+        await webhooks.change(visit.gateway, visit.actor, webhook["id"], story.patch_of(form.text("kind"), item, webhook))
+    return visit.to(f"/history/{invocation_id}", "fixed")
 
 
 async def admit(visit: Visit) -> Response:

@@ -4,7 +4,7 @@ export function start(selector) {
   for (const field of document.querySelectorAll(selector)) {
     const list = document.querySelector(field.dataset.filter);
     const none = document.querySelector("[data-filter-none]");
-    field.addEventListener("input", () => {
+    const narrow = () => {
       const wanted = field.value.trim().toLowerCase();
       let left = 0;
       for (const item of list.children) {
@@ -12,7 +12,9 @@ export function start(selector) {
         if (!item.hidden) left += 1;
       }
       if (none) none.hidden = left > 0;
-    });
+    };
+    field.addEventListener("input", narrow);
+    narrow(); // whoever typed before this was loaded
     field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();

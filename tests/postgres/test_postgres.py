@@ -121,3 +121,10 @@ def test_two_migrations_at_once_are_one_after_the_other(tmp_path: Path, postgres
     with ThreadPoolExecutor(2) as threads:
         ended = list(threads.map(lambda _: run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url), range(2)))
     assert [(one.returncode, one.stderr) for one in ended] == [(0, ""), (0, "")]
+
+
+def test_ids_are_compared_byte_by_byte_whatever_the_server_was_set_up_with(migrated_url: str) -> None:
+    """The order of most languages skips the dot in a delivery's key, and ranges of keys would miss what they are to find."""
+    with psycopg.connect(migrated_url) as connection:
+        asked = "SELECT DISTINCT collation_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
+        assert connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall() == [("C",)]

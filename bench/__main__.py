@@ -1,0 +1,83 @@
+"""``python -m bench``: the accepted call's whole path, beside the same server answering a constant and beside a peer."""
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from bench.contestants import Contestant, constant, gateway, has_peer, peer
+from bench.load import CONNECTIONS, Measured, load, with_what
+
+RESULTS = Path(__file__).parent / "results"
+OTHER_HEADERS = {"Content-Type": "application/json", "Accept": "*/*", "User-Agent": "sender/1.0", "X-Request-Source": "shop-1"}
+BODY = json.dumps({"id": 1001, "customer": {"email": "ada@example.com"}, "note": "x" * 1130}).encode()
+
+Line = tuple[str, Measured, float, float, float]
+
+
+def measure(make: Callable[[Path], AbstractContextManager[Contestant]], seconds: float) -> Line:
+    with tempfile.TemporaryDirectory() as folder, make(Path(folder) / "it") as contestant:
+        headers = {**OTHER_HEADERS, **contestant.headers}
+        at_rest = contestant.resident_megabytes()
+        load(contestant.url, headers, BODY, min(1.0, seconds))
+        before = contestant.cpu_seconds()
+        measured = load(contestant.url, headers, BODY, seconds)
+        cpu = (contestant.cpu_seconds() - before) / max(measured.calls, 1) * 1e6
+        return contestant.name, measured, cpu, at_rest, contestant.resident_megabytes()
+
+
+def table(lines: list[Line]) -> str:
+    yardstick = next(line for line in lines if line[0].startswith("same server"))[1].rate
+    rows = [
+        "| | calls/s | of the constant | p50 ms | p99 ms | CPU per call µs | MB at rest | MB after |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, measured, cpu, at_rest, after in lines:
+        failed = f" ({measured.failed} FAILED)" if measured.failed else ""
+        rows.append(
+            f"| {name}{failed} | {measured.rate:,.0f} | {measured.rate / yardstick:.2f} | {measured.p50:.1f} | {measured.p99:.1f} "
+            f"| {cpu:.0f} | {at_rest:.0f} | {after:.0f} |"
+        )
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long each one is measured")
+    parser.add_argument("--rounds", type=int, default=1, help="how often; in turn, so that a busy moment hits everybody")
+    asked = parser.parse_args()
+    contestants: list[Callable[[Path], AbstractContextManager[Contestant]]] = [
+        constant,
+        partial(gateway, engine="none"),
+        partial(gateway, engine="embedded"),
+    ]
+    if has_peer():
+        contestants.append(peer)
+    else:
+        print("!!! THE PEER IS MISSING: install Debian's `webhook` to have it compared.\n")
+    told = []
+    for _ in range(asked.rounds):
+        lines = [measure(make, asked.seconds) for make in contestants]
+        rates = {name: measured.rate for name, measured, *_ in lines}
+        told.append(table(lines))
+        if has_peer():
+            ours, theirs = rates["gateway, engine none"], rates["Debian's webhook, /bin/true"]
+            told.append(f"The gateway, everything on disk before the answer, takes {ours / theirs:.1f} times the peer's calls.")
+        print("\n\n".join(told[-2:]) + "\n", flush=True)
+    now = datetime.now(UTC)
+    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
+    how = f"{CONNECTIONS} connections, {len(BODY):,} bytes of JSON, {asked.seconds:g} s each, loaded by {with_what()} on a core of its own"
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
+        file.write(f"# Accepted calls, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n" + "\n\n".join(told) + "\n\n")
+    print(f"Written to {file.name}")
+
+
+if __name__ == "__main__":
+    main()

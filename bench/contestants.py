@@ -1,0 +1,171 @@
+"""What is measured: each is started on a free port, asked for its CPU time, and ended."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bench.load import cores_for_servers
+
+TOKEN = "whk_for_measuring_only_0123456789abcdefghijk"
+WORKFLOW = "from postern.workflows import workflow\n\n\n@workflow\ndef nothing(event):\n    pass\n"
+
+
+class Contestant:
+    def __init__(self, name: str, process: "subprocess.Popen[bytes]", url: str, headers: dict[str, str]) -> None:
+        self.name = name
+        self.process = process
+        self.url = url
+        self.headers = headers
+
+    def cpu_seconds(self) -> float:
+        """Of the process and everything it started, the children that have ended included."""
+        return sum(_cpu(process) for process in [self.process.pid, *_descendants(self.process.pid)])
+
+    def resident_megabytes(self) -> float:
+        return sum(_resident(process) for process in [self.process.pid, *_descendants(self.process.pid)])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
+    """The real program: token in a header, answer at once, everything durable."""
+    workflows = folder / "workflows"
+    workflows.mkdir(parents=True)
+    (workflows / "nothing.py").write_text(WORKFLOW)
+    port = free_port()
+    settings = {
+        "POSTERN_PORT": str(port),
+        "POSTERN_DATA_DIR": str(folder / "data"),
+        "POSTERN_ENGINE": engine,
+        "POSTERN_WORKFLOWS": str(workflows),
+        "POSTERN_LOG": "json",
+    }
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+    environment = {**inherited, **settings, "TOKEN": TOKEN}
+    make = [sys.executable, "-m", "postern", "webhooks", "create", "Measured", "--secret", "env:TOKEN", "--json"]
+    make += [
+        "rateLimit.callsPerSecond=100000",
+        "rateLimit.burst=1000000",
+        "fieldMapping.fieldOne=customer.email",
+        "fieldMapping.fieldTwo=id",
+    ]
+    made = json.loads(subprocess.run(make, env=environment, capture_output=True, check=True).stdout)
+    name = "gateway, engine none" if engine == "none" else "gateway, embedded engine"
+    with _running(name, [sys.executable, "-m", "postern", "serve"], environment, f"http://127.0.0.1:{port}", "/readyz") as contestant:
+        if engine != "none":
+            _wait_for_the_engine(contestant.url)
+        contestant.url += "/webhook/" + made["url"].rpartition("/")[2]
+        contestant.headers = {"X-Api-Key": TOKEN}
+        yield contestant
+
+
+@contextmanager
+def constant(folder: Path) -> Iterator[Contestant]:
+    port = free_port()
+    command = [sys.executable, "-m", "bench.constant", str(port)]
+    with _running("same server, constant answer", command, dict(os.environ), f"http://127.0.0.1:{port}", "/") as contestant:
+        yield contestant
+
+
+def has_peer() -> bool:
+    return shutil.which("webhook") is not None
+
+
+@contextmanager
+def peer(folder: Path) -> Iterator[Contestant]:
+    """Debian's ``webhook``: a token in a header, and ``/bin/true`` as what is started."""
+    folder.mkdir(parents=True)
+    rule = {"match": {"type": "value", "value": TOKEN, "parameter": {"source": "header", "name": "X-Api-Key"}}}
+    hooks = [{"id": "measured", "execute-command": "/bin/true", "trigger-rule": rule}]
+    (folder / "hooks.json").write_text(json.dumps(hooks))
+    port = free_port()
+    command = ["webhook", "-hooks", str(folder / "hooks.json"), "-ip", "127.0.0.1", "-port", str(port)]
+    with _running("Debian's webhook, /bin/true", command, dict(os.environ), f"http://127.0.0.1:{port}", "/") as contestant:
+        contestant.url += "/hooks/measured"
+        contestant.headers = {"X-Api-Key": TOKEN}
+        yield contestant
+
+
+@contextmanager
+def _running(name: str, command: list[str], environment: dict[str, str], url: str, path: str) -> Iterator[Contestant]:
+    cores = cores_for_servers()
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not _answers(url + path):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{name} did not start: {' '.join(command)}")
+            time.sleep(0.1)
+        yield Contestant(name, process, url, {})
+    finally:
+        for started in _descendants(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(started, 9)
+        process.kill()
+        process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except urllib.error.HTTPError as error:
+        return error.code < 500
+    except OSError:
+        return False
+
+
+def _wait_for_the_engine(url: str) -> None:
+    for _ in range(600):
+        with urllib.request.urlopen(url + "/readyz", timeout=5) as answer:
+            if json.load(answer)["engine"]["ok"]:
+                return
+        time.sleep(0.1)
+    raise SystemExit("the embedded engine did not start")
+
+
+def _fields(process: int) -> list[str]:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _cpu(process: int) -> float:
+    fields = _fields(process)
+    return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+
+
+def _resident(process: int) -> float:
+    fields = _fields(process)
+    return int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 1024**2 if fields else 0.0
+
+
+def _descendants(process: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        fields = _fields(int(folder.name))
+        if fields:
+            parents.setdefault(int(fields[1]), []).append(int(folder.name))
+    found, left = [], [process]
+    while left:
+        for child in parents.get(left.pop(), []):
+            found.append(child)
+            left.append(child)
+    return found

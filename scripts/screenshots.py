@@ -1,0 +1,146 @@
+"""Takes the pictures of the console again, with a day of sample data, into docs/console/: `make screenshots`."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+
+from chromium import find_chromium
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "console"
+PASSWORD = "a password for the pictures"
+
+# What each picture is called, what it shows, and what is clicked first. {shop}, {tool}, {refused} and {accepted} are filled in.
+PAGES: list[tuple[str, str, list[str]]] = [
+    ("webhooks", "/webhooks", []),
+    ("new", "/webhooks/new", []),
+    ("new-sender", "/webhooks/new/signed", []),
+    ("new-signed", "/webhooks/new/signed?provider=stripe", []),
+    ("ready", "/webhooks/{tool}/ready", []),
+    ("overview", "/webhooks/{shop}", []),
+    ("live", "/webhooks/{shop}/live", [".call:has(.bad) > summary"]),
+    ("authentication", "/webhooks/{shop}/authentication", []),
+    ("custom-scheme", "/webhooks/{shop}/authentication?start=stripe", ["label:has-text('HMAC SHA-256')"]),
+    ("mapping", "/webhooks/{shop}/mapping", []),
+    ("response", "/webhooks/{shop}/response", []),
+    ("schedule", "/webhooks/{shop}/schedule", []),
+    ("advanced", "/webhooks/{shop}/advanced", []),
+    ("history", "/history", []),
+    ("refused-call", "/history/{refused}", []),
+    ("accepted-call", "/history/{accepted}", []),
+    ("volume", "/volume", []),
+    ("tester", "/tester", []),
+    ("workflows", "/workflows", []),
+    ("settings", "/settings", []),
+    ("connect", "/settings/connect", []),
+    ("audit", "/settings/audit", []),
+]
+DARK = ("webhooks", "overview", "live")
+PHONE = ("webhooks", "overview", "refused-call")
+
+
+def main() -> None:
+    program = find_chromium()
+    if program is None:
+        sys.exit("No browser: install Debian's chromium, or set CHROMIUM to one.")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = _environment(Path(folder))
+        subprocess.run([sys.executable, str(ROOT / "scripts" / "sample_data.py")], env=environment, check=True)
+        with subprocess.Popen([sys.executable, "-m", "postern", "serve"], env=environment, stdout=subprocess.DEVNULL) as served:
+            try:
+                port = int(environment["POSTERN_PORT"])
+                _wait_until_settled(port)
+                with sync_playwright() as playwright:
+                    browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--headless", "--disable-gpu"])
+                    _take_all(browser, f"http://127.0.0.1:{port}")
+                    browser.close()
+            finally:
+                served.send_signal(signal.SIGTERM)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+    return inherited | {
+        "PYTHONPATH": str(ROOT / "src"),
+        "POSTERN_PORT": str(port),
+        "POSTERN_DATA_DIR": str(folder / "data"),
+        "POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows"),
+        "POSTERN_ADMIN_PASSWORD": PASSWORD,
+        "POSTERN_LOG": "off",
+    }
+
+
+def _wait_until_settled(port: int, seconds: float = 60) -> None:
+    """Until it serves, and the engine has been given what the sample calls left behind."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        connection = HTTPConnection("127.0.0.1", port, timeout=2)
+        try:
+            connection.request("GET", "/metrics")
+            waiting = [
+                line for line in connection.getresponse().read().decode().splitlines() if line.startswith("postern_deliveries_waiting")
+            ]
+            if waiting and waiting[0].endswith(" 0.0"):
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.5)
+
+
+def _take_all(browser: Browser, base: str) -> None:
+    looks = {"": (1280, 860, "light"), "-dark": (1280, 860, "dark"), "-phone": (390, 844, "light")}
+    for ending, (width, height, scheme) in looks.items():
+        context = browser.new_context(
+            locale="en-GB",
+            timezone_id="UTC",
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,  # type: ignore[arg-type]
+            reduced_motion="reduce",
+        )
+        page = context.new_page()
+        page.goto(f"{base}/sign-in")
+        if not ending:
+            page.screenshot(path=PICTURES / "sign-in.png")
+        page.get_by_label("Name").fill("admin")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/webhooks")
+        known = _known(page, base)
+        for name, path, clicks in PAGES:
+            if not ending or (ending == "-dark" and name in DARK) or (ending == "-phone" and name in PHONE):
+                page.goto(base + path.format(**known))
+                for selector in clicks:
+                    page.locator(selector).first.click()
+                page.wait_for_timeout(600)  # a stream's first rows, a chart's drawing
+                page.screenshot(path=PICTURES / f"{name}{ending}.png")
+        context.close()
+
+
+def _known(page: Page, base: str) -> dict[str, str]:
+    def id_behind(path: str, link: str) -> str:
+        page.goto(base + path)
+        return (page.locator(link).first.get_attribute("href") or "").rpartition("/")[2]
+
+    return {
+        "shop": id_behind("/webhooks", "a:has-text('Shopify orders')"),
+        "tool": id_behind("/webhooks", "a:has-text('Example: order look-up')"),
+        "refused": id_behind("/history?code=signature_mismatch", "td.what a"),
+        "accepted": id_behind("/history?status=started", "td.what a"),
+    }
+
+
+if __name__ == "__main__":
+    main()

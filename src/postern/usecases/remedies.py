@@ -1,0 +1,24 @@
+"""Applying what the diagnosis of a refused call found: one change of its webhook's settings, and calls like it verify."""
+
+from typing import Any
+
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.usecases import signatures, webhooks
+from postern.usecases.gateway import Gateway, require
+
+_SECRETS = {"secret": "main", "secondSecret": "second"}
+
+
+async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> dict[str, Any]:
+    """The change with this number in the list that ``signatures.explain`` gives. Found again here: nobody sends one along."""
+    require(actor, "write")
+    changes = (await signatures.explain(gateway, actor, invocation_id))["wouldVerifyIf"]
+    if number >= len(changes) or changes[number]["patch"] is None:
+        raise Refused("conflict", "this fix is no longer on offer: the webhook was changed meanwhile")
+    patch = dict(changes[number]["patch"])
+    webhook = await webhooks.stored(gateway, (await signatures.recorded(gateway, invocation_id)).webhook_id)
+    if patch.get("provider", "") not in ("", webhook.document["authentication"]["provider"]):
+        # Another sender starts without secrets; but it was with these that the call was seen to verify.
+        patch |= {name: webhook.secrets[field].value.decode() for name, field in _SECRETS.items() if field in webhook.secrets}
+    return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})

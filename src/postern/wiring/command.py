@@ -1,0 +1,95 @@
+"""`postern`: the commands, with what they need from the wiring."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from sqlalchemy.engine import make_url
+
+from postern.core.invocation import StoreUnavailable
+from postern.observe import set_up_logs
+from postern.settings import SettingError, Settings
+from postern.stores import schema
+from postern.stores.copying import CannotCopy, copy_all
+from postern.stores.database import Database
+from postern.stores.vault import VaultError
+from postern.surfaces.cli.main import make_cli
+from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
+from postern.surfaces.workers import Place
+from postern.usecases.gateway import Gateway
+from postern.wiring.gateway import opened
+from postern.wiring.serving import alone, serve, serve_with
+
+
+def start(workers: int = 1, place: str | None = None) -> None:
+    settings = _settings()
+    set_up_logs(settings.log)
+    with _told_in_words():
+        if workers > 1:
+            sys.exit(asyncio.run(serve_with(settings, workers)))
+        uvloop.run(serve(settings, Place.read(place) if place else None))
+
+
+def migrate() -> str:
+    settings = _settings()
+    with _told_in_words():
+        database = Database(settings.database)
+        schema.migrate(database)
+        database.close()
+    return f"The schema is {schema.newest()}."
+
+
+def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict[str, int]:
+    """Everything from one database to another; how many rows each table has."""
+    file = make_url(whence).database if whence.startswith("sqlite") else None
+    if file is not None and not Path(file).exists():
+        end(f"There is no database {file}.", USAGE)
+    source, target = Database(whence), Database(where)
+    try:
+        # A gateway on either of them would write what is not copied, or what nobody expects there.
+        with alone(Path(source.url.database or "").parent) if source.is_sqlite else nullcontext(), _told_in_words():
+            return {name: held.rows for name, held in copy_all(source, target, told).items()}
+    except CannotCopy as refused:
+        end(str(refused), FAILED)
+    finally:
+        source.close()
+        target.close()
+
+
+def _settings() -> Settings:
+    try:
+        return Settings()
+    except SettingError as error:
+        end(str(error), USAGE)
+
+
+@contextmanager
+def _told_in_words() -> Iterator[None]:
+    """What stops the program at its start is said in a sentence, not in a traceback."""
+    try:
+        yield
+    except (schema.SchemaMismatch, VaultError) as error:
+        end(str(error), UNAVAILABLE)
+    except StoreUnavailable as error:
+        end(f"The database cannot be used: {error}", UNAVAILABLE)
+    except SettingError as error:
+        end(str(error), USAGE)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def cli() -> Any:
+    @asynccontextmanager
+    async def open_for_a_command() -> AsyncIterator[Gateway]:
+        settings = _settings()
+        set_up_logs("off" if settings.log == "off" else "text")
+        with _told_in_words():
+            async with opened(settings) as gateway:
+                yield gateway
+
+    session.open = open_for_a_command
+    return make_cli(start, lambda: _settings().listed(), migrate, copy)()

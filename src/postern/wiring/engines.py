@@ -1,0 +1,50 @@
+"""Which engine the settings ask for."""
+
+from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.handover import read_ranges
+from postern.engines.http import HttpEngine, read_headers
+from postern.engines.shopify_flow import ShopifyFlowEngine
+from postern.outbound.guard import FetchFailed
+from postern.settings import SettingError, Settings
+from postern.usecases.ports import Engine
+
+
+def make_engine(settings: Settings) -> Engine | None:
+    """Raises ``SettingError`` where the engine's own settings cannot work."""
+    try:
+        match settings.engine:
+            case "http":
+                return HttpEngine(
+                    settings.http_url,
+                    secret=settings.http_secret or None,
+                    headers=read_headers(settings.http_headers),
+                    inline=settings.http_inline == "on",
+                    timeout=settings.http_timeout,
+                    allowed_ranges=read_ranges(settings.http_allowed_ranges),
+                )
+            case "temporal":
+                from postern.engines.temporal import TemporalEngine, read_targets
+
+                return TemporalEngine(
+                    settings.temporal_address,
+                    namespace=settings.temporal_namespace,
+                    targets=read_targets(settings.temporal_targets),
+                    api_key=settings.temporal_api_key or None,
+                    tls={"auto": None, "on": True, "off": False}[settings.temporal_tls],
+                )
+            case "shopify-flow":
+                return ShopifyFlowEngine(
+                    settings.shopify_shop,
+                    settings.shopify_access_token,
+                    handle=settings.shopify_trigger,
+                    api_version=settings.shopify_api_version,
+                    also_send=settings.shopify_also_send,
+                    payload_limit=settings.shopify_payload_limit,
+                )
+            case "embedded":
+                return EmbeddedEngine(settings.data_dir, settings.workflows)
+            case _:
+                return None
+    except (FetchFailed, ValueError) as error:
+        words = error.detail if isinstance(error, FetchFailed) else str(error)
+        raise SettingError(f"POSTERN_ENGINE={settings.engine} cannot work with its settings: {words}") from error

@@ -1,0 +1,94 @@
+"""A gateway ready for use cases: the store, the engine, what fetches, and the directory of webhooks."""
+
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import cast
+
+from postern import presets
+from postern.core.address import Allowlist
+from postern.core.delivery import Workflow
+from postern.core.retention import Keeping
+from postern.observe import CallLog
+from postern.outbound.fetch import Fetcher
+from postern.outbound.guard import FetchFailed
+from postern.settings import Settings
+from postern.stores.store import Store
+from postern.stores.vault import key_from_file
+from postern.surfaces.cli.run import FAILED, end
+from postern.usecases.compiling import compile_webhook
+from postern.usecases.directory import Directory
+from postern.usecases.dispatch import LEASE
+from postern.usecases.gateway import Gateway
+from postern.usecases.ports import Fetched, FetchTrouble, PresetShelf
+from postern.wiring.engines import make_engine
+from postern.workflows.load import load
+
+
+def secret_keys(settings: Settings) -> list[str]:
+    if settings.secret_keys:
+        return settings.secret_keys
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return [key_from_file(settings.data_dir / "secret.key")]
+
+
+@asynccontextmanager
+async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
+    """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an engine."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    keys = secret_keys(settings)
+    store = Store(settings.database, keys)
+    await store.open()
+    runs_workflows = serving_on is not None and settings.engine == "embedded"
+    if runs_workflows and not store.alone():
+        await store.close()
+        end(
+            "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share.",
+            FAILED,
+        )
+    base_url = settings.base_url or serving_on or f"http://{settings.host}:{settings.port}"
+    engine = make_engine(settings) if serving_on else None
+
+    async def known_workflows() -> list[Workflow] | None:
+        if settings.engine != "embedded":
+            return None
+        return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
+
+    fetcher = Fetcher(allowed_ranges=Allowlist.parse(settings.outbound_allowed))
+
+    async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
+        try:
+            return await fetcher.fetch(url, headers=headers, timeout=timeout, max_bytes=max_bytes)
+        except FetchFailed as failure:
+            raise FetchTrouble(failure.detail, failure.status) from failure
+
+    gateway = Gateway(
+        store=store,
+        directory=Directory(store.webhooks, compile_webhook),
+        presets=cast(PresetShelf, presets),
+        base_url=base_url,
+        callback_url=serving_on if serving_on and settings.engine == "embedded" else base_url,
+        response_key=hmac.new(keys[0].encode(), b"postern response tokens", hashlib.sha256).digest(),
+        engine=engine,
+        call_log=CallLog(style=settings.log),
+        admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
+        known_workflows=known_workflows,
+        fetch=fetch,
+        keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows),
+        workflows=settings.workflows if settings.engine == "embedded" else None,
+    )
+    try:
+        await gateway.directory.refresh()
+        if runs_workflows or (serving_on is not None and settings.is_sqlite):
+            # This process is alone: what one that died had claimed need not wait for its lease to run out.
+            await store.deliveries.release(gateway.clock(), LEASE)
+        if engine is not None:
+            await engine.open()
+        yield gateway
+    finally:
+        if engine is not None:
+            await engine.close()
+        await fetcher.aclose()
+        gateway.call_log.flush()
+        await store.close()

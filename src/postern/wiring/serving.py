@@ -1,0 +1,123 @@
+"""Serving: one process, or a parent and its workers, each with the loops that go with it."""
+
+import asyncio
+import fcntl
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from postern.observe import own_numbers
+from postern.settings import Settings
+from postern.surfaces.app import make_app
+from postern.surfaces.cli.run import FAILED, USAGE, end
+from postern.surfaces.server import listen
+from postern.surfaces.server import serve as serve_http
+from postern.surfaces.siblings import Siblings
+from postern.surfaces.workers import Place, Workers, up
+from postern.usecases import waking
+from postern.usecases.access import ensure_admin
+from postern.usecases.dispatch import Dispatcher
+from postern.usecases.example import example_curl
+from postern.usecases.gateway import Gateway
+from postern.usecases.replays import Replayer
+from postern.usecases.retention import Keeper
+from postern.usecases.schedules import Scheduler
+from postern.wiring.gateway import opened
+
+
+@contextmanager
+def alone(data_dir: Path) -> Iterator[None]:
+    """One serving process per data folder: two would run the same unfinished workflows twice."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with open(data_dir / "serving.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            end(f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.", FAILED)
+        yield
+
+
+async def serve(settings: Settings, place: Place | None = None) -> None:
+    """``place``: in a worker, what its parent has said. The parent holds the data folder and has greeted the user."""
+    listener = socket.socket(fileno=place.listener) if place else _listener(settings)
+    with listener, nullcontext() if place else alone(settings.data_dir):
+        address = _address(settings, listener)
+        async with opened(settings, address) as gateway:
+            greeting = "" if place else await _greeting(gateway, settings, address)
+            siblings = Siblings(Path(place.room), place.number, place.of, own_numbers) if place else None
+            if siblings is not None:
+                await siblings.open()
+
+            def when_up() -> None:
+                if place:
+                    up(place)
+                else:
+                    print(greeting, flush=True)
+
+            dispatcher = Dispatcher(gateway)
+            following = [
+                asyncio.create_task(gateway.directory.follow(), name="directory"),
+                asyncio.create_task(waking.follow(gateway), name="wake"),
+            ]
+            dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
+            scheduler = Scheduler(gateway)
+            scheduling = asyncio.create_task(scheduler.run(), name="schedules")
+            replayer = Replayer(gateway)
+            replaying = asyncio.create_task(replayer.run(), name="replays")
+            keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
+            try:
+                app = make_app(gateway, settings.trusted_proxies, settings.client_header, siblings.all if siblings else None)
+                await serve_http(app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
+            finally:
+                for task in (*following, keeping):
+                    task.cancel()
+                scheduler.stop()
+                replayer.stop()
+                await asyncio.gather(scheduling, replaying, keeping, return_exceptions=True)
+                if dispatching is not None:
+                    dispatcher.stop()
+                    with suppress(TimeoutError, asyncio.CancelledError):
+                        await asyncio.wait_for(dispatching, 10)
+
+
+def _listener(settings: Settings, shared: bool = False) -> socket.socket:
+    try:
+        return listen(settings.host, settings.port, shared)
+    except OSError as error:
+        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set POSTERN_PORT to another port.", USAGE)
+
+
+def _address(settings: Settings, listener: socket.socket) -> str:
+    """Where this machine reaches what listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+async def _greeting(gateway: Gateway, settings: Settings, address: str) -> str:
+    """What the first start makes, and what there is to tell about it."""
+    curl = await example_curl(gateway) if settings.example == "on" else None
+    password = await ensure_admin(gateway, settings.admin_password)
+    lines = [f"Postern is serving on {address}", f"  Console   {address}/", f"  API       {address}/docs", f"  Health    {address}/readyz"]
+    if settings.engine == "embedded":
+        lines.append(f"  Workflows {settings.workflows}")
+    if password:
+        lines += ["", f"Sign in to the console as admin with the password {password}", "It is shown this once; change it there."]
+    if curl:
+        lines += ["", "Try it:", "", curl]
+    return "\n".join([*lines, ""])
+
+
+async def serve_with(settings: Settings, count: int) -> int:
+    """The parent of ``count`` workers."""
+    if settings.is_sqlite or settings.engine == "embedded":
+        what = "SQLite has one writer" if settings.is_sqlite else "The embedded engine belongs to one process"
+        end(f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, http or shopify-flow.", USAGE)
+    _listener(settings).close()  # sockets that share an address would join another program's without a word
+    first = _listener(settings, shared=True)
+    settings.port = first.getsockname()[1]
+    listeners = [first, *(_listener(settings, shared=True) for _ in range(count - 1))]
+    with alone(settings.data_dir):
+        async with opened(settings) as gateway:
+            greeting = await _greeting(gateway, settings, _address(settings, first))
+        return await Workers(listeners, lambda: print(greeting, flush=True)).run()

@@ -1,0 +1,111 @@
+"""From nothing to a working webhook, by each of the five answers."""
+
+import json
+import re
+
+from playwright.sync_api import expect
+
+from console.conftest import Console, shopify_signature
+
+
+def answer(console: Console, title: str) -> None:
+    console.open("/webhooks/new")
+    console.page.get_by_role("link", name=re.compile(re.escape(title))).click()
+
+
+def made(console: Console) -> str:
+    """The new webhook's id."""
+    console.page.wait_for_url("**/ready*")
+    return console.path.split("/")[2]
+
+
+def test_an_automation_tool_gets_a_token_and_a_curl_that_works(console: Console) -> None:
+    answer(console, "An automation tool or custom code")
+    console.page.get_by_label("Name").fill("My tool")
+    console.click("Create webhook")
+    webhook = console.api.get(f"webhooks/{made(console)}").json
+    assert webhook["authentication"]["placement"] == "header"
+    curl = console.page.get_by_label("curl", exact=True).inner_text()
+    token = re.search(r"X-Api-Key: (whk_[\w-]{43})", curl)
+    assert token is not None and webhook["url"] in curl
+    assert console.call(webhook["url"], {"orderNumber": "1001"}, X_Api_Key=token[1])[0] == 200
+    assert console.call(webhook["url"], {"orderNumber": "1001"}, X_Api_Key="guess")[0] == 401
+    console.click("Python")
+    expect(console.page.get_by_label("Python", exact=True)).to_contain_text("urlopen")
+
+
+def test_the_first_call_appears_while_its_page_is_open(console: Console) -> None:
+    answer(console, "An automation tool or custom code")
+    console.click("Create webhook")
+    webhook = console.api.get(f"webhooks/{made(console)}").json
+    console.call(webhook["url"], {})
+    expect(console.page.locator(".call")).to_contain_text("No token sent")
+
+
+def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: Console) -> None:
+    answer(console, "A service that signs its webhooks")
+    console.page.get_by_label("Search services").fill("shop")
+    expect(console.page.get_by_role("link", name="Stripe")).to_be_hidden()
+    console.page.get_by_role("link", name="Shopify").click()
+    expect(console.page.get_by_text("Shopify admin > Settings")).to_be_visible()
+    console.page.get_by_label("Signing secret").fill("a shop's secret")
+    console.click("Create webhook")
+    webhook = console.api.get(f"webhooks/{made(console)}").json
+    assert webhook["authentication"]["provider"] == "shopify"
+    assert webhook["duplicateProtection"]["enabled"] is True
+    body = json.dumps({"id": 1}).encode()
+    assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("a shop's secret", body))[0] == 200
+    assert "a shop's secret" not in console.page.content()
+
+
+def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: Console) -> None:
+    answer(console, "A service that signs its webhooks")
+    console.page.get_by_role("link", name="Shopify").click()
+    console.click("Create webhook")
+    webhook = console.api.get(f"webhooks/{made(console)}").json
+    console.page.get_by_label("Signing secret").fill("came later")
+    console.click("Save the secret")
+    console.page.wait_for_url("**/authentication*")
+    body = b'{"id":2}'
+    assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("came later", body))[0] == 200
+
+
+def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console: Console) -> None:
+    answer(console, "A browser or storefront script")
+    console.page.get_by_label("Sites whose pages may call").fill("https://shop.example.com")
+    console.click("Create webhook")
+    webhook = console.api.get(f"webhooks/{made(console)}").json
+    assert webhook["cors"] == {"enabled": True, "origins": ["https://shop.example.com"]}
+    assert "await fetch(" in console.page.get_by_label("fetch snippet", exact=True).inner_text()
+
+
+def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
+    answer(console, "Nothing; it runs on a schedule")
+    console.page.get_by_label("Name").fill("Stock")
+    console.click("Continue to the schedule")
+    console.page.wait_for_url("**/schedule*")
+    webhook = console.path.split("/")[2]
+    console.page.get_by_label("URL to fetch").fill("https://api.example.com/stock.json")
+    console.page.get_by_label("Every", exact=True).fill("2")
+    console.page.get_by_label("Unit").select_option("h")
+    console.click("Save the schedule")
+    expect(console.page.get_by_text("Every 2 hours")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook}").json["schedule"]["url"] == "https://api.example.com/stock.json"
+
+
+def test_everything_else_chooses_its_method(console: Console) -> None:
+    answer(console, "Something else, or decide later")
+    console.page.get_by_label("Name").fill("Test only")
+    console.page.get_by_label("None").check()
+    console.click("Create webhook")
+    webhook = console.api.get(f"webhooks/{made(console)}").json
+    assert webhook["authentication"] == {"method": "none"}
+    assert console.call(webhook["url"], {"a": 1})[0] == 200
+
+
+def test_a_name_that_is_none_is_said_beside_its_field(console: Console) -> None:
+    answer(console, "An automation tool or custom code")
+    console.page.get_by_label("Name").fill("x" * 201)
+    console.click("Create webhook")
+    expect(console.page.locator("#wrong-name")).to_be_visible()
+    expect(console.page.get_by_label("Name")).to_have_value("x" * 201)

@@ -1,0 +1,113 @@
+"""Who gets into the console, and what another site cannot make a browser do."""
+
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from beds.client import PASSWORD, admin_of
+from beds.program import Program
+
+Answer = tuple[int, dict[str, str], str]
+
+
+def ask(program: Program, method: str, path: str, form: dict[str, str] | None = None, **headers: str) -> Answer:
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=20)
+    given = {"Sec-Fetch-Site": "same-origin", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    body = None if form is None else urlencode(form)
+    try:
+        connection.request(
+            method, path, body, {"Content-Type": "application/x-www-form-urlencoded", **given} if form is not None else given
+        )
+        response = connection.getresponse()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read().decode()
+    finally:
+        connection.close()
+
+
+def sign_in(program: Program, name: str = "admin", password: str = PASSWORD, onward: str = "") -> Answer:
+    return ask(program, "POST", "/sign-in", {"name": name, "password": password, "next": onward})
+
+
+@pytest.fixture(scope="module")
+def cookie(served: Program) -> str:
+    return sign_in(served)[1]["set-cookie"].partition(";")[0]
+
+
+def test_the_session_cookie_is_kept_from_scripts_and_other_sites(served: Program) -> None:
+    status, headers, _ = sign_in(served)
+    assert (status, headers["location"]) == (303, "/webhooks")
+    assert "HttpOnly" in headers["set-cookie"] and "SameSite=lax" in headers["set-cookie"] and "Path=/" in headers["set-cookie"]
+
+
+def test_a_wrong_password_is_said_without_saying_which_was_wrong(served: Program) -> None:
+    status, headers, page = sign_in(served, password="not this one")
+    assert status == 401 and "set-cookie" not in headers
+    assert "The name or the password is not right." in page and "not this one" not in page
+
+
+@pytest.mark.parametrize("onward", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/sign-out"])
+def test_signing_in_leads_to_our_own_pages_only(served: Program, onward: str) -> None:
+    assert sign_in(served, onward=onward)[1]["location"] == "/webhooks"
+
+
+def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(served: Program) -> None:
+    status, headers, _ = ask(served, "GET", "/history?status=rejected")
+    assert (status, headers["location"]) == (303, "/sign-in?next=%2Fhistory%3Fstatus%3Drejected")
+    assert sign_in(served, onward="/history?status=rejected")[1]["location"] == "/history?status=rejected"
+
+
+@pytest.mark.parametrize("headers", [{"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}])
+def test_another_sites_form_changes_nothing(served: Program, cookie: str, headers: dict[str, str]) -> None:
+    webhook = admin_of(served).post("webhooks", {"name": "Kept", "authentication": {"method": "none"}}).json["id"]
+    status, _, _ = ask(served, "POST", f"/webhooks/{webhook}/delete", {}, Cookie=cookie, **headers)
+    assert status == 403
+    assert admin_of(served).get(f"webhooks/{webhook}").status == 200
+
+
+def test_every_page_forbids_scripts_from_elsewhere_and_frames(served: Program, cookie: str) -> None:
+    for path in ("/sign-in", "/webhooks", "/not-there", "/webhooks/wh_unknown"):
+        _, headers, _ = ask(served, "GET", path, Cookie=cookie)
+        policy = headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in policy and "unsafe" not in policy and "http" not in policy, path
+
+
+def test_signing_out_ends_the_session(served: Program) -> None:
+    cookie = sign_in(served)[1]["set-cookie"].partition(";")[0]
+    assert ask(served, "GET", "/webhooks", Cookie=cookie)[0] == 200
+    ask(served, "POST", "/sign-out", {}, Cookie=cookie)
+    assert ask(served, "GET", "/webhooks", Cookie=cookie)[0] == 303
+
+
+def test_who_may_only_read_is_offered_nothing_else_and_refused_it(served: Program, cookie: str) -> None:
+    webhook: Any = (
+        admin_of(served).post("webhooks", {"name": "Seen", "authentication": {"method": "token", "token": "a secret token"}}).json
+    )
+    ask(served, "POST", "/settings/users", {"name": "rita", "password": "rita's password", "level": "read"}, Cookie=cookie)
+    reader = sign_in(served, "rita", "rita's password")[1]["set-cookie"].partition(";")[0]
+    for path in (
+        "/webhooks",
+        f"/webhooks/{webhook['id']}",
+        f"/webhooks/{webhook['id']}/authentication",
+        f"/webhooks/{webhook['id']}/advanced",
+    ):
+        status, _, page = ask(served, "GET", path, Cookie=reader)
+        assert status == 200 and "New webhook" not in page and "Delete…" not in page and "authentication/reveal" not in page, path
+    for path in ("authentication/reveal", "disable", "delete", "authentication/secret"):
+        status, _, page = ask(served, "POST", f"/webhooks/{webhook['id']}/{path}", {"secret": "x"}, Cookie=reader)
+        assert status == 403 and "a secret token" not in page, path
+    assert ask(served, "GET", "/webhooks/new", Cookie=reader)[0] == 403
+    assert ask(served, "GET", "/settings/users", Cookie=reader)[0] == 403
+
+
+def test_what_is_not_there_is_a_page_too(served: Program, cookie: str) -> None:
+    status, headers, page = ask(served, "GET", "/webhooks/wh_unknown", Cookie=cookie)
+    assert status == 404 and headers["content-type"].startswith("text/html") and "There is no webhook with this id" in page
+
+
+def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(served: Program, cookie: str) -> None:
+    page = ask(served, "GET", "/webhooks", Cookie=cookie)[2]
+    address = page.partition('src="/static/vendor/htmx.js')[2].partition('"')[0]
+    status, headers, _ = ask(served, "GET", "/static/vendor/htmx.js" + address)
+    assert status == 200 and "immutable" in headers["cache-control"]

@@ -1,0 +1,219 @@
+"""Power cuts: gateway and engine are killed at random moments under load, and nothing that was acknowledged is lost or done twice."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from beds.hooks import TOKEN, UNLIMITED, Hook, make_hook
+from beds.program import Program
+from beds.waiting import free_port, wait_until
+from beds.wire import exchange
+
+KILLS = 10
+CONNECTIONS = 200
+CALLS = 2_000
+CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
+
+NOTE_STARTS = """
+import os
+
+from postern.workflows import Event, step, workflow
+
+
+@step
+def note(invocation_id: str) -> None:
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(invocation_id + "\\n")
+        notes.flush()
+        os.fsync(notes.fileno())
+
+
+@workflow
+def note_starts(event: Event) -> None:
+    note(event["invocationId"])
+"""
+
+
+class Scene:
+    """One data directory and one port; the program on them comes and goes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.data_dir = folder / "data"
+        self.notes = folder / "notes"
+        self.notes.touch()
+        (folder / "workflows").mkdir()
+        (folder / "workflows" / "notes.py").write_text(NOTE_STARTS)
+        self.hook = make_hook(self.data_dir, rateLimit=UNLIMITED, duplicateProtection={"enabled": True, "key": "header:X-Event-Id"})
+        self.programs: list[Program] = []
+
+    @property
+    def program(self) -> Program:
+        return self.programs[-1]
+
+    def start(self) -> None:
+        settings = {
+            "POSTERN_PORT": str(self.port),
+            "POSTERN_DATA_DIR": str(self.data_dir),
+            "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
+            "POSTERN_LOG": "off",
+            "NOTES": str(self.notes),
+        }
+        self.programs.append(Program(self.folder, settings))
+        self.program.wait_until_ready()
+
+    def engine_is_up(self) -> bool:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return bool(json.loads(connection.getresponse().read())["engine"]["ok"])
+        finally:
+            connection.close()
+
+    def engine_process(self) -> int:
+        (engine,) = (process for process in self.program.processes_left() if process != self.program.process.pid)
+        return engine
+
+    def history(self) -> list[tuple[str, str, bytes]]:
+        with closing(sqlite3.connect(self.data_dir / "postern.db")) as database:
+            return database.execute("SELECT id, outcome, headers FROM invocations").fetchall()
+
+    def states(self) -> dict[str, int]:
+        with closing(sqlite3.connect(self.data_dir / "postern.db")) as database:
+            return dict(database.execute("SELECT state, count(*) FROM deliveries GROUP BY state"))
+
+    def runs(self) -> dict[str, str]:
+        """The engine's own books: each run and its state."""
+        with closing(sqlite3.connect(self.data_dir / "engine.db")) as database:
+            return dict(database.execute("SELECT workflow_uuid, status FROM workflow_status"))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    try:
+        yield scene
+        if scene.program.process.poll() is None:
+            assert scene.program.stop() == 0
+    finally:
+        for program in scene.programs:
+            program.kill()
+
+
+class Caller:
+    """A sender as they are: one connection kept open, and what was not acknowledged is sent again."""
+
+    def __init__(self, port: int, hook: Hook) -> None:
+        self._port = port
+        self._hook = hook
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def call(self, event: int) -> str:
+        """The invocation's id, as soon as somebody has said that it is stored."""
+        while True:
+            try:
+                status, body = await asyncio.wait_for(self._exchange(event), 10)
+                if status == 200:
+                    return str(json.loads(body)["invocationId"])
+                assert status == 503, body
+            except (OSError, EOFError, TimeoutError):
+                self.close()
+            await asyncio.sleep(0.02)
+
+    async def _exchange(self, event: int) -> tuple[int, bytes]:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        body = b'{"event": %d, "filler": "%s"}' % (event, b"x" * 500)
+        writer.write(
+            f"POST {self._hook.path} HTTP/1.1\r\nHost: x\r\nX-Api-Key: {TOKEN}\r\nX-Event-Id: {event}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        return int(head.split()[1]), await reader.readexactly(length)
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+        self._streams = None
+
+
+async def storm(scene: Scene, dice: random.Random) -> dict[int, str]:
+    """Calls in waves, each wave met by a power cut; what every call's sender was told at last."""
+    callers = [Caller(scene.port, scene.hook) for _ in range(CONNECTIONS)]
+    acknowledged: dict[int, str] = {}
+
+    async def one_of(caller: Caller, event: int) -> None:
+        acknowledged[event] = await caller.call(event)
+
+    waves = [range(first, first + CALLS // KILLS) for first in range(0, CALLS, CALLS // KILLS)]
+    sending: list[asyncio.Task[None]] = []
+    for number, wave in enumerate(waves):
+        if number % 2:
+            await asyncio.to_thread(wait_until, scene.engine_is_up, 20, what="the engine")
+        sending += [asyncio.create_task(one_of(caller, event)) for caller, event in zip(callers, wave, strict=True)]
+        await asyncio.sleep(dice.choice([0, 0.01, 0.05, 0.1, 0.3, 0.6]) * dice.random())
+        if dice.random() < 0.3:
+            await asyncio.to_thread(kill_the_engine_first, scene)
+        await asyncio.to_thread(scene.program.kill)
+        await asyncio.to_thread(scene.start)
+        await asyncio.gather(*sending)  # a connection carries one call at a time
+        sending.clear()
+    for caller in callers:
+        caller.close()
+    return acknowledged
+
+
+def kill_the_engine_first(scene: Scene) -> None:
+    for process in scene.program.processes_left():
+        if process != scene.program.process.pid:
+            os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seed", [20261121])
+def test_ten_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: Scene, seed: int) -> None:
+    scene.start()
+    acknowledged = asyncio.run(storm(scene, random.Random(seed)))
+    assert len(acknowledged) == CALLS
+    accepted = wait_until(
+        lambda: scene.states().keys() == {"started"} and scene.states()["started"], 60, what=lambda: f"starts: {scene.states()}"
+    )
+    wait_until(lambda: len(scene.runs()) == accepted and set(scene.runs().values()) == {"SUCCESS"}, 60, what="every run to end")
+
+    history = scene.history()
+    of_event: dict[str, list[str]] = {}
+    for id, outcome, headers in history:
+        if outcome == "accepted":
+            of_event.setdefault(dict(json.loads(headers))["x-event-id"], []).append(id)
+    # Every event's first call is there once, and it is the one that its sender was told of, however often it had to ask.
+    assert {event: ids for event, ids in of_event.items() if len(ids) != 1} == {}
+    assert {int(event): ids[0] for event, ids in of_event.items()} == acknowledged
+    assert len({id for id, _, _ in history}) == len(history)
+    # Each of them was started under its one key, and did its work.
+    assert sorted(scene.runs()) == sorted(f"{id}.1/note_starts" for id in acknowledged.values())
+    assert set(scene.notes.read_text().split()) == set(acknowledged.values())
+
+
+def test_while_the_engine_is_dead_calls_are_accepted_and_started_later(scene: Scene) -> None:
+    scene.start()
+    wait_until(scene.engine_is_up, 20)
+    os.kill(scene.engine_process(), signal.SIGKILL)
+    told = []
+    for event in range(20):
+        answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", str(event))], b"{}")
+        assert answer.status == 200
+        told.append(answer.json["invocationId"])
+    wait_until(lambda: set(scene.notes.read_text().split()) == set(told), 30, what="the starts")
+    assert scene.states() == {"started": 20}

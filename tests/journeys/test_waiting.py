@@ -1,0 +1,151 @@
+"""Callers that wait for a workflow: every way in which the wait can end, and what happens to them when the program is told to stop."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beds.hooks import TOKEN, Hook, make_hook, stories
+from beds.program import Program
+from beds.waiting import wait_until
+from beds.wire import Heard, exchange
+
+CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
+
+WORKFLOW = """
+import os, pathlib, time
+
+from postern.workflows import Event, respond, step, workflow
+
+FOLDER = pathlib.Path(os.environ["NOTES"])
+
+
+@step
+def wait_for(name: str) -> None:
+    (FOLDER / (name + ".waits")).touch()
+    while not (FOLDER / name).exists():
+        time.sleep(0.02)
+
+
+@workflow(webhook_id=WEBHOOK_IDS)
+def obey(event: Event) -> None:
+    payload = event["payload"]
+    if payload.get("wait_for"):
+        wait_for(payload["wait_for"])
+    if payload.get("fail"):
+        raise LookupError("as told")
+    if "answer" in payload:
+        respond(payload["answer"], status=payload.get("status", 200), headers={"X-Made-By": "workflow"})
+"""
+
+
+class House:
+    """A program whose workflow does what the call's body says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        waiting = {"enabled": True, "timeoutSeconds": 20}
+        self.patient = make_hook(self.data_dir, synchronousResponse=waiting)
+        self.hasty = make_hook(self.data_dir, synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+        self.unheard = make_hook(self.data_dir, synchronousResponse=waiting)
+        (folder / "workflows").mkdir()
+        ids = repr([self.patient.id, self.hasty.id])
+        (folder / "workflows" / "obey.py").write_text(WORKFLOW.replace("WEBHOOK_IDS", ids))
+        self.program = self.start()
+
+    def start(self) -> Program:
+        settings = {"POSTERN_WORKFLOWS": str(self.folder / "workflows"), "POSTERN_LOG": "json", "NOTES": str(self.folder)}
+        return Program(self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), **settings})
+
+    def ready(self) -> None:
+        self.program.wait_until_ready()
+        wait_until(lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], 30, what="the engine")
+
+    def call(self, hook: Hook, body: bytes) -> Heard:
+        return exchange(self.program.port, "POST", hook.path, CALL, body)
+
+    def story(self, answer: Heard) -> dict[str, Any]:
+        (story,) = [one for one in stories(self.data_dir) if one["id"] == answer.headers["x-invocation-id"]]
+        return story
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    house = House(tmp_path_factory.mktemp("waiting"))
+    try:
+        house.ready()
+        yield house
+    finally:
+        house.program.kill()
+
+
+def test_the_workflows_answer_is_the_callers_answer(house: House) -> None:
+    answer = house.call(house.patient, b'{"answer": {"made": [1, "\xc3\xa9"]}, "status": 201}')
+    assert (answer.status, answer.json, answer.headers["x-made-by"]) == (201, {"made": [1, "é"]}, "workflow")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    story = house.story(answer)
+    assert (story["status"], story["httpStatus"]) == ("responded", 201)
+    assert story["deliveries"][0]["answer"] == "accepted"
+
+
+def test_a_workflow_that_ends_without_an_answer_is_completed(house: House) -> None:
+    answer = house.call(house.patient, b"{}")
+    assert (answer.status, answer.json) == (200, {"status": "completed", "invocationId": answer.headers["x-invocation-id"]})
+    assert house.story(answer)["status"] == "started"
+
+
+def test_a_workflow_that_fails_is_a_bad_gateway(house: House) -> None:
+    answer = house.call(house.patient, b'{"fail": true}')
+    assert (answer.status, answer.code) == (502, "workflow_failed")
+    assert house.story(answer)["httpStatus"] == 502
+
+
+def test_where_nobody_listens_the_call_is_completed_and_history_says_so(house: House) -> None:
+    answer = house.call(house.unheard, b'{"answer": 1}')
+    assert (answer.status, answer.json["status"]) == (200, "completed")
+    story = house.story(answer)
+    assert (story["status"], story["runs"], story["nobodyListens"]) == ("started", 0, True)
+
+
+def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(house: House) -> None:
+    answer = house.call(house.hasty, b'{"wait_for": "late", "answer": {"too": "late"}}')
+    assert (answer.status, answer.code) == (504, "response_timeout")
+    assert answer.json["invocationId"] == answer.headers["x-invocation-id"]
+    assert house.story(answer)["deliveries"][0]["respondedAt"] is None
+    (house.folder / "late").touch()
+    told = wait_until(lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one, 15, what="the late answer", every=0.3)
+    assert isinstance(told, dict)
+    assert (told["answer"], told["late"], told["response"]["body"]) == ("response_timeout", True, '{"too":"late"}')
+
+
+@pytest.mark.parametrize("told_to_stop", ["SIGTERM", "Ctrl-C"])
+def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_path: Path, told_to_stop: str) -> None:
+    house = House(tmp_path)
+    heard: list[Heard] = []
+    try:
+        house.ready()
+        body = b'{"wait_for": "go", "answer": {"in": "time"}}'
+        callers = [threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)]
+        for caller in callers:
+            caller.start()
+        wait_until((tmp_path / "go.waits").exists, 15, what="the runs")
+        if told_to_stop == "SIGTERM":
+            house.program.process.send_signal(signal.SIGTERM)
+        else:
+            os.killpg(house.program.process.pid, signal.SIGINT)
+        wait_until(lambda: house.call(house.hasty, b"{}").status == 503, 5, what="new callers to be sent elsewhere", every=0.05)
+        assert not heard
+        (tmp_path / "go").touch()
+        for caller in callers:
+            caller.join(20)
+        assert [(one.status, one.json) for one in heard] == [(200, {"in": "time"})] * 3
+        assert house.program.process.wait(20) == 0
+        wait_until(lambda: not house.program.processes_left(), 5, what="every process to end")
+        assert "Traceback" not in house.program.output()
+    finally:
+        house.program.kill()

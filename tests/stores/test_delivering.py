@@ -1,0 +1,183 @@
+"""Deliveries: each is claimed by one at a time, comes back when its claimer dies, and is answered once."""
+
+import asyncio
+
+import pytest
+
+from postern.core.answer import WorkflowResponse
+from postern.core.delivery import Started
+from postern.core.invocation import Delivery
+from postern.stores.store import Store
+from stores.conftest import NOW, WEBHOOK, entry, recorded, webhook
+
+pytestmark = pytest.mark.anyio
+
+LEASE = 30.0
+
+
+async def only(store: Store, invocation_id: str) -> Delivery:
+    found = await store.history.get(invocation_id)
+    assert found is not None
+    (delivery,) = found[1]
+    return delivery
+
+
+async def test_what_is_claimed_is_nobody_elses_until_the_lease_is_over(store: Store) -> None:
+    ids = await recorded(store, *(entry() for _ in range(5)))
+    claimed = await store.deliveries.claim(NOW, LEASE, 3)
+    rest = await store.deliveries.claim(NOW, LEASE, 3)
+    assert sorted(one.invocation_id for one in [*claimed, *rest]) == sorted(ids)
+    assert len(claimed) == 3
+    assert not await store.deliveries.any_due(NOW + 29)
+    assert await store.deliveries.claim(NOW + 29, LEASE, 9) == []
+    assert await store.deliveries.any_due(NOW + 30)
+    assert len(await store.deliveries.claim(NOW + 30, LEASE, 9)) == 5
+
+
+async def test_what_is_not_due_yet_is_left_alone(store: Store) -> None:
+    await recorded(store, entry(at=NOW + 5))
+    assert await store.deliveries.claim(NOW, LEASE, 9) == []
+    assert await store.deliveries.backlog(NOW) == (1, 0.0)
+    assert await store.deliveries.backlog(NOW + 7) == (1, 2.0)
+
+
+async def test_two_processes_never_claim_the_same(store: Store, second_store: Store) -> None:
+    ids = await recorded(store, *(entry() for _ in range(200)))
+    rounds = [(store, second_store)[number % 2].deliveries.claim(NOW, LEASE, 15) for number in range(20)]
+    claimed = [one.invocation_id for batch in await asyncio.gather(*rounds) for one in batch]
+    while batch := await store.deliveries.claim(NOW, LEASE, 100):
+        claimed += [one.invocation_id for one in batch]
+    assert sorted(claimed) == sorted(ids)
+
+
+async def test_what_a_dead_process_had_claimed_can_be_released(store: Store) -> None:
+    await recorded(store, entry(), entry())
+    await recorded(store, entry(at=NOW + 500))  # backing off for longer than any lease: not claimed, so not released
+    assert len(await store.deliveries.claim(NOW, LEASE, 9)) == 2
+    assert await store.deliveries.release(NOW + 1, LEASE) == 2
+    assert len(await store.deliveries.claim(NOW + 1, LEASE, 9)) == 2
+
+
+async def test_a_started_delivery_is_over(store: Store) -> None:
+    (id,) = await recorded(store, entry())
+    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
+    await store.deliveries.started(claimed, Started(2, ("a", "b")), NOW + 1)
+    await store.deliveries.again(claimed, NOW + 2, "too late to say so", NOW + 1)  # by one whose lease had run out
+    told = await only(store, id)
+    assert (told.state, told.attempts, told.runs, told.started_at, told.error) == ("started", 1, 2, NOW + 1, "")
+    assert [line["outcome"] for line in told.log] == ["started"]
+    assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
+
+
+async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store) -> None:
+    (id,) = await recorded(store, entry())
+    for attempt in range(1, 31):
+        (claimed,) = await store.deliveries.claim(NOW + attempt * 100, LEASE, 9)
+        await store.deliveries.again(
+            claimed, NOW + attempt * 100 + 50, f"down \ud800 {attempt}".replace("\ud800", "é"), NOW + attempt * 100
+        )
+        assert not await store.deliveries.any_due(NOW + attempt * 100 + 49)
+    told = await only(store, id)
+    assert (told.state, told.attempts, told.error) == ("queued", 30, "down é 30")
+    assert len(told.log) == 20
+    assert told.log[-1]["detail"] == "down é 30"
+
+
+async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> None:
+    (id,) = await recorded(store, entry())
+    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
+    await store.deliveries.failed(claimed, "no such workflow", NOW)
+    assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
+    again = await store.deliveries.replay(id, {"fieldOne": "new"}, NOW + 5, "queued")
+    (claimed,) = await store.deliveries.claim(NOW + 5, LEASE, 9)
+    assert (claimed.key, claimed.emission, claimed.fields) == (again.key, 2, {"fieldOne": "new"})
+
+
+async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
+    (id,) = await recorded(store, entry())
+    replays = [(store, second_store)[number % 2].deliveries.replay(id, {}, NOW, "queued") for number in range(30)]
+    made = await asyncio.gather(*replays)
+    assert sorted(one.emission for one in made) == list(range(2, 32))
+    found = await store.history.get(id)
+    assert found is not None
+    assert [one.emission for one in found[1]] == list(range(1, 32))
+
+
+async def test_replays_in_opposite_orders_all_get_through(store: Store, second_store: Store) -> None:
+    ids = await recorded(store, *(entry() for _ in range(20)))
+    for _ in range(3):
+        forth = [store.deliveries.replay(id, {}, NOW, "queued") for id in ids]
+        back = [second_store.deliveries.replay(id, {}, NOW, "queued") for id in reversed(ids)]
+        await asyncio.gather(*forth, *back)
+    for id in ids:
+        found = await store.history.get(id)
+        assert found is not None
+        assert [one.emission for one in found[1]] == list(range(1, 8))
+
+
+# --- the synchronous response ----------------------------------------------------------------------------------------
+
+
+def answer(text: bytes) -> WorkflowResponse:
+    return WorkflowResponse(201, (("x-a", "1"),), text)
+
+
+async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
+    (id,) = await recorded(store, entry(deadline=NOW + 10))
+    answers = [(store, second_store)[number % 2].deliveries.respond(f"{id}.1", answer(b"%d" % number), NOW + 1) for number in range(10)]
+    won = await asyncio.gather(*answers)
+    assert won.count(True) == 1
+    told = await only(store, id)
+    assert told.response == answer(b"%d" % won.index(True))
+    assert (told.answer_code, told.responded_at) == ("accepted", NOW + 1)
+
+
+async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:
+    (id,) = await recorded(store, entry(deadline=NOW + 10))
+    assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 10)
+    assert await store.deliveries.close_slot(f"{id}.1", "response_timeout")
+    told = await only(store, id)
+    assert (told.answer_code, told.responded_at, told.response) == ("response_timeout", NOW + 10, answer(b"late"))
+
+
+async def test_after_the_caller_heard_something_else_an_answer_is_only_recorded(store: Store) -> None:
+    (id,) = await recorded(store, entry(deadline=NOW + 10))
+    assert await store.deliveries.close_slot(f"{id}.1", "completed")
+    assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 1)
+    assert not await store.deliveries.close_slot(f"{id}.1", "response_timeout")
+    told = await only(store, id)
+    assert (told.answer_code, told.response) == ("completed", answer(b"late"))
+
+
+async def test_an_answer_that_came_first_keeps_the_slot_open_for_itself(store: Store) -> None:
+    (id,) = await recorded(store, entry(deadline=NOW + 10))
+    assert await store.deliveries.respond(f"{id}.1", answer(b"first"), NOW + 1)
+    assert not await store.deliveries.close_slot(f"{id}.1", "response_timeout")
+
+
+async def test_where_nobody_waits_there_is_no_slot(store: Store) -> None:
+    (id,) = await recorded(store, entry())
+    assert not await store.deliveries.respond(f"{id}.1", answer(b"x"), NOW + 1)
+    assert (await only(store, id)).response is None
+
+
+# --- webhooks --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_deleted_webhooks_code_is_never_given_out_again(store: Store) -> None:
+    made = await webhook(store, code="the-code")
+    assert await store.webhooks.delete(WEBHOOK, NOW + 1)
+    assert not await store.webhooks.delete(WEBHOOK, NOW + 2)
+    assert await store.webhooks.get(WEBHOOK) is None
+    assert await store.webhooks.page(10) == []
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await webhook(store, "wh_2", made.short_code)
+    _, changed = await store.webhooks.changed_since(0)
+    assert [(one.id, one.deleted, one.secrets) for one in changed] == [(WEBHOOK, True, {})]
+
+
+async def test_of_two_changes_to_the_same_version_one_is_refused(store: Store, second_store: Store) -> None:
+    made = await webhook(store)
+    made.version = 2
+    done = await asyncio.gather(*(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store)))
+    assert sorted(done) == [False, False, False, True]

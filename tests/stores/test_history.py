@@ -1,0 +1,128 @@
+"""History: every filter finds what it says and nothing else, and pages join without a gap or a repetition."""
+
+import pytest
+
+from postern.core.answer import WorkflowResponse
+from postern.core.delivery import Started
+from postern.core.invocation import HistoryFilter, status_of
+from postern.stores import history
+from postern.stores.store import Store
+from stores.conftest import NOW, WEBHOOK, entry, recorded
+
+pytestmark = pytest.mark.anyio
+
+
+async def everything(store: Store, wanted: HistoryFilter, limit: int = 7) -> list[str]:
+    """All ids, page by page."""
+    found: list[str] = []
+    before = None
+    for _ in range(1000):
+        page = await store.history.page(wanted, limit, before)
+        assert len(page.rows) <= limit
+        found += [invocation.id for invocation, _ in page.rows]
+        before = page.next_before
+        if before is None:
+            assert found == sorted(set(found), reverse=True)
+            return found
+    raise AssertionError("pages without end")
+
+
+@pytest.fixture
+async def told(store: Store) -> dict[str, set[str]]:
+    """Calls of every kind; their ids by what they are."""
+    kinds: dict[str, set[str]] = {}
+
+    async def keep(kind: str, *ids: str) -> list[str]:
+        kinds.setdefault(kind, set()).update(ids)
+        return list(ids)
+
+    for number in range(6):
+        at = NOW + number * 100
+        await keep("rejected", *await recorded(store, entry("rejected", code="credential_mismatch", at=at)))
+        await keep("rejected", *await recorded(store, entry("rejected", code="malformed_json", at=at, webhook="wh_2")))
+        await keep("handshake", *await recorded(store, entry("handshake", at=at)))
+        await keep("duplicate", *await recorded(store, entry("duplicate", at=at)))
+        for state in ("accepted", "started", "responded", "failed", "replayed"):
+            (id,) = await recorded(store, entry(at=at, deadline=at + 10, body=b'{"state": "%s", "u": "\xc3\xa9"}' % state.encode()))
+            await keep("accepted" if state == "replayed" else state, id)
+            found = await store.history.get(id)
+            assert found is not None
+            delivery = found[1][0]
+            if state in ("started", "responded"):
+                await store.deliveries.started(delivery, Started(1, ()), at)
+            if state == "responded":
+                await store.deliveries.respond(delivery.key, WorkflowResponse(200, (), b""), at + 1)
+            if state in ("failed", "replayed"):
+                await store.deliveries.failed(delivery, "x", at)
+            if state == "replayed":
+                await store.deliveries.replay(id, {}, at, "queued")
+    return kinds
+
+
+@pytest.mark.parametrize("status", ["rejected", "duplicate", "handshake", "accepted", "started", "responded", "failed", "held", "dropped"])
+async def test_a_status_finds_those_that_show_it(store: Store, told: dict[str, set[str]], status: str) -> None:
+    assert set(await everything(store, HistoryFilter(status=status))) == told.get(status, set())
+    page = await store.history.page(HistoryFilter(status=status), 100)
+    assert {status_of(invocation.outcome, delivery) for invocation, delivery in page.rows} <= {status}
+
+
+async def test_without_a_filter_everything_comes_newest_first(store: Store, told: dict[str, set[str]]) -> None:
+    assert set(await everything(store, HistoryFilter())) == set.union(*told.values())
+
+
+async def test_a_code_a_webhook_and_times_narrow_it(store: Store, told: dict[str, set[str]]) -> None:
+    first, second = HistoryFilter(code="credential_mismatch"), HistoryFilter(webhook_id="wh_2")
+    by_code, by_webhook = set(await everything(store, first)), set(await everything(store, second))
+    assert by_code | by_webhook == told["rejected"]
+    assert len(by_code) == len(by_webhook) == 6
+    window = HistoryFilter(since=NOW + 100, until=NOW + 300)
+    assert len(await everything(store, window)) == 2 * 9
+    assert len(await everything(store, HistoryFilter(WEBHOOK, "started", None, NOW + 100, NOW + 300))) == 2
+    assert await everything(store, HistoryFilter("wh_2", "started")) == []
+
+
+@pytest.mark.parametrize("look", [5_000, 4])
+async def test_a_search_finds_text_in_body_headers_and_query(
+    store: Store, told: dict[str, set[str]], look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "LONGEST_LOOK", look)  # a search looks through so many a page, and goes on from there
+    (in_headers,) = await recorded(store, entry(headers=b'[["x-a","needle"]]', at=NOW + 50))
+    (in_query,) = await recorded(store, entry(query=b"a=needle%ff", at=NOW + 150))
+    assert set(await everything(store, HistoryFilter(search="needle"))) == {in_headers, in_query}
+    assert set(await everything(store, HistoryFilter(search='"responded", "u": "é'))) == told["responded"]
+    assert await everything(store, HistoryFilter(search=in_query)) == [in_query]
+    assert await everything(store, HistoryFilter(search="100%_no such")) == []
+
+
+async def test_a_page_as_long_as_the_rest_is_the_last(store: Store) -> None:
+    ids = await recorded(store, *(entry() for _ in range(10)))
+    assert (await store.history.page(HistoryFilter(), 10)).next_before is None
+    first = await store.history.page(HistoryFilter(), 9)
+    assert first.next_before is not None
+    rest = await store.history.page(HistoryFilter(), 9, first.next_before)
+    assert [invocation.id for invocation, _ in rest.rows] == [min(ids)]
+
+
+async def test_what_comes_in_meanwhile_does_not_move_the_pages(store: Store) -> None:
+    ids = await recorded(store, *(entry() for _ in range(10)))
+    first = await store.history.page(HistoryFilter(), 5)
+    await recorded(store, *(entry() for _ in range(3)))
+    rest = await store.history.page(HistoryFilter(), 5, first.next_before)
+    assert [invocation.id for invocation, _ in [*first.rows, *rest.rows]] == sorted(ids, reverse=True)
+
+
+async def test_an_invocation_is_given_back_as_it_was_stored(store: Store) -> None:
+    made = entry(
+        body=bytes(range(256)) * 10,
+        headers='[["x-a","ÿ\\u0000"]]'.encode(),
+        query=b"\xff\x00",
+        path=b"/\xff",
+        detail="é😀",
+        trace=b'[["a",true,"b"]]',
+    )
+    await recorded(store, made)
+    found = await store.history.get(made.invocation.id)
+    assert found is not None
+    assert found[0] == made.invocation
+    assert found[1] == [made.delivery]
+    assert await store.history.get("inv_none") is None

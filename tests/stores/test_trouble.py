@@ -1,0 +1,120 @@
+"""A store in trouble: calls are refused while it lasts and accepted again afterwards, and nothing acknowledged is lost."""
+
+import asyncio
+import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text
+
+from beds.hooks import TOKEN, make_hook, stories
+from beds.program import StartProgram
+from beds.waiting import wait_until
+from beds.wire import Heard, exchange
+from postern.core.invocation import StoreUnavailable
+from postern.stores.store import Store
+from postern.stores.tables import invocations
+from stores.conftest import entry, opened, recorded
+
+pytestmark = pytest.mark.anyio
+
+CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
+
+
+async def stored(store: Store) -> set[str]:
+    return set(await store.database.read(lambda connection: connection.execute(select(invocations.c.id)).scalars().all()))
+
+
+@contextmanager
+def no_more_room(store: Store) -> Iterator[None]:
+    """The database file may not grow by a page."""
+
+    def pages(most: int) -> None:
+        def limit(connection: sqlite3.Connection, *_: object) -> None:
+            connection.execute(f"PRAGMA max_page_count = {most}")
+
+        with store.database.writer.connect() as connection:
+            limit(connection.connection.driver_connection)  # type: ignore[arg-type]
+
+    with store.database.writer.connect() as connection:
+        now = connection.scalar(text("PRAGMA page_count"))
+    pages(int(now or 0))
+    yield
+    pages(1 << 30)
+
+
+async def test_on_a_full_disk_calls_are_refused_and_later_accepted_again(tmp_path: Path) -> None:
+    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
+        acknowledged = set(await recorded(store, *(entry() for _ in range(20))))
+        with no_more_room(store):
+            heard = await asyncio.gather(*(store.record(entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True)
+            assert all(isinstance(one, StoreUnavailable) for one in heard)
+            assert await stored(store) == acknowledged  # reading goes on
+        acknowledged |= set(await recorded(store, *(entry(body=b"x" * 20_000) for _ in range(20))))
+        assert await stored(store) == acknowledged
+
+
+async def test_while_another_holds_the_database_calls_are_refused_and_later_accepted_again(tmp_path: Path) -> None:
+    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
+        with store.database.writer.connect() as connection:
+            connection.connection.driver_connection.execute("PRAGMA busy_timeout = 50")  # type: ignore[union-attr]
+        other = sqlite3.connect(tmp_path / "postern.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable):
+            await store.record(entry())
+        other.execute("ROLLBACK")
+        other.close()
+        (id,) = await recorded(store, entry())
+        assert await stored(store) == {id}
+
+
+async def test_a_database_server_that_drops_its_connections_is_asked_again(migrated_url: str) -> None:
+    async with opened(migrated_url) as store:
+        acknowledged = set(await recorded(store, entry()))
+        async with opened(migrated_url) as other:
+            await other.writer.write(
+                lambda connection: connection.execute(
+                    text(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    )
+                )
+            )
+        for _ in range(3):
+            try:
+                acknowledged |= set(await recorded(store, entry()))
+            except StoreUnavailable:
+                continue
+        assert len(acknowledged) >= 3
+        assert await stored(store) == acknowledged
+
+
+def test_the_program_on_a_full_disk_says_503_and_recovers(tmp_path: Path, start_program: StartProgram) -> None:
+    hook = make_hook(tmp_path / "data")
+    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+
+    def call() -> Heard:
+        return exchange(program.port, "POST", hook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')
+
+    acknowledged = [call().json["invocationId"]]
+    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))  # no file of its may grow beyond
+    refused = None
+    for _ in range(40):
+        answer = call()
+        if answer.status != 200:
+            refused = answer
+            break
+        acknowledged.append(answer.json["invocationId"])
+    assert refused is not None
+    assert (refused.status, refused.code) == (503, "temporarily_unavailable")
+    assert int(refused.headers["retry-after"]) >= 1
+    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    answer = wait_until(lambda: (heard := call()).status == 200 and heard, 10, what="calls to be accepted again")
+    assert answer
+    acknowledged.append(answer.json["invocationId"])
+    assert {story["id"] for story in stories(tmp_path / "data", hook)} == set(acknowledged)
+    with sqlite3.connect(program.data_dir / "postern.db") as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    database.close()
