@@ -92,6 +92,7 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
             POSTERN_OUTBOUND_ALLOWED="127.0.0.1/32",
             POSTERN_LOG="json",
         )
+        wait_until(lambda: httpx2.get(f"{program.url}/readyz", trust_env=False).json()["engine"]["ok"], 30, what="the engine to be there")
         everything = Everything(program)
         planted = dict(PLANTED)
         webhooks = made(everything, source)
@@ -131,7 +132,7 @@ def made(everything: Everything, source: str) -> dict[str, dict[str, Any]]:
     schedule = {"url": source, "every": "1h", "headers": {"X-Source-Key": PLANTED["schedule header"]}}
     signing = {"secret": PLANTED["signing secret"], "secondSecret": PLANTED["second signing secret"]}
     return {
-        "header": one("Header", token, synchronousResponse={"enabled": True, "timeoutSeconds": 5}),
+        "header": one("Header", token, synchronousResponse={"enabled": True}),
         "url": one("Url", {"method": "token", "placement": "url", "token": PLANTED["url token"]}, cors={"enabled": True, "origins": ["*"]}),
         "basic": one("Basic", {"method": "token", "placement": "basic", "username": "shop", "token": PLANTED["basic password"]}),
         "github": one("Signed", {"method": "hmac", "provider": "github", **signing}),
