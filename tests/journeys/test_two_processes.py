@@ -5,6 +5,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import psycopg
@@ -56,7 +57,7 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
     wait_until(lambda: ask(second, "POST", path, {})[0] == 200, 5, what="the second process to know the webhook")
 
     callers = Callers([first.port, second.port], path)
-    wait_until(lambda: len(callers.acknowledged) > 300, 20, what="calls to be accepted")
+    wait_until(lambda: len(callers.acknowledged) > 150, 20, what="calls to be accepted")
     second.kill()
     wait_until(lambda: callers.lost > 0, 5, what="the killed one's callers to notice")
 
@@ -64,7 +65,7 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
     wait_until(lambda: callers.refused[503] > 5, 15, what="calls to be refused while there is no database")
     before = len(callers.acknowledged)
     own_postgres.start()
-    wait_until(lambda: len(callers.acknowledged) > before + 200, 20, what="calls to be accepted again")
+    wait_until(lambda: len(callers.acknowledged) > before + 100, 20, what="calls to be accepted again")
     callers.stop()
     assert set(callers.refused) <= {503}
 
@@ -137,7 +138,7 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_u
         program.wait_until_ready()
         _, path = make_webhook(program)
         wait_until(lambda: ask(program, "POST", path, {})[0] == 200, 5)
-        callers = Callers([port], path, 8)
+        callers = Callers([port], path, 6)
         wait_until(lambda: len(callers.acknowledged) > 100, 15, what="calls to be accepted")
         program.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "every worker has been replaced" in program.output(), 40, what="the workers to be replaced")
@@ -147,7 +148,10 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_u
         assert callers.refused == {}
         # A connection that was kept open ends with its worker, at worst under a request: that one got no answer.
         assert set(callers.acknowledged) <= set(history_of(migrated_url))
-        wait_until(lambda: set(callers.acknowledged) <= engine.started(), 15, what="every call's workflow to be started")
+        # A worker that ends has handed on what it took: nothing waits for a lease to run out.
+        wait_until(
+            lambda: set(callers.acknowledged) <= engine.started(), 20, what=lambda: f"{deliveries_by_state(migrated_url)} to be started"
+        )
         counted = metrics(program, "postern_calls_total")
         assert set(counted) == {"0", "1"}
     finally:
@@ -193,8 +197,6 @@ def test_a_second_process_with_the_embedded_engine_is_refused(start_program: Sta
 
 def metrics(program: Program, name: str) -> dict[str, float]:
     """One counter, added up by worker."""
-    from http.client import HTTPConnection
-
     connection = HTTPConnection("127.0.0.1", program.port, timeout=10)
     connection.request("GET", "/metrics")
     counted: Counter[str] = Counter()

@@ -34,7 +34,10 @@ class Checkpoints:
                 if size < WORTH_IT:
                     continue
                 connection = connection or sqlite3.connect(self._path, timeout=1.0, check_same_thread=False)
-                connection.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if size > TOO_LARGE else 'PASSIVE'})").fetchall()
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                if size > TOO_LARGE:
+                    # It keeps writers out for as long as it copies: only after the other one has copied what it could.
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except (OSError, sqlite3.Error):  # a full disk or a lock: the next round tries again
                 continue
         if connection is not None:

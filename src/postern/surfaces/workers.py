@@ -173,7 +173,8 @@ class Workers:
         if self._replacing is not None:
             self._replacing.cancel()
         statuses = await asyncio.gather(*(_wait(worker.process) for worker in self._workers if worker.process is not None))
-        self._status = self._status or max((abs(status) for status in statuses), default=0)
+        if not set(statuses) <= {0, -signal.SIGTERM}:  # the latter: asked to end before it had quite begun
+            self._status = self._status or 1
 
 
 async def _wait(process: asyncio.subprocess.Process) -> int:
@@ -185,5 +186,7 @@ async def _wait(process: asyncio.subprocess.Process) -> int:
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    with suppress(ProcessLookupError):
-        process.send_signal(number)
+    # Not the process's own method: that looks whether it has ended, and would take its status away from whoever waits for it.
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
