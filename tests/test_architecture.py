@@ -46,6 +46,7 @@ PROVERS = {"core/credential.py", "core/signature.py"}
 
 # Imports that wait inside a function because they are slow and most commands never need them: file -> what it may fetch late.
 LATE_IMPORTS: dict[str, set[str]] = {
+    "wiring/command.py": {"postern.wiring.serving"},  # the web framework and the console: a second that every command would wait
     "wiring/engines.py": {"postern.engines.temporal"},  # its client takes a third of a second; only one engine of four needs it
     "engines/embedded/process.py": {"postern.engines.embedded.runs"},  # DBOS; a workflow file that does not load needs none of it
     "surfaces/mcp/__init__.py": {"postern.surfaces.mcp.sdk"},  # the SDK takes a second, and many gateways are never asked

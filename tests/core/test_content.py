@@ -109,3 +109,16 @@ def test_two_content_types_are_refused() -> None:
 def test_depth_is_what_nests_outside_of_texts(inside: bytes, deep: bool) -> None:
     body = b'{"a":' + inside + b"}"
     assert read(body) == ("malformed_json" if deep else body)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read_as"),
+    [
+        (rb'{"a":"cut \ud83d"}', rb'{"a":"cut \ufffd"}'),
+        (rb'{"a":"\ude00\uD83D!"}', rb'{"a":"\ufffd\ufffd!"}'),
+        (rb'{"a":"\ud83d\ude00"}', rb'{"a":"\ud83d\ude00"}'),
+        (rb'{"a":"\\ud83d"}', rb'{"a":"\\ud83d"}'),
+    ],
+)
+def test_half_an_emoji_is_replaced_and_a_whole_one_is_not(sent: bytes, read_as: bytes) -> None:
+    assert read(sent) == read_as

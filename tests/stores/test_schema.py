@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from postern.stores import schema
@@ -29,6 +31,12 @@ def test_the_migrations_lead_to_the_tables(empty: Database) -> None:
         assert compare_metadata(context, metadata) == []
 
 
+def test_the_newest_schema_is_told_without_alembic_as_alembic_tells_it() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(schema.MIGRATIONS))
+    assert schema.newest() == ScriptDirectory.from_config(config).get_current_head()
+
+
 def test_migrating_twice_changes_nothing(empty: Database) -> None:
     schema.migrate(empty)
     schema.migrate(empty)
@@ -44,5 +52,6 @@ def test_a_database_of_a_newer_version_is_left_alone(empty: Database) -> None:
     schema.migrate(empty)
     with empty.writer.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    schema.migrate(empty)
     with pytest.raises(schema.SchemaMismatch, match="9999"):
         schema.verify(empty)

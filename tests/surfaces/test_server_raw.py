@@ -326,7 +326,7 @@ def test_whoever_is_refused_and_sends_for_ever_is_cut_off(house: House) -> None:
         (b"[]", "payload_not_an_object"),
         (b'{"a":' + b"9" * 5000 + b"}", ""),
         (b'{"a":"\\u0000"}', ""),
-        (b'{"a":"\\ud800"}', "malformed_json"),
+        (b'{"a":"\\ud800"}', ""),
     ],
 )
 def test_bodies_of_every_kind_have_a_verdict(house: House, body: bytes, code: str) -> None:

@@ -1,5 +1,6 @@
 """From body bytes to one JSON object, or the reason why not."""
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,6 +68,15 @@ def _is_utf8(parameters: bytes) -> bool:
     return True
 
 
+_ESCAPE = re.compile(rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+
+
+def _without_half_characters(text: bytes) -> bytes:
+    """Senders that cut a text after so many characters may cut an emoji in two. Half a surrogate pair is valid grammar and no
+    character: it becomes the replacement character. What was received is stored as it came."""
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], text)
+
+
 def _json_object(body: bytes) -> Payload | Unreadable:
     # Some .NET senders put a byte order mark in front; it is no part of the JSON.
     text = body.removeprefix(b"\xef\xbb\xbf")
@@ -82,6 +92,9 @@ def _json_object(body: bytes) -> Payload | Unreadable:
     except RecursionError:
         return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except (msgspec.DecodeError, ValueError) as error:
+        mended = _without_half_characters(text) if b"\\u" in text else text
+        if mended != text:
+            return _json_object(mended)
         return Unreadable("malformed_json", str(error) if text else "the body is empty")
     return Payload(text, opened)
 

@@ -21,11 +21,12 @@ from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
 from postern.surfaces.workers import Place
 from postern.usecases.gateway import Gateway
-from postern.wiring.gateway import opened
-from postern.wiring.serving import alone, serve, serve_with
+from postern.wiring.gateway import alone, opened
 
 
 def start(workers: int = 1, place: str | None = None) -> None:
+    from postern.wiring.serving import serve, serve_with
+
     settings = _settings()
     set_up_logs(settings.log)
     with _told_in_words():

@@ -1,9 +1,11 @@
 """A gateway ready for use cases: the store, the engine, what fetches, and the directory of webhooks."""
 
+import fcntl
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import cast
 
 from postern import presets
@@ -92,3 +94,15 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         await fetcher.aclose()
         gateway.call_log.flush()
         await store.close()
+
+
+@contextmanager
+def alone(data_dir: Path) -> Iterator[None]:
+    """One serving process per data folder: two would run the same unfinished workflows twice."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with open(data_dir / "serving.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            end(f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.", FAILED)
+        yield

@@ -1,16 +1,14 @@
 """Serving: one process, or a parent and its workers, each with the loops that go with it."""
 
 import asyncio
-import fcntl
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
-from postern.surfaces.cli.run import FAILED, USAGE, end
+from postern.surfaces.cli.run import USAGE, end
 from postern.surfaces.server import listen
 from postern.surfaces.server import serve as serve_http
 from postern.surfaces.siblings import Siblings
@@ -23,19 +21,7 @@ from postern.usecases.gateway import Gateway
 from postern.usecases.replays import Replayer
 from postern.usecases.retention import Keeper
 from postern.usecases.schedules import Scheduler
-from postern.wiring.gateway import opened
-
-
-@contextmanager
-def alone(data_dir: Path) -> Iterator[None]:
-    """One serving process per data folder: two would run the same unfinished workflows twice."""
-    data_dir.mkdir(parents=True, exist_ok=True)
-    with open(data_dir / "serving.lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            end(f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.", FAILED)
-        yield
+from postern.wiring.gateway import alone, opened
 
 
 async def serve(settings: Settings, place: Place | None = None) -> None:
