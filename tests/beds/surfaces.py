@@ -14,16 +14,13 @@ from typing import Any, Protocol
 import httpx2
 from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
-from typer.testing import CliRunner
 
 from beds.client import Client, Said, admin_of, with_level
+from beds.commands import typed
 from beds.house import House, a_house
 from beds.program import Program
 from postern.core.problems import PROBLEMS
-from postern.settings import Settings
-from postern.surfaces.cli.main import app
-from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE, session
-from postern.wiring.gateway import opened
+from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 
 Patch = dict[str, Any]
 
@@ -158,8 +155,7 @@ class Mcp:
 
 
 class Cli:
-    """The commands in this process, because one of its own for each would take most of the time; and no program beside them: each
-    call is taken in by a gateway of its own on the same data folder."""
+    """No program runs beside the commands: each call is taken in by a gateway of its own on the same data folder."""
 
     name = "cli"
     knows_versions = False
@@ -179,8 +175,7 @@ class Cli:
         return asyncio.run(called())
 
     def _run(self, *arguments: str) -> Any:
-        session.open = lambda: opened(Settings({"POSTERN_DATA_DIR": str(self._folder / "data"), "POSTERN_LOG": "off"}))
-        ran = CliRunner().invoke(app, [*arguments, "--json"])
+        ran = typed(self._folder, *arguments, "--json")
         if ran.exit_code:
             raise Told((ran.exit_code, set(re.findall(r"^  ([A-Za-z.0-9]+): ", ran.stderr, re.MULTILINE))))
         return json.loads(ran.stdout)
