@@ -77,7 +77,7 @@ async def measured(store: Store) -> list[str]:
     claimed: list[Any] = []
 
     async def record() -> None:
-        await asyncio.gather(*(store.record(entry(f"wh_{n}", at=now)) for n in range(100)))
+        await asyncio.gather(*(store.record(entry(at=now, webhook=f"wh_{n}")) for n in range(100)))
 
     async def claim() -> None:
         claimed.append(await store.deliveries.claim(now + 1, 30, 100))

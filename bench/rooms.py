@@ -12,8 +12,9 @@ from beds.program import Program as Program
 from beds.program import run_postern as run_postern
 from beds.waiting import free_port as free_port
 from journeys.cluster import make_webhook as make_webhook
-from stores.conftest import KEYS as KEYS
 from stores.conftest import entry as entry
+
+KEYS = ["a key of these measurements"]
 
 
 @contextmanager

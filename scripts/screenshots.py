@@ -1,4 +1,7 @@
-"""Takes the pictures of the console again, with a day of sample data, into docs/console/: `make screenshots`."""
+"""Takes the pictures of the console again, with a day of sample data, into docs/console/: `make screenshots`.
+
+With names, like `python scripts/screenshots.py webhooks live`, only those.
+"""
 
 import os
 import signal
@@ -120,6 +123,8 @@ def _take_all(browser: Browser, base: str) -> None:
         page.wait_for_url("**/webhooks")
         known = _known(page, base)
         for name, path, clicks in PAGES:
+            if sys.argv[1:] and name not in sys.argv[1:]:
+                continue
             if not ending or (ending == "-dark" and name in DARK) or (ending == "-phone" and name in PHONE):
                 page.goto(base + path.format(**known))
                 for selector in clicks:

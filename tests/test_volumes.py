@@ -11,7 +11,8 @@ from postern.core.invocation import Entry, Invocation
 from postern.core.problems import Refused
 from postern.core.volume import LATENCY_BOUNDS_MS, Volume
 from postern.identity import new_id
-from postern.usecases import volumes
+from postern.usecases import volumes, webhooks
+from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
@@ -42,9 +43,6 @@ async def record(gateway: Gateway, webhook_id: str, at: float, code: str = "acce
 
 
 async def a_webhook(gateway: Gateway, name: str) -> str:
-    from postern.usecases import webhooks
-    from postern.usecases.configuration import WebhookRequest, validated
-
     made: dict[str, Any] = await webhooks.create(
         gateway, ADMIN, validated(WebhookRequest, {"name": name, "authentication": {"method": "none"}})
     )
@@ -73,6 +71,21 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     days = await volumes.last_day(gateway, ADMIN, [first, second])
     assert len(days[first]["hours"]) == 24 and days[first]["calls"] == 1
     assert (days[first]["failing"], days[second]["failing"]) == (False, True)
+
+
+async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -> None:
+    """The past is remembered, the present is not."""
+    gateway, clock = room
+    webhook = await a_webhook(gateway, "Later")
+    await record(gateway, webhook, clock.now - 1200)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 1
+    await record(gateway, webhook, clock.now - 60)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 2
+    clock.now += 1800
+    await record(gateway, webhook, clock.now)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 3
+    clock.now += 1800
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 1
 
 
 async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> None:

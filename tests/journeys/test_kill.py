@@ -7,7 +7,7 @@ import random
 import signal
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -127,8 +127,8 @@ class Caller:
                     return str(json.loads(body)["invocationId"])
                 assert status == 503, body
             except (OSError, EOFError, TimeoutError):
-                self.close()
-            await asyncio.sleep(0.02)
+                await self.close()
+            await asyncio.sleep(0.25)
 
     async def _exchange(self, event: int) -> tuple[int, bytes]:
         if self._streams is None:
@@ -144,10 +144,12 @@ class Caller:
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
         return int(head.split()[1]), await reader.readexactly(length)
 
-    def close(self) -> None:
-        if self._streams is not None:
-            self._streams[1].close()
-        self._streams = None
+    async def close(self) -> None:
+        streams, self._streams = self._streams, None
+        if streams is not None:
+            streams[1].close()
+            with suppress(OSError):
+                await streams[1].wait_closed()
 
 
 async def storm(scene: Scene, dice: random.Random) -> dict[int, str]:
@@ -172,7 +174,7 @@ async def storm(scene: Scene, dice: random.Random) -> dict[int, str]:
         await asyncio.gather(*sending)  # a connection carries one call at a time
         sending.clear()
     for caller in callers:
-        caller.close()
+        await caller.close()
     return acknowledged
 
 
@@ -188,7 +190,7 @@ def test_ten_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: S
     acknowledged = asyncio.run(storm(scene, random.Random(seed)))
     assert len(acknowledged) == CALLS
     accepted = wait_until(
-        lambda: scene.states().keys() == {"started"} and scene.states()["started"], 60, what=lambda: f"starts: {scene.states()}"
+        lambda: scene.states().keys() == {"started"} and scene.states()["started"], 120, what=lambda: f"starts: {scene.states()}"
     )
     wait_until(lambda: len(scene.runs()) == accepted and set(scene.runs().values()) == {"SUCCESS"}, 120, what="every run to end")
 

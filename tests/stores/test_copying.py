@@ -14,7 +14,9 @@ from postern.stores.database import Database
 from postern.stores.store import Store
 from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
-from stores.conftest import KEYS, entry
+from stores.conftest import entry
+
+KEYS = ["a key of the tests, long enough"]
 
 pytestmark = pytest.mark.anyio
 

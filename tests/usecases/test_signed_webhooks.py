@@ -187,3 +187,23 @@ async def test_arrays_of_a_sender_that_sends_them_are_read_as_their_items(house:
 
 async def test_anybody_elses_array_is_refused(house: House) -> None:
     assert (await house.call(await house.webhook(), b"[]")).json["code"] == "payload_not_an_object"
+
+
+NOTION = {
+    "signature": ["header:X-Notion-Signature"],
+    "keySeparator": "=",
+    "signatureKey": "sha256",
+    "handshake": "notion",
+}
+
+
+async def test_a_secret_that_a_sender_announces_is_kept_aside_until_its_owner_takes_it(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
+    announced = "secret_9YkzAJ0Cq4"
+    assert (await house.call(webhook, json.dumps({"verification_token": announced}).encode())).status == 200
+    told = json.dumps([await house.history(), await webhooks.show(house.gateway, OWNER, webhook["id"])])
+    assert announced not in told and '"announcedSecret": true' in told
+    signature = "sha256=" + hmac.new(announced.encode(), BODY, hashlib.sha256).hexdigest()
+    assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 401
+    assert (await webhooks.adopt(house.gateway, OWNER, webhook["id"]))["authentication"]["announcedSecret"] is False
+    assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 200

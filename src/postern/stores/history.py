@@ -97,12 +97,11 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
     if wanted.status in _APART:
         conditions += [invocations.c.outcome == wanted.status, APART]
         if wanted.status == "rejected":  # not those admitted since: they show what became of them
-            conditions.append(not_(exists().where(deliveries.c.invocation_id == invocations.c.id, *belongs(deliveries))))
+            conditions.append(not_(_has_delivery()))
     elif wanted.status is not None:
         state = {"accepted": "queued", "responded": "started"}.get(wanted.status, wanted.status)
         later = deliveries.alias("later")
         newest = and_(
-            deliveries.c.invocation_id == invocations.c.id,
             deliveries.c.state == state,
             # Tied to the delivery, not to the invocation two levels out: SQLAlchemy would put that one into this FROM again.
             not_(
@@ -112,13 +111,13 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
         if wanted.status in ("responded", "started"):
             answered = deliveries.c.responded_at.is_not(None)
             newest = and_(newest, answered if wanted.status == "responded" else not_(answered))
-            conditions.append(exists().where(newest, *belongs(deliveries)))
+            conditions.append(_has_delivery(newest))
             indexed = wanted.status == "started"
         else:
             # Few rows and an index of their own: come from there, not from the history.
             few = [DELIVERIES_APART] if state != "queued" else []
             conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(deliveries.c.state == state, *few)))
-            conditions.append(exists().where(newest, *belongs(deliveries)))
+            conditions.append(_has_delivery(newest))
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code not in ("accepted", *_APART):
@@ -133,6 +132,12 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
             )
         )
     return conditions, indexed
+
+
+def _has_delivery(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    # A value, not EXISTS: of that Postgres makes a join, and sorts every delivery there is for one page.
+    found = select(deliveries.c.key).where(deliveries.c.invocation_id == invocations.c.id, *belongs(deliveries), *conditions)
+    return found.correlate(invocations).limit(1).scalar_subquery().is_not(None)
 
 
 def belongs(table: Any, invocation_id: Any = invocations.c.id) -> list[ColumnElement[bool]]:

@@ -1,5 +1,8 @@
 """Reading the counts per minute. What is read grows with the minutes asked for, never with the calls that were made in them."""
 
+from collections import OrderedDict
+from dataclasses import dataclass
+
 from sqlalchemy import Connection, func, select
 
 from postern.core.volume import Volume
@@ -9,13 +12,42 @@ from postern.stores.tables import LATENCY_BOUNDS_MS, volumes, webhooks
 _WITHIN = [volumes.c[f"within_{bound}"] for bound in LATENCY_BOUNDS_MS]
 
 
+SETTLED_AFTER = 5
+"""Minutes after which nothing is counted into a bucket any more: what was read then is remembered."""
+MOST_REMEMBERED = 200
+
+
+@dataclass(slots=True)
+class _Remembered:
+    since: int
+    until: int
+    buckets: dict[int, Volume]
+
+
 class Volumes:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._remembered: OrderedDict[tuple[str | None, int], _Remembered] = OrderedDict()
 
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
-        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of them."""
+        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of them.
 
+        The past does not change: of a month that was read before, only its last buckets are read again.
+        """
+        past = self._remembered.get((webhook_id, step))
+        if past is None or past.since > since or past.until <= since:
+            past = _Remembered(since, since, {})
+        fresh = await self._read(webhook_id, past.until, until, step)
+        found = {first: volume for first, volume in past.buckets.items() if first >= since} | fresh
+        settled = (until - SETTLED_AFTER) - (until - SETTLED_AFTER) % step
+        kept = {first: volume for first, volume in found.items() if first < settled}
+        self._remembered[webhook_id, step] = _Remembered(since, max(since, settled), kept)
+        self._remembered.move_to_end((webhook_id, step))
+        if len(self._remembered) > MOST_REMEMBERED:
+            self._remembered.popitem(last=False)
+        return found
+
+    async def _read(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
         def query(connection: Connection) -> dict[int, Volume]:
             bucket = volumes.c.minute - volumes.c.minute % step
             statement = select(bucket, volumes.c.code, func.sum(volumes.c.calls), *(func.sum(column) for column in _WITHIN))

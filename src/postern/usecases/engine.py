@@ -1,17 +1,21 @@
 """What the engine knows: workflows, runs, its own health."""
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
+from postern.core.delivery import EngineUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import iso
 
+T = TypeVar("T")
+
 
 async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
     """The workflows that the engine knows, and the Webhook IDs each one wants."""
     require(actor, "read")
-    known = await gateway.engine.workflows() if gateway.engine is not None else await gateway.known_workflows()
+    known = await _answer(gateway.engine.workflows() if gateway.engine is not None else gateway.known_workflows())
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")
     return [{"name": one.name, "webhookIds": list(one.webhook_ids), "help": one.help, "source": one.source} for one in known]
@@ -20,7 +24,7 @@ async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
 async def runs(gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None) -> list[dict[str, Any]]:
     """The newest runs, or those of one delivery."""
     require(actor, "read")
-    found = await gateway.engine.runs(max(1, min(limit, 200)), delivery_key) if gateway.engine is not None else None
+    found = await _answer(gateway.engine.runs(max(1, min(limit, 200)), delivery_key)) if gateway.engine is not None else None
     if found is None:
         raise Refused("conflict", "this engine cannot list its runs")
     return [
@@ -36,3 +40,10 @@ async def runs(gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: st
         }
         for run in found
     ]
+
+
+async def _answer(asked: Awaitable[T]) -> T:
+    try:
+        return await asked
+    except EngineUnavailable as trouble:
+        raise Refused("engine_unavailable", trouble.detail) from None

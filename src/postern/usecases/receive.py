@@ -31,6 +31,8 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     entry = entry_of(gateway, webhook, call, verdict)
     try:
         receipt = await gateway.store.record(entry)
+        if verdict.handshake is not None and verdict.handshake.captured:
+            await gateway.store.webhooks.capture(webhook.id, verdict.handshake.captured, call.received_at)
     except StoreUnavailable:
         refused_storage.inc()
         _log(gateway, webhook, call, entry.invocation, "temporarily_unavailable", 503)
@@ -48,8 +50,6 @@ async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdi
     elif delivery is None:
         gateway.rejections.noticed(webhook.id)
         answer = _answer_of(webhook, verdict, invocation.id)
-        if verdict.handshake is not None and verdict.handshake.captured:
-            await gateway.store.webhooks.capture(webhook.id, verdict.handshake.captured, call.received_at)
     elif delivery.deadline is None or delivery.state != "queued":
         gateway.due.set()
         answer = say.accepted(invocation.id)

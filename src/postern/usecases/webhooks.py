@@ -140,6 +140,20 @@ async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version:
     return await show(gateway, actor, webhook_id)
 
 
+async def adopt(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
+    """Take the secret that a sender announced in its set-up handshake as the main one. Whether it was the sender, its owner must say."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    announced = webhook.secrets.get("captured")
+    if announced is None:
+        raise Refused("conflict", "no sender has announced a secret")
+    changes: dict[str, bytes | None] = {"main": announced.value, "captured": None}
+    _compiles(webhook, changes)
+    await save(gateway, webhook, changes, noted(gateway, actor, "announced secret taken", webhook.id))
+    return await show(gateway, actor, webhook_id)
+
+
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
     """The URL stops answering, for ever; its history stays until retention takes it."""
     require(actor, "write")
@@ -160,7 +174,11 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     how = webhook.document["authentication"]
     if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
         return {}
-    told = {field: secret.value.decode("utf-8", "replace") for field, secret in webhook.secrets.items() if field in ("main", "second")}
+    told = {
+        field: secret.value.decode("utf-8", "replace")
+        for field, secret in webhook.secrets.items()
+        if field in ("main", "second", "captured")
+    }
     await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
     return told
 
@@ -180,6 +198,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
                 "setAt": iso(secret.created_at),
             }
     if authentication["method"] == "hmac":
+        authentication["announcedSecret"] = "captured" in webhook.secrets
         authentication["scheme"] = document["resolved"]["scheme"]
         authentication["presetVersion"] = document["resolved"].get("presetVersion")
         authentication["presetUpdate"] = preset_update(gateway.presets, document)

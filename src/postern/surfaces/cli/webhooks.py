@@ -191,6 +191,19 @@ def promote(webhook: WebhookId, as_json: Json = False) -> None:
         out.print(f"The second secret of {plain(done['name'])} is now the main one.")
 
 
+@commands.command("adopt-secret")
+def adopt(webhook: WebhookId, as_json: Json = False) -> None:
+    """Take the secret that a sender announced in its set-up handshake (Notion, Asana) as the main one.
+
+    Anybody may announce one: do it only if you were setting the sender up just then.
+    """
+    done = session.run(lambda gateway: webhooks.adopt(gateway, ACTOR, webhook))
+    if as_json:
+        show_json(done)
+    else:
+        out.print(f"The announced secret is now the main one of {plain(done['name'])}.")
+
+
 @commands.command("delete")
 def delete(
     webhook: WebhookId,

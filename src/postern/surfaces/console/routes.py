@@ -46,6 +46,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/authentication/reveal", authentication.reveal),
     ("POST", "/webhooks/{webhook}/authentication/preset", authentication.take_preset_over),
     ("POST", "/webhooks/{webhook}/authentication/promote", authentication.promote),
+    ("POST", "/webhooks/{webhook}/authentication/adopt", authentication.adopt),
     ("GET", "/webhooks/{webhook}/advanced", advanced.show),
     ("POST", "/webhooks/{webhook}/advanced", advanced.store),
     ("GET", "/live", live.everything),

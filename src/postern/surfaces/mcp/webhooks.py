@@ -62,6 +62,13 @@ async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) 
     return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
 
 
+@tool("Take an announced secret", "write", ask.OneVersion, destructive=True, repeatable=False)
+async def adopt_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
+    """Take the secret that a sender (Notion, Asana) announced in its set-up handshake as the main one. Ask the user first whether
+    they were setting the sender up just then: anybody can announce one."""
+    return await webhooks.adopt(gateway, actor, asked.webhook_id, asked.version)
+
+
 @tool("Delete a webhook", "write", ask.OneVersion, destructive=True)
 async def delete_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
     """Delete a webhook for good: its URL never works again and cannot be had back. Its history stays until retention takes it.

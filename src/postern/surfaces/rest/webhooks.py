@@ -118,6 +118,20 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return told(await webhooks.promote(gateway, actor, webhook_id, version))
 
+    @row(
+        "POST",
+        "/{webhook_id}/adopt-secret",
+        "Take the secret that a sender announced",
+        level="write",
+        refuses=("conflict",),
+        answers=shapes.Webhook,
+        versioned=True,
+    )
+    async def adopt_secret(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
+        """Some senders (Notion, Asana) announce their secret in the set-up handshake; it is kept aside until its owner takes it."""
+        version = await seen_version(gateway, actor, webhook_id, if_match)
+        return told(await webhooks.adopt(gateway, actor, webhook_id, version))
+
 
 def duty_rows(table: Table, gateway: Gateway) -> None:
     """What a webhook can be told to do besides."""

@@ -96,6 +96,11 @@ async def promote(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "promoted")
 
 
+async def adopt(visit: Visit) -> Response:
+    await webhooks.adopt(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
+
+
 async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
     try:
         await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form))

@@ -15,29 +15,12 @@ from postern.stores import schema
 from postern.stores.database import Database
 from postern.stores.store import Store
 from postern.stores.tables import deliveries, tallies
-from stores.conftest import KEYS, NOW, entry
+from stores.conftest import entry
 
 pytestmark = pytest.mark.anyio
 
 
-def cut_connections(url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-
-
-async def test_a_cut_connection_is_not_noticed_by_the_next_call(migrated_url: str) -> None:
-    store = Store(migrated_url, KEYS)
-    await store.open()
-    before, after = entry(), entry(key=b"k" * 32)
-    await store.record(before)
-    cut_connections(migrated_url)
-    assert (await store.record(after)).first is None
-    cut_connections(migrated_url)
-    assert await store.history.get(after.invocation.id) is not None
-    assert len(await store.deliveries.claim(NOW, 30, 10)) == 2
-    await store.close()
+KEYS = ["a key of these tests"]
 
 
 async def test_without_the_server_a_call_is_refused_and_later_ones_are_stored_again(own_postgres: PostgresProcess) -> None:
@@ -107,14 +90,6 @@ def test_a_program_refuses_a_database_without_a_schema_and_says_what_to_do(tmp_p
     assert "run `postern migrate`" in refused.stderr
     assert run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url).returncode == 0
     assert run_postern(tmp_path, "keys", "list", POSTERN_DATABASE_URL=postgres_url).returncode == 0
-
-
-def test_a_program_refuses_a_schema_from_the_future(tmp_path: Path, migrated_url: str) -> None:
-    with psycopg.connect(migrated_url, autocommit=True) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    refused = run_postern(tmp_path, "keys", "list", POSTERN_DATABASE_URL=migrated_url)
-    assert refused.returncode == 5
-    assert "schema 9999, which this version of Postern does not know" in refused.stderr
 
 
 def test_two_migrations_at_once_are_one_after_the_other(tmp_path: Path, postgres_url: str) -> None:
