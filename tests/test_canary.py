@@ -114,7 +114,8 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
     at_rest = [(f"data/{name}", content) for name, content in files_in(program.data_dir)]
     everything.hear("standard output and error", program.output())
     assert len(everything.said) > 100 and any(name.endswith("postern.db") for name, _ in at_rest)
-    assert leaks([*everything.said, *running, *at_rest], planted) == []
+    found = leaks([*everything.said, *running, *at_rest], planted)
+    assert not found, "\n".join(found)
 
 
 # --- driving ---------------------------------------------------------------------------------------------------------

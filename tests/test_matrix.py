@@ -29,6 +29,7 @@ IS_A_STREAM = "it is a stream for a page or a program that listens; here one ask
 IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the history"
 ONE_OF_MANY = "the list tells the same"
 RUNS_BY_ITSELF = "it happens by itself; by hand it is wanted before a backup or a move, at the machine"
+ONE_CLICK = "it is a click's worth of changing the webhook, which is asked for as such"
 OWN_WAY = "the page does the same in a way of its own"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
@@ -49,6 +50,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "config.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
+    "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},

@@ -10,19 +10,19 @@ import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlencode
 
 import httpx2
 from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
 from beds.client import Client, Said, admin_of, with_level
+from beds.commands import typed
 from beds.house import House, a_house
-from beds.program import Program, run_postern
+from beds.program import Program
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 
-Settings = dict[str, Any]
+Patch = dict[str, Any]
 
 
 class Told(Exception):
@@ -44,7 +44,7 @@ class Surface(Protocol):
     def call(self, url: str, body: bytes) -> int: ...
     def create(self, name: str) -> dict[str, Any]: ...
     def show(self, webhook: str) -> dict[str, Any]: ...
-    def change(self, webhook: str, patch: Settings, version: int | None = None) -> None: ...
+    def change(self, webhook: str, patch: Patch, version: int | None = None) -> None: ...
     def switch(self, webhook: str, enabled: bool) -> None: ...
     def delete(self, webhook: str) -> None: ...
     def history(self, webhook: str) -> list[str]:
@@ -85,7 +85,7 @@ class Rest:
         found: dict[str, Any] = self._ask("GET", f"webhooks/{webhook}")
         return found
 
-    def change(self, webhook: str, patch: Settings, version: int | None = None) -> None:
+    def change(self, webhook: str, patch: Patch, version: int | None = None) -> None:
         self._ask("PATCH", f"webhooks/{webhook}", patch, **({} if version is None else {"If_Match": f'"{version}"'}))
 
     def switch(self, webhook: str, enabled: bool) -> None:
@@ -138,7 +138,7 @@ class Mcp:
         found: dict[str, Any] = self._ask("show_webhook", webhookId=webhook)
         return found
 
-    def change(self, webhook: str, patch: Settings, version: int | None = None) -> None:
+    def change(self, webhook: str, patch: Patch, version: int | None = None) -> None:
         self._ask("change_webhook", webhookId=webhook, changes=patch, version=version)
 
     def switch(self, webhook: str, enabled: bool) -> None:
@@ -155,7 +155,7 @@ class Mcp:
 
 
 class Cli:
-    """Without a program beside it: each call is taken in by a gateway of its own on the same data folder."""
+    """No program runs beside the commands: each call is taken in by a gateway of its own on the same data folder."""
 
     name = "cli"
     knows_versions = False
@@ -175,9 +175,9 @@ class Cli:
         return asyncio.run(called())
 
     def _run(self, *arguments: str) -> Any:
-        ran = run_postern(self._folder, *arguments, "--json")
-        if ran.returncode:
-            raise Told((ran.returncode, set(re.findall(r"^  ([A-Za-z.0-9]+): ", ran.stderr, re.MULTILINE))))
+        ran = typed(self._folder, *arguments, "--json")
+        if ran.exit_code:
+            raise Told((ran.exit_code, set(re.findall(r"^  ([A-Za-z.0-9]+): ", ran.stderr, re.MULTILINE))))
         return json.loads(ran.stdout)
 
     def create(self, name: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Cli:
         found: dict[str, Any] = self._run("webhooks", "show", webhook)
         return found
 
-    def change(self, webhook: str, patch: Settings, version: int | None = None) -> None:
+    def change(self, webhook: str, patch: Patch, version: int | None = None) -> None:
         self._run("webhooks", "set", webhook, *(f"{name}={json.dumps(value)}" for name, value in patch.items()))
 
     def switch(self, webhook: str, enabled: bool) -> None:
@@ -212,10 +212,11 @@ class Console:
 
     def __init__(self, program: Program, name: str = "admin", password: str = "") -> None:
         self._program = program
-        self._http = httpx2.Client(base_url=program.url, trust_env=False, timeout=20, headers={"Sec-Fetch-Site": "same-origin"})
+        self._headers = {"Sec-Fetch-Site": "same-origin"}
         password = password or program.environment["POSTERN_ADMIN_PASSWORD"]
-        signed_in = self._http.post("/sign-in", data={"name": name, "password": password})
+        signed_in = self._ask("POST", "/sign-in", {"name": name, "password": password})
         assert signed_in.status_code == 303, signed_in.text
+        self._headers["Cookie"] = signed_in.headers["set-cookie"].partition(";")[0]
         self.as_reader: Surface | None = None
         if name == "admin":
             reader = {"name": "rita", "password": "a password for reading", "level": "read"}
@@ -227,8 +228,11 @@ class Console:
 
     call = staticmethod(call_served)
 
+    def _ask(self, method: str, path: str, fields: dict[str, str] | None = None) -> httpx2.Response:
+        return httpx2.request(method, self._program.url + path, data=fields, headers=self._headers, trust_env=False, timeout=20)
+
     def _page(self, path: str) -> str:
-        page = self._http.get(path)
+        page = self._ask("GET", path)
         if page.status_code >= 400:
             raise Told(page.status_code)
         assert page.status_code == 200, (path, page.status_code)
@@ -236,8 +240,7 @@ class Console:
 
     def _send(self, path: str, **fields: str) -> str:
         """Where the form led."""
-        content = urlencode(fields).encode()
-        sent = self._http.post(path, content=content, headers={"Content-Type": "application/x-www-form-urlencoded"})
+        sent = self._ask("POST", path, fields)
         if sent.status_code >= 400:
             raise Told(sent.status_code)
         assert sent.status_code == 303, (path, sent.status_code)
@@ -254,7 +257,7 @@ class Console:
         assert url is not None and version is not None
         return {"id": webhook, "url": url[0], "version": int(version[1])}
 
-    def change(self, webhook: str, patch: Settings, version: int | None = None) -> None:
+    def change(self, webhook: str, patch: Patch, version: int | None = None) -> None:
         seen = {} if version is None else {"version": str(version)}
         if "fieldMapping" in patch:
             self._send(f"/webhooks/{webhook}/mapping", **patch["fieldMapping"], **seen)

@@ -122,6 +122,7 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(served: Pro
                     "change_webhook": {"webhookId": made["id"], "changes": {}},
                     "replay_invocation": {"invocationId": "inv_1"},
                     "admit_rejected": {"invocationIds": ["inv_1"]},
+                    "apply_fix": {"invocationId": "inv_1", "number": 0},
                     "plan_replay": {},
                     "run_replay": {"replayId": "rpl_1"},
                     "cancel_replay": {"replayId": "rpl_1"},
@@ -237,8 +238,8 @@ def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(s
                 authentication={"method": "hmac", "provider": "github", "secret": SIGNING_SECRET},
             )
             assert (tested["verified"], tested["matched"]) == (True, "main")
-            authentication = {**fix["patch"], "secret": SIGNING_SECRET}
-            await done(client, "change_webhook", webhookId=made["id"], changes={"authentication": authentication})
+            fixed = await done(client, "apply_fix", invocationId=found["id"], number=0)
+            assert fixed["authentication"]["provider"] == "github"
             (passing,) = (await done(client, "recheck_rejected", webhookId=made["id"]))["wouldPass"]
             assert (await done(client, "admit_rejected", invocationIds=[passing["invocationId"]]))["admitted"] == 1
 

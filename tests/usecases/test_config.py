@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from beds.commands import typed
 from beds.house import OWNER, House
-from beds.program import run_postern
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases import config, webhooks
@@ -221,16 +221,18 @@ async def test_variables_are_never_settings_of_postern_nor_shared(house: House) 
     assert all(name.startswith("WEBHOOK_") for name in names)
 
 
-def test_the_commands_round_trip_and_end_with_codes_that_mean_something(tmp_path: Path, anyio_backend: str) -> None:
+def test_the_commands_round_trip_and_end_with_codes_that_mean_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "webhooks.yaml"
     file.write_text(yaml.safe_dump(DOCUMENT))
     (tmp_path / "stripe.txt").write_text("whsec_stripe0123456789\n")
-    environment = {where: value for (kind, where), value in SECRETS.items() if kind == "env"}
+    for (kind, where), value in SECRETS.items():
+        if kind == "env":
+            monkeypatch.setenv(where, value)
 
     def postern(*arguments: str) -> tuple[int, str]:
-        ran = run_postern(tmp_path, *arguments, **environment)
-        assert not [secret for secret in SECRETS.values() if secret in ran.stdout + ran.stderr]
-        return ran.returncode, ran.stdout
+        ran = typed(tmp_path, *arguments)
+        assert not [secret for secret in SECRETS.values() if secret in ran.output]
+        return ran.exit_code, ran.stdout
 
     assert postern("apply", str(file), "--dry-run")[0] == 6
     assert postern("apply", str(file))[0] == 0
@@ -238,6 +240,6 @@ def test_the_commands_round_trip_and_end_with_codes_that_mean_something(tmp_path
     code, exported = postern("export")
     assert code == 0
     (tmp_path / "exported.yaml").write_text(exported)
-    assert postern("apply", "exported.yaml", "--dry-run", "--prune")[0] == 0
+    assert postern("apply", str(tmp_path / "exported.yaml"), "--dry-run", "--prune")[0] == 0
     file.write_text("webhooks: [")
-    assert [postern("apply", str(file))[0], postern("apply", "absent.yaml")[0]] == [2, 2]
+    assert [postern("apply", str(file))[0], postern("apply", str(tmp_path / "absent.yaml"))[0]] == [2, 2]

@@ -98,6 +98,11 @@ class ProposeProvider(Shape):
     invocation_id: Annotated[str | None, Field(description="Or a recorded call that it made.", max_length=80)] = None
 
 
+class ApplyFix(Shape):
+    invocation_id: InvocationId
+    number: Annotated[int, Field(description="Its place in wouldVerifyIf, the first is 0.", ge=0, le=100)]
+
+
 class ManyInvocations(Shape):
     invocation_ids: Annotated[list[str], Field(description="Their ids, as recheck_rejected tells them.", min_length=1, max_length=1000)]
 

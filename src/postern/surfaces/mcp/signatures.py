@@ -7,7 +7,7 @@ from postern.core.records import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
 from postern.surfaces.mcp.told import diagnosis, provider_in_short
-from postern.usecases import signatures
+from postern.usecases import remedies, signatures
 from postern.usecases.gateway import Gateway
 from postern.usecases.signatures import SignatureTest
 
@@ -47,6 +47,13 @@ async def test_signature(gateway: Gateway, actor: Actor, asked: SignatureTest) -
 
 @tool("Explain a rejection", "read", ask.OneInvocation)
 async def explain_rejection(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
-    """Why a recorded call was refused, in words, and what would fix it: each entry of wouldVerifyIf has been tried and works. A patch
-    is what to give change_webhook as {"authentication": patch}; without one the sender has to change something."""
+    """Why a recorded call was refused, in words, and what would fix it: each entry of wouldVerifyIf has been tried and works. One with
+    a patch is applied by apply_fix with its place in the list, from 0; without one the sender has to change something."""
     return diagnosis(await signatures.explain(gateway, actor, asked.invocation_id))
+
+
+@tool("Apply a fix", "write", ask.ApplyFix, repeatable=False)
+async def apply_fix(gateway: Gateway, actor: Actor, asked: ask.ApplyFix) -> Any:
+    """Change a webhook's authentication in the way that explain_rejection offered for one of its refused calls; the stored secrets
+    stay. Calls like it are accepted from now on; recheck_rejected then finds those that were refused before."""
+    return await remedies.apply(gateway, actor, asked.invocation_id, asked.number)
