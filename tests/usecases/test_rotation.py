@@ -1,0 +1,70 @@
+"""Changing secrets while calls come in, and changing the key that secrets are stored under."""
+
+import asyncio
+import hashlib
+import hmac
+from pathlib import Path
+
+import pytest
+
+from beds.house import OWNER, Heard, House, a_house
+from postern.stores.vault import VaultError
+from postern.usecases import secrets, webhooks
+
+pytestmark = pytest.mark.anyio
+
+OLD_KEY, NEW_KEY = "an old key of sixteen or more", "a new key of sixteen or more"
+METHODS = {
+    "token": ({"method": "token", "token": "old-old-old"}, "secondToken", lambda secret: {"X-Api-Key": secret}),
+    "hmac": (
+        {"method": "hmac", "provider": "github", "secret": "old-old-old"},
+        "secondSecret",
+        lambda secret: {"X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), b"{}", hashlib.sha256).hexdigest()},
+    ),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_rotation_under_load_loses_no_call(house: House, method: str) -> None:
+    authentication, second, headers = METHODS[method]
+    webhook = await house.webhook(authentication=authentication, rateLimit={"callsPerSecond": 100000, "burst": 100000})
+    sends_with, over = "old-old-old", False
+    heard: list[Heard] = []
+
+    async def sender() -> None:
+        while not over:
+            heard.append(await house.call(webhook, b"{}", headers=headers(sends_with)))
+
+    senders = [asyncio.create_task(sender()) for _ in range(8)]
+
+    async def until_more_came_in(by: int = 40) -> None:
+        wanted = len(heard) + by
+        async with asyncio.timeout(20):
+            while len(heard) < wanted:
+                await asyncio.sleep(0)
+
+    await until_more_came_in()
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {second: "new-new-new"}})
+    await until_more_came_in()
+    sends_with = "new-new-new"
+    await until_more_came_in()
+    await webhooks.promote(house.gateway, OWNER, webhook["id"])
+    await until_more_came_in()
+    over = True
+    await asyncio.gather(*senders)
+    assert {one.status for one in heard} == {200}
+    assert (await house.call(webhook, b"{}", headers=headers("old-old-old"))).status == 401
+
+
+async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path: Path) -> None:
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=OLD_KEY) as house:
+        webhook = await house.webhook(authentication=METHODS["token"][0])
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{NEW_KEY},{OLD_KEY}") as house:
+        assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
+        assert await secrets.rotate_key(house.gateway, OWNER) == 1
+        assert await secrets.rotate_key(house.gateway, OWNER) == 0
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=NEW_KEY) as house:
+        assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
+    with pytest.raises(VaultError, match="POSTERN_SECRET_KEYS"):
+        async with a_house(tmp_path, POSTERN_SECRET_KEYS=OLD_KEY):
+            pass
