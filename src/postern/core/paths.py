@@ -10,7 +10,6 @@ from functools import lru_cache
 import msgspec
 
 Path = tuple[str | int, ...]
-MISSING = None
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])

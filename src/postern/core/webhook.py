@@ -50,7 +50,7 @@ class Webhook:
     method: str = "none"
     secret_ids: dict[str, str] = field(default_factory=dict)
     """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose them."""
+    allowed_methods: frozenset[str] = field(init=False)
 
-    @property
-    def allowed_methods(self) -> frozenset[str]:
-        return frozenset({"POST"}) | (self.handshake.methods if self.handshake else frozenset())
+    def __post_init__(self) -> None:
+        self.allowed_methods = frozenset({"POST"}) | (self.handshake.methods if self.handshake else frozenset())

@@ -5,7 +5,7 @@ Secrets come in through it and never go out: ``parts`` divides a valid request i
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from postern.core.address import Allowlist, InvalidRanges
@@ -223,7 +223,6 @@ class WebhookRequest(Shape):
         return ranges
 
 
-_ADAPTERS: dict[type[BaseModel], TypeAdapter[Any]] = {}
 # What pydantic names in a path beside the fields: the member of a union that it tried.
 _METHODS = {"none", "token", "hmac"}
 _KINDS_OF_SECRET = {"str", "Generate", "function-before[_secret_length(), str]"}
