@@ -149,6 +149,9 @@ def test_a_held_webhook_starts_nothing_until_it_is_released(
     wait_until(lambda: len(notes_file.read_text().splitlines()) >= 31 + probes, 20, what="what waited to be started")
     lines = notes_file.read_text().splitlines()
     assert sorted(line for line in lines if line != "probe") == sorted(str(n) for n in range(30))
+    # A workflow's note is there before the gateway has written down that it was started.
+    unwritten = "SELECT count(*) FROM deliveries WHERE started_at IS NULL"
+    wait_until(lambda: in_store(program, unwritten) == [(0,)], 20, what="every start to be written down")
     started = in_store(program, "SELECT d.started_at FROM deliveries d ORDER BY d.key")
     assert started == sorted(started, key=lambda row: int(str(row[0])))
 

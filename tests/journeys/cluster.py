@@ -86,11 +86,11 @@ class Callers:
     def __init__(self, ports: list[int], path: str, count: int = 4) -> None:
         self._path = path
         self._stop = threading.Event()
-        self._threads = ThreadPoolExecutor(count * len(ports))
-        self._running = [self._threads.submit(self._call, port) for port in ports for _ in range(count)]
         self.acknowledged: list[str] = []
         self.refused: Counter[int] = Counter()
         self.lost = 0
+        self._threads = ThreadPoolExecutor(count * len(ports))
+        self._running = [self._threads.submit(self._call, port) for port in ports for _ in range(count)]
 
     def _call(self, port: int) -> None:
         connection = HTTPConnection("127.0.0.1", port, timeout=15)

@@ -207,15 +207,17 @@ class Scheduler:
     async def run(self) -> None:
         try:
             while not self._stopping.is_set():
+                begun = 0
                 try:
-                    await self.round()
+                    begun = await self.round()
                 except StoreUnavailable as trouble:
                     log.warning("the store cannot be asked for due schedules", error=str(trouble))
                 except Exception:
                     log.exception("a round of schedules failed")
-                # While there is more to do than places, the next place that becomes free ends the wait.
                 waiting: list[asyncio.Task[Any]] = [asyncio.create_task(self._stopping.wait())]
-                if len(self._running) >= AT_ONCE:
+                if begun or len(self._running) >= AT_ONCE:
+                    # There may be more to do than there were places: the next place that becomes free ends the wait,
+                    # and one may have become free while these were claimed.
                     waiting += self._running
                 await asyncio.wait(waiting, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
                 waiting[0].cancel()
