@@ -30,6 +30,7 @@ IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the
 ONE_OF_MANY = "the list tells the same"
 RUNS_BY_ITSELF = "it happens by itself; by hand it is wanted before a backup or a move, at the machine"
 ONE_CLICK = "it is a click's worth of changing the webhook, which is asked for as such"
+NO_ENGINE = "the engine knows its runs, and only the process that serves has an engine; a command works on the database"
 OWN_WAY = "the page does the same in a way of its own"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
@@ -48,6 +49,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "audit.listing": {"mcp": PEOPLE},
     "config.apply": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
     "config.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
+    "engine.runs": {"cli": NO_ENGINE},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
@@ -64,13 +66,6 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
 
 # Not there yet. What has come since may be taken off the list.
 TO_COME: dict[str, set[str]] = {
-    "rest": {"history.preview", "samples.new_workflow"},
-    "cli": {
-        *("access.change_user", "access.create_user", "access.delete_user", "access.revoke_session", "access.sessions", "access.users"),
-        *("audit.listing", "engine.runs", "history.as_curl", "history.preview"),
-        *("replays.begin", "replays.cancel", "replays.listing", "replays.plan", "replays.show"),
-        *("signatures.explain", "signatures.propose"),
-    },
     "console": {
         *("holds.drop", "holds.hold", "holds.release", "readmission.recheck", "schedules.resume", "schedules.run_now"),
         *("replays.begin", "replays.cancel", "replays.listing", "replays.plan", "replays.show"),

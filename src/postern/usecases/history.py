@@ -82,7 +82,9 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     """What these paths would take out of a recorded call. None where there is nothing; a path that is none is refused by name."""
     require(actor, "read")
     found = await gateway.store.history.get(invocation_id)
-    payload = None if found is None else payload_of(found[0])
+    if found is None:
+        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
+    payload = payload_of(found[0])
     values: dict[str, str | None] = {}
     for name, path in paths.items():
         try:

@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
+from postern.core.delivery import FIELD_NAMES
 from postern.core.invocation import HistoryFilter
-from postern.surfaces.cli.run import ACTOR, out, session, show_json, show_table, show_tree
+from postern.surfaces.cli.run import ACTOR, USAGE, end, out, session, show_json, show_table, show_tree
 from postern.usecases import history
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
@@ -51,6 +52,42 @@ def show(invocation: InvocationId, as_json: Json = False) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
     found = session.run(lambda gateway: history.show(gateway, ACTOR, invocation))
     (show_json if as_json else show_tree)(found)
+
+
+@commands.command("curl")
+def as_curl(invocation: InvocationId, as_json: Json = False) -> None:
+    """A recorded call as a curl command to paste, with placeholders where its secrets were."""
+    command = session.run(lambda gateway: history.as_curl(gateway, ACTOR, invocation))
+    if as_json:
+        show_json({"curl": command})
+    else:
+        print(command)
+
+
+@commands.command("preview")
+def preview(
+    invocation: InvocationId,
+    paths: Annotated[list[str], typer.Argument(metavar="FIELD=PATH...", help="Like fieldOne=order.number.")],
+    as_json: Json = False,
+) -> None:
+    """What field paths would take out of a recorded call, before you save them as its webhook's mapping.
+
+    Example:
+
+      postern history preview inv_… fieldOne=order.number 'fieldTwo=items[0].sku'
+    """
+    given = dict(path.partition("=")[::2] for path in paths)
+    if unknown := given.keys() - set(FIELD_NAMES):
+        end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
+    values = session.run(lambda gateway: history.preview(gateway, ACTOR, invocation, given))
+    if as_json:
+        show_json(values)
+    else:
+        show_table(
+            ["field", "path", "value"],
+            [[name, given[name], "(nothing there)" if value is None else value] for name, value in values.items()],
+            "",
+        )
 
 
 def replay(invocation: InvocationId, as_json: Json = False) -> None:

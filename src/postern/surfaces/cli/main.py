@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli import config, history, mcp, operating, pruning, signatures, workflows
+from postern.surfaces.cli import config, history, mcp, operating, people, pruning, replays, signatures, workflows
 from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, err, out, session, show_json, show_table
 from postern.usecases import access
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(operating.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
+app.add_typer(replays.commands, name="replays")
 app.command("prune")(pruning.prune)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
@@ -31,6 +32,9 @@ app.command("mcp")(mcp.mcp)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")
+app.add_typer(people.users, name="users")
+app.add_typer(people.sessions, name="sessions")
+app.command("audit")(people.audit)
 app.add_typer(workflows.commands, name="workflows")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

@@ -72,12 +72,50 @@ def test(
         out.print(plain(found["explanation"]))
         for step in found["steps"]:
             out.print(f"  {'ok ' if step['ok'] else 'no '} {plain(step['step'])}: {plain(step['detail'])}")
-        for change in found["wouldVerifyIf"]:
-            out.print(f"It would verify if: {plain(change['change'])}. {plain(change['explanation'])}")
-            if change["patch"]:
-                out.print(f"  {plain(json.dumps(change['patch'], ensure_ascii=False))}")
+        _show_changes(found["wouldVerifyIf"])
     if not found["verified"]:
         sys.exit(FAILED)
+
+
+@commands.command("explain")
+def explain(
+    invocation: Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")], as_json: Json = False
+) -> None:
+    """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present settings."""
+    found = session.run(lambda gateway: signatures.explain(gateway, ACTOR, invocation))
+    if as_json:
+        show_json(found)
+        return
+    out.print(f"{found['code']}: {plain(found['explanation'])}")
+    _show_changes(found["wouldVerifyIf"])
+    if found["resembles"]:
+        out.print(f"It looks like a call of {', '.join(found['resembles'])}.")
+
+
+@commands.command("propose")
+def propose(
+    description: Annotated[str | None, typer.Argument(help="What the sender is called, or what it does.")] = None,
+    invocation: Annotated[str | None, typer.Option(help="Or a recorded call of it (inv_…).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Which built-in sender fits, best first: by a name, or by what a recorded call looks like.
+
+    Examples:
+
+      postern signatures propose "stripe payments"
+
+      postern signatures propose --invocation inv_…
+    """
+    if (description is None) == (invocation is None):
+        end("say what the sender is called, or name a call with --invocation", USAGE)
+    found = session.run(lambda gateway: signatures.propose(gateway, ACTOR, description, invocation))
+    if as_json:
+        show_json({"items": found})
+        return
+    rows = [[one["name"], one["title"], one["secret"]["paste"]] for one in found]
+    show_table(
+        ["provider", "sender", "paste"], rows, "None that is known. The generic and custom schemes may do: postern signatures providers"
+    )
 
 
 @secret_commands.command("rotate-key")
@@ -114,6 +152,13 @@ def recheck(
     if admit:
         rows = [[one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]]
         show_table(["invocation", "result"], rows, "")
+
+
+def _show_changes(changes: list[dict[str, Any]]) -> None:
+    for change in changes:
+        out.print(f"It would verify if: {plain(change['change'])}. {plain(change['explanation'])}")
+        if change["patch"]:
+            out.print(f"  {plain(json.dumps(change['patch'], ensure_ascii=False))}")
 
 
 def _read(source: str | None) -> str:

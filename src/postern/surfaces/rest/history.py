@@ -6,6 +6,7 @@ from fastapi import Body, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 
+from postern.core.delivery import FIELD_NAMES
 from postern.core.invocation import HistoryFilter
 from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.table import Asking, Table
@@ -15,6 +16,7 @@ from postern.usecases.gateway import Gateway
 from postern.usecases.respond import respond
 
 Text = Annotated[str | None, Query(max_length=80)]
+FieldPath = Annotated[str | None, Query(max_length=1000, description="A field path, like customer.email or items[0].sku.")]
 Moment = Annotated[str | None, Query(max_length=40, description="ISO 8601, or seconds since 1970.", examples=["2026-11-21T09:00:00Z"])]
 
 
@@ -51,6 +53,19 @@ def history_rows(table: Table, gateway: Gateway) -> None:
     async def show_invocation_as_curl(actor: Asking, invocation_id: str) -> Any:
         """With placeholders where the secrets were."""
         return PlainTextResponse(await history.as_curl(gateway, actor, invocation_id))
+
+    @row("GET", "/{invocation_id}/preview", "Try a field mapping", level="read", answers=history_shapes.Preview)
+    async def preview_mapping(
+        actor: Asking,
+        invocation_id: str,
+        one: Annotated[FieldPath, Query(alias="fieldOne")] = None,
+        two: Annotated[FieldPath, Query(alias="fieldTwo")] = None,
+        three: Annotated[FieldPath, Query(alias="fieldThree")] = None,
+        four: Annotated[FieldPath, Query(alias="fieldFour")] = None,
+    ) -> Any:
+        """What these field paths would take out of the recorded call; null where there is nothing. Nothing is changed."""
+        paths = {name: path for name, path in zip(FIELD_NAMES, (one, two, three, four), strict=True) if path}
+        return JSONResponse(await history.preview(gateway, actor, invocation_id, paths))
 
     @row(
         "POST", "/{invocation_id}/replay", "Replay an invocation",

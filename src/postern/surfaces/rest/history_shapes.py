@@ -138,6 +138,15 @@ class Answered(Told):
     status: Literal["answered"]
 
 
+class Preview(Told):
+    """Of each path that was given: the value it finds."""
+
+    field_one: str | None = None
+    field_two: str | None = None
+    field_three: str | None = None
+    field_four: str | None = None
+
+
 class Recheck(Told):
     webhook_id: str
     would_pass: list[dict[str, Any]]

@@ -4,7 +4,7 @@ import re
 from typing import Annotated, Any
 
 from fastapi import Body, Query
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from postern.core.problems import Refused
 from postern.core.records import Actor
@@ -150,6 +150,17 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
     @row("GET", "/sample", "Show the recorded event", level="read", answers=shapes.Sample)
     async def show_sample(actor: Asking, webhook_id: str) -> Any:
         return JSONResponse(await samples.sample(gateway, actor, webhook_id))
+
+    @row(
+        "GET", "/new-workflow", "Begin a workflow from the recorded event",
+        level="read", answers={"type": "string"}, media_type="text/x-python; charset=utf-8", refuses=("conflict",),
+    )  # fmt: skip
+    async def new_workflow(
+        actor: Asking, webhook_id: str, name: Annotated[str, Query(min_length=1, max_length=80, description="What to call it.")]
+    ) -> Any:
+        """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled in. Nothing is saved."""
+        source = await samples.new_workflow(gateway, actor, name, webhook_id)
+        return PlainTextResponse(source, media_type="text/x-python; charset=utf-8")
 
     @row("DELETE", "/sample", "Forget the recorded event", level="write", status=204)
     async def forget_sample(actor: Asking, webhook_id: str) -> Any:
