@@ -177,6 +177,7 @@ SETTINGS = [
     Setting("history_days", "30", "Days that calls stay in the history, where a webhook does not say otherwise.", _days),
     Setting("body_days", "", "Days that the bodies of calls and answers are kept. Default: as long as the history.", _maybe_days),
     Setting("history_rows", "0", "The most calls kept in all; the oldest go first. 0: no such limit.", _whole),
+    Setting("audit_days", "365", "Days that the notes of who changed what, and replays of many that are over, are kept.", _days),
     Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
     Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
     Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
@@ -221,6 +222,7 @@ class Settings:
     history_days: int
     body_days: int | None
     history_rows: int
+    audit_days: int
     log: str
     example: str
     body_timeout: int

@@ -7,8 +7,8 @@ from duties.conftest import ACTOR, Desk
 from postern.core.delivery import Run, Started
 from postern.core.retention import DAY, REJECTED_KEPT, Keeping
 from postern.stores import retention as stored
-from postern.stores.tables import deliveries, duplicate_keys, forgotten, invocations, volumes
-from postern.usecases import history, holds, retention, webhooks
+from postern.stores.tables import deliveries, duplicate_keys, forgotten, idempotency, invocations, volumes
+from postern.usecases import audit, history, holds, replays, retention, webhooks
 from postern.usecases.rejections import TRIM_AFTER
 from postern.usecases.retention import Keeper, plan, prune
 
@@ -129,6 +129,22 @@ async def test_expired_keys_and_old_counts_go(desk: Desk) -> None:
     await later(desk, 91)
     await prune(desk.gateway, ACTOR)
     assert await count(desk, volumes) == 0
+
+
+async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: Desk) -> None:
+    begun, never_begun = [(await replays.plan(desk.gateway, ACTOR, {}))["id"] for _ in range(2)]
+    done = (await replays.plan(desk.gateway, ACTOR, {}))["id"]
+    await replays.begin(desk.gateway, ACTOR, begun)
+    await replays.cancel(desk.gateway, ACTOR, done)
+    assert await desk.store.idempotency.begin("somebody", "key", b"\0" * 32, desk.gateway.clock(), desk.gateway.clock() + 60) is None
+    await prune(desk.gateway, ACTOR)
+    assert await count(desk, idempotency) == 1
+    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [done, never_begun, begun]
+    await later(desk, 366)
+    await prune(desk.gateway, ACTOR)
+    assert await count(desk, idempotency) == 0
+    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [begun], "it is still to be done"
+    assert [one["action"] for one in (await audit.listing(desk.gateway, ACTOR)).items] == ["history pruned"]
 
 
 class Copies:

@@ -4,12 +4,15 @@ import asyncio
 import hashlib
 import hmac
 from pathlib import Path
+from secrets import token_bytes
 
 import pytest
 
 from beds.house import OWNER, Heard, House, a_house
+from postern.core.problems import Refused
 from postern.stores.vault import VaultError
 from postern.usecases import secrets, webhooks
+from postern.usecases.idempotency import once
 
 pytestmark = pytest.mark.anyio
 
@@ -56,15 +59,25 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
     assert (await house.call(webhook, b"{}", headers=headers("old-old-old"))).status == 401
 
 
+async def create() -> tuple[int, list[tuple[str, str]], bytes]:
+    """What a creation answers with: a new thing each time."""
+    return 201, [], token_bytes(8)
+
+
 async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path: Path) -> None:
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=OLD_KEY) as house:
         webhook = await house.webhook(authentication=METHODS["token"][0])
+        made = await once(house.gateway, OWNER, "again", b"a request", create)
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{NEW_KEY},{OLD_KEY}") as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
-        assert await secrets.rotate_key(house.gateway, OWNER) == 1
+        assert await secrets.rotate_key(house.gateway, OWNER) == 2
         assert await secrets.rotate_key(house.gateway, OWNER) == 0
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=NEW_KEY) as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
+        assert await once(house.gateway, OWNER, "again", b"a request", create) == (made[0], True)
+        with pytest.raises(Refused) as other:
+            await once(house.gateway, OWNER, "again", b"another request", create)
+        assert other.value.code == "idempotency_mismatch"
     with pytest.raises(VaultError, match="POSTERN_SECRET_KEYS"):
         async with a_house(tmp_path, POSTERN_SECRET_KEYS=OLD_KEY):
             pass

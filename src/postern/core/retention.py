@@ -19,6 +19,11 @@ class Keeping:
     """None: as long as the history."""
     most_rows: int = 0
     """0: no cap."""
+    audit_days: int = 365
+    """Of who changed what, and of replays of many that are over."""
+
+    def records_before(self, now: float) -> float:
+        return now - self.audit_days * DAY
 
     def history_before(self, document: Mapping[str, Any], now: float) -> float:
         return now - max((document.get("historyRetentionDays") or self.history_days) * DAY, YOUNGEST)

@@ -1,6 +1,7 @@
-"""What creations with an Idempotency-Key were answered. The insert decides who is first; answers are sealed: one holds an API key."""
+"""What creations with an Idempotency-Key were answered. The insert decides who is first. Both sides are sealed: an answer may
+hold an API key, and a request a password, whose plain hash could be guessed at."""
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.records import SeenRequest
@@ -9,6 +10,8 @@ from postern.stores.moments import milliseconds
 from postern.stores.tables import idempotency
 from postern.stores.vault import Vault, VaultError
 from postern.stores.writer import Writer
+
+_REQUEST = "\0request\0"  # no key of a client holds a NUL: a sealed request can never pass for an answer
 
 
 class Idempotency:
@@ -19,23 +22,27 @@ class Idempotency:
 
     async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None:
         """None: it is ours to do. Otherwise who came first."""
+        sealed = self._sealed(request, actor, _REQUEST + key)
 
         def job(connection: Connection) -> SeenRequest | None:
             # Sweeps everybody's: the table holds a day of creations and never needs another broom.
             connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
-            values = {"actor": actor, "key": key, "request": request, "answer": b"", "expires_at": milliseconds(until)}
+            values = {"actor": actor, "key": key, "request": sealed, "answer": b"", "expires_at": milliseconds(until)}
             mine = (idempotency.c.actor == actor, idempotency.c.key == key)
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            made = connection.execute(dialect.insert(idempotency).values(values).on_conflict_do_nothing())
-            if made.rowcount == 1:
+            made = dialect.insert(idempotency).values(values).on_conflict_do_nothing().returning(idempotency.c.key)
+            if connection.execute(made).first() is not None:  # of an insert, Postgres' driver does not say how many rows it made
                 return None
             row = connection.execute(select(idempotency).where(*mine)).first()
-            return SeenRequest(request, None) if row is None else SeenRequest(row.request, self._opened(row.answer, actor, key))
+            try:
+                return SeenRequest(request, None) if row is None else self._seen(row.request, row.answer, actor, key)
+            except VaultError:  # sealed with a key that is no longer there: nobody can be told, and nothing may be made again
+                return SeenRequest(request, None)
 
         return await self._writer.write(job)
 
     async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None:
-        sealed = self._vault.seal(answer, actor, key).encode()
+        sealed = self._sealed(answer, actor, key)
         change = update(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
         await self._writer.write(lambda connection: connection.execute(change.values(answer=sealed, expires_at=milliseconds(until))))
 
@@ -43,8 +50,44 @@ class Idempotency:
         gone = delete(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
         await self._writer.write(lambda connection: connection.execute(gone))
 
-    def _opened(self, sealed: bytes, actor: str, key: str) -> bytes | None:
+    async def reseal(self, limit: int = 200) -> int:
+        """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the keys opens
+        expires within a day."""
+        done, after = 0, ("", "")
+        while True:
+
+            def job(connection: Connection, after: tuple[str, str] = after) -> tuple[int, tuple[str, str] | None]:
+                place = tuple_(idempotency.c.actor, idempotency.c.key)
+                rows = connection.execute(
+                    select(idempotency).where(place > after).order_by(idempotency.c.actor, idempotency.c.key).limit(limit)
+                ).all()
+                changed = sum(self._resealed(connection, row.actor, row.key, row.request, row.answer) for row in rows)
+                return changed, (rows[-1].actor, rows[-1].key) if len(rows) == limit else None
+
+            changed, last = await self._writer.write(job)
+            done += changed
+            if last is None:
+                return done
+            after = last
+
+    def _resealed(self, connection: Connection, actor: str, key: str, request: bytes, answer: bytes) -> bool:
+        if all(self._vault.sealed_with_current(one.decode()) for one in (request, answer) if one):
+            return False
         try:
-            return self._vault.open(sealed.decode(), actor, key) if sealed else None
-        except VaultError:  # sealed with a key that is no longer there: nobody can be told, and nothing may be made again
-            return None
+            seen = self._seen(request, answer, actor, key)
+        except VaultError:
+            return False
+        values = {"request": self._sealed(seen.request, actor, _REQUEST + key)}
+        if seen.answer is not None:
+            values["answer"] = self._sealed(seen.answer, actor, key)
+        mine = (idempotency.c.actor == actor, idempotency.c.key == key)
+        connection.execute(update(idempotency).where(*mine).values(values))
+        return True
+
+    def _seen(self, request: bytes, answer: bytes, actor: str, key: str) -> SeenRequest:
+        return SeenRequest(
+            self._vault.open(request.decode(), actor, _REQUEST + key), self._vault.open(answer.decode(), actor, key) if answer else None
+        )
+
+    def _sealed(self, value: bytes, actor: str, key: str) -> bytes:
+        return self._vault.seal(value, actor, key).encode()

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, delete, exists, func, insert, not_, or_, select, update
+from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.identity import first_id_at
@@ -12,12 +12,14 @@ from postern.stores.history import belongs
 from postern.stores.moments import milliseconds
 from postern.stores.tables import (
     APART,
+    audit,
     chores,
     deliveries,
     duplicate_keys,
     forgotten,
     idempotency,
     invocations,
+    replays,
     sessions,
     volumes,
     webhooks,
@@ -145,12 +147,16 @@ class Retention:
     async def forgot(self, keys: list[str]) -> None:
         await self._writer.write(lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys))))
 
-    async def expire(self, now: float, idle_sessions_before: float, limit: int = STEP) -> int:
-        """One step of what has an expiry of its own: duplicate keys, idempotency keys, sessions."""
+    async def expire(self, now: float, idle_sessions_before: float, records_before: float, limit: int = STEP) -> int:
+        """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit notes, and
+        replays of many that are over, or were planned and never begun."""
+        replay_over = func.coalesce(replays.c.ended_at, replays.c.created_at) < milliseconds(records_before)
 
         def job(connection: Connection) -> int:
             gone = 0
             for table, key, over in (
+                (audit, audit.c.id, audit.c.id < first_id_at("aud", records_before)),
+                (replays, replays.c.id, and_(replays.c.state != "running", replay_over)),
                 (duplicate_keys, duplicate_keys.c.key, duplicate_keys.c.expires_at <= milliseconds(now)),
                 (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),
                 (sessions, sessions.c.id, sessions.c.seen_at < milliseconds(idle_sessions_before)),

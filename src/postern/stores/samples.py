@@ -3,7 +3,8 @@
 from sqlalchemy import Connection, Select, delete, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from postern.core.records import Sample
+from postern.core.records import AuditEntry, Sample
+from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
 from postern.stores.tables import samples, webhooks
@@ -16,7 +17,7 @@ class Samples:
         self._database = database
         self._writer = writer
 
-    async def arm(self, webhook_id: str | None, until: float | None) -> int:
+    async def arm(self, webhook_id: str | None, until: float | None, note: AuditEntry) -> int:
         """For one webhook, or for every one there is; ``until`` None ends it. How many webhooks it concerned."""
 
         def job(connection: Connection) -> int:
@@ -28,6 +29,7 @@ class Samples:
             rows = inserting.from_select(["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type)))
             connection.execute(rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment}))
             told = update(webhooks).where(webhooks.c.id.in_(alive.scalar_subquery())).values(epoch=next_epoch(connection))
+            write_note(connection, note)
             return connection.execute(told).rowcount
 
         return await self._writer.write(job)
@@ -47,7 +49,10 @@ class Samples:
 
         return await self._database.read(query)
 
-    async def forget(self, webhook_id: str) -> bool:
-        return await self._writer.write(
-            lambda connection: connection.execute(delete(samples).where(samples.c.webhook_id == webhook_id)).rowcount == 1
-        )
+    async def forget(self, webhook_id: str, note: AuditEntry) -> bool:
+        def job(connection: Connection) -> bool:
+            gone = connection.execute(delete(samples).where(samples.c.webhook_id == webhook_id)).rowcount == 1
+            write_note(connection, note if gone else None)
+            return gone
+
+        return await self._writer.write(job)

@@ -8,8 +8,9 @@ from sqlalchemy import Connection, Row, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Entry, Receipt
-from postern.core.records import ScheduleRun, ScheduleState, StoredWebhook
+from postern.core.records import AuditEntry, ScheduleRun, ScheduleState, StoredWebhook
 from postern.core.schedule import next_run, saved_schedule
+from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
 from postern.stores.recorder import record_all
@@ -79,13 +80,15 @@ class Schedules:
 
         return await self._writer.write(job)
 
-    async def resume(self, webhook_id: str, next_run_at: float) -> bool:
+    async def resume(self, webhook_id: str, next_run_at: float, note: AuditEntry) -> bool:
         """False where it was not paused."""
 
         def job(connection: Connection) -> bool:
             paused = update(schedules).where(schedules.c.webhook_id == webhook_id, schedules.c.paused_at.is_not(None))
             going = {"paused_at": None, "paused_reason": "", "consecutive_failures": 0, "next_run_at": milliseconds(next_run_at)}
-            return connection.execute(paused.values(going)).rowcount == 1
+            resumed = connection.execute(paused.values(going)).rowcount == 1
+            write_note(connection, note if resumed else None)
+            return resumed
 
         return await self._writer.write(job)
 

@@ -268,7 +268,7 @@ idempotency = Table(
     metadata,
     Column("actor", Ascii(80), primary_key=True),
     Column("key", Ascii(200), primary_key=True),
-    Column("request", LargeBinary(32), nullable=False),
+    Column("request", LargeBinary, nullable=False),  # its hash, sealed
     Column("answer", LargeBinary, nullable=False),  # sealed; empty while the first request is still at work
     Column("expires_at", BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,

@@ -234,6 +234,8 @@ class IdempotencyStore(Protocol):
 
     async def forget(self, actor: str, key: str) -> None: ...
 
+    async def reseal(self) -> int: ...
+
 
 class ReplayStore(Protocol):
     """Replays of many. Whoever holds the lease goes on with one, and each step is all or nothing."""

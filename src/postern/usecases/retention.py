@@ -12,6 +12,7 @@ from postern.core.invocation import StoreUnavailable
 from postern.core.records import Actor
 from postern.core.retention import REJECTED_KEPT, VOLUMES_KEPT
 from postern.usecases.access import SESSION_IDLE
+from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
 
 EVERY = 600.0
@@ -49,6 +50,12 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
 async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dict[str, int]:
     """Delete what is too old or too much, everywhere, to the end. ``report`` hears after each step what it was about, and how many so far."""
     require(actor, "admin")
+    done = await _prune(gateway, report)
+    await gateway.store.audit.write(noted(gateway, actor, "history pruned", "history", **done))
+    return done
+
+
+async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
     counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, engineCopies=0)
 
@@ -78,7 +85,7 @@ async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dic
             return await store.up_to(last, after)
 
         await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
-    while number := await gently(store.expire(now, now - SESSION_IDLE)):
+    while number := await gently(store.expire(now, now - SESSION_IDLE, keeping.records_before(now))):
         count("expired", number)
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
     return dict(counts)
@@ -168,6 +175,6 @@ class Keeper:
             return
         self._next_look = now + EVERY / 2
         if await self._gateway.store.retention.my_turn("prune", now, EVERY):
-            done: dict[str, Any] = await prune(self._gateway, Actor("retention", "admin"))
+            done: dict[str, Any] = await _prune(self._gateway)  # by itself: no note, or there would be one every ten minutes
             if any(done.values()):
                 log.info("pruned", **done)

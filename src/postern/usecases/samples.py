@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from postern.core.problems import FieldError, Refused
-from postern.core.records import Actor
+from postern.core.records import Actor, AuditEntry
 from postern.core.sample import variables
+from postern.usecases.audit import LONGEST_VALUE, noted
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import iso
 from postern.usecases.webhooks import stored
@@ -18,6 +19,7 @@ from postern.workflows.scaffold import skeleton
 
 ARMED_FOR = 600.0
 LONGEST_ARMED = 86_400.0
+EVERY_WEBHOOK = "every webhook"
 
 
 async def arm(gateway: Gateway, actor: Actor, webhook_id: str | None = None, seconds: float = ARMED_FOR) -> dict[str, Any]:
@@ -26,19 +28,21 @@ async def arm(gateway: Gateway, actor: Actor, webhook_id: str | None = None, sec
     if not 1 <= seconds <= LONGEST_ARMED:
         raise Refused("invalid_request", errors=[FieldError("seconds", "1 second to one day")])
     until = gateway.clock() + seconds
-    return await _set(gateway, webhook_id, until) | {"recordingUntil": iso(until)}
+    note = noted(gateway, actor, "recording armed", webhook_id or EVERY_WEBHOOK, until=iso(until))
+    return await _set(gateway, webhook_id, until, note) | {"recordingUntil": iso(until)}
 
 
 async def disarm(gateway: Gateway, actor: Actor, webhook_id: str | None = None) -> dict[str, Any]:
     """Stop waiting for an event to record."""
     require(actor, "write")
-    return await _set(gateway, webhook_id, None) | {"recordingUntil": None}
+    note = noted(gateway, actor, "recording disarmed", webhook_id or EVERY_WEBHOOK)
+    return await _set(gateway, webhook_id, None, note) | {"recordingUntil": None}
 
 
-async def _set(gateway: Gateway, webhook_id: str | None, until: float | None) -> dict[str, Any]:
+async def _set(gateway: Gateway, webhook_id: str | None, until: float | None, note: AuditEntry) -> dict[str, Any]:
     if webhook_id is not None:
         await stored(gateway, webhook_id)
-    concerned = await gateway.store.samples.arm(webhook_id, until)
+    concerned = await gateway.store.samples.arm(webhook_id, until, note)
     await gateway.directory.refresh()
     return {"webhooks": concerned}
 
@@ -67,7 +71,7 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
     """Delete the recorded event: it holds a whole payload, and retention leaves it alone."""
     require(actor, "write")
     await stored(gateway, webhook_id)
-    if not await gateway.store.samples.forget(webhook_id):
+    if not await gateway.store.samples.forget(webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)):
         raise Refused("not_found", "nothing has been recorded for this webhook")
     await gateway.directory.refresh()
 
@@ -92,6 +96,7 @@ async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: 
             opened.write(source)
     except FileExistsError:
         raise Refused("conflict", f"{file} exists already") from None
+    await gateway.store.audit.write(noted(gateway, actor, "workflow written", webhook_id, file=file.name))
     return file
 
 
@@ -101,6 +106,7 @@ async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
     event = await _event(gateway, actor, webhook_id)
     if gateway.workflows is None:
         raise Refused("conflict", "this gateway has no workflow files")
+    await gateway.store.audit.write(noted(gateway, actor, "workflow tried", webhook_id, workflow=name[:LONGEST_VALUE]))
     return rehearse(gateway.workflows, name, event)
 
 

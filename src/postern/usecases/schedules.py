@@ -17,6 +17,7 @@ from postern.core.records import Actor, ScheduleRun, ScheduleState, StoredWebhoo
 from postern.core.schedule import Seen, after_run, changed, conditions, next_run, saved_schedule, seen
 from postern.core.webhook import Webhook
 from postern.observe import call_counts
+from postern.usecases.audit import noted
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.ports import Fetched, FetchTrouble
@@ -59,6 +60,7 @@ async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, 
     claimed = await gateway.store.schedules.take(webhook_id, gateway.clock(), LEASE)
     if claimed is None:
         raise Refused("conflict", "it is being run right now")
+    await gateway.store.audit.write(noted(gateway, actor, "schedule run by hand", webhook_id))
     told = await run(gateway, claimed)
     if told is None:
         raise Refused("conflict", "its setting was changed while it ran: nothing was recorded")
@@ -73,7 +75,7 @@ async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, A
     if state is None:
         raise Refused("conflict", "this webhook has no schedule")
     following = next_run(saved_schedule(webhook.document["schedule"], state.anchor), gateway.clock(), webhook_id)
-    if not await gateway.store.schedules.resume(webhook_id, following):
+    if not await gateway.store.schedules.resume(webhook_id, following, noted(gateway, actor, "schedule resumed", webhook_id)):
         raise Refused("conflict", "this schedule is not paused")
     return await show(gateway, actor, webhook_id)
 

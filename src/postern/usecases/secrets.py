@@ -1,6 +1,7 @@
 """The key that stored secrets are encrypted with: changing it."""
 
 from postern.core.records import Actor
+from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
 
 
@@ -12,4 +13,6 @@ async def rotate_key(gateway: Gateway, actor: Actor) -> int:
         changed, left = await gateway.store.webhooks.reseal()
         done += changed
         if not left:
+            done += await gateway.store.idempotency.reseal()
+            await gateway.store.audit.write(noted(gateway, actor, "key rotated", "secrets", reencrypted=done))
             return done

@@ -77,7 +77,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
-        keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows),
+        keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows, settings.audit_days),
         workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:

@@ -12,7 +12,7 @@ _SAID = {
     "overTheCap": "calls over the limit of rows",
     "rejected": "rejected calls over the limit",
     "bodies": "bodies",
-    "expired": "expired keys and sessions",
+    "expired": "expired keys and sessions, old audit notes and replays",
     "volumes": "old counts",
     "engineCopies": "copies in the engine",
 }

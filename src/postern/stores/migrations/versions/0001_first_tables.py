@@ -112,7 +112,7 @@ def upgrade() -> None:
         "idempotency",
         sa.Column("actor", sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"), nullable=False),
         sa.Column("key", sa.String(length=200).with_variant(sa.String(length=200, collation="C"), "postgresql"), nullable=False),
-        sa.Column("request", sa.LargeBinary(length=32), nullable=False),
+        sa.Column("request", sa.LargeBinary(), nullable=False),
         sa.Column("answer", sa.LargeBinary(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("actor", "key"),
