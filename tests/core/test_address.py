@@ -19,6 +19,7 @@ PUBLIC = [
 ]
 # fmt: on
 
+UNKNOWN = '"unknown"'
 PROXIES = Allowlist.parse(["10.0.0.0/8", "fd00::/8"])
 
 
@@ -102,7 +103,14 @@ def test_each_wrong_entry_is_named_with_what_to_write_instead() -> None:
         ("10.0.0.1", [b"2001:db8::1"], "2001:db8::1"),
         ("10.0.0.1", [b"1.1.1.1, not-an-ip"], '"not-an-ip"'),
         ("10.0.0.1", [b"1.1.1.1, unix"], '"unix"'),
-        ("10.0.0.1", [b"1.1.1.1, "], "1.1.1.1"),
+        ("10.0.0.1", [b", 1.1.1.1"], "1.1.1.1"),
+        ("10.0.0.1", [b"1.1.1.1, "], UNKNOWN),
+        ("10.0.0.1", [b"1.1.1.1,"], UNKNOWN),
+        ("10.0.0.1", [b"1.1.1.1, , 10.0.0.2"], UNKNOWN),
+        ("10.0.0.1", [b"1.1.1.1", b""], UNKNOWN),
+        ("10.0.0.1", [b""], UNKNOWN),
+        ("10.0.0.1", [b" \t,"], UNKNOWN),
+        ("10.0.0.1", [b", 10.0.0.2"], UNKNOWN),
         ("testclient", [b"1.1.1.1"], '"testclient"'),
         ("", [b"1.1.1.1"], UNIX),
         (None, [b"1.1.1.1"], UNIX),
@@ -128,13 +136,20 @@ def test_a_hop_cannot_pass_itself_off_as_the_unix_socket() -> None:
         (b'for=6.6.6.6, For="[2001:db8::1]:4711";proto=https;by=10.0.0.1', "2001:db8::1"),
         (b'proto=https ; for="1.1.1.1:80" , for=10.0.0.2', "1.1.1.1"),
         (b'for="1.1.1\\.1"', "1.1.1.1"),
-        (b"for=unknown", '"unknown"'),
+        (b"for=unknown", UNKNOWN),
         (b"for=_hidden", '"_hidden"'),
-        (b"for=6.6.6.6, proto=https", '"unknown"'),
+        (b"for=6.6.6.6, proto=https", UNKNOWN),
+        (b"", UNKNOWN),
+        (b'for=""', UNKNOWN),
     ],
 )
 def test_the_forwarded_header_is_read(value: bytes, client: str) -> None:
     assert client_address("10.0.0.1", [value], PROXIES, b"forwarded") == client
+
+
+@pytest.mark.parametrize("value", [b"for=1.1.1.1,", b"for=1.1.1.1, ", b"for=1.1.1.1;", b"for=1.1.1.1; ", b"for=1.1.1.1,,", b","])
+def test_an_element_that_the_proxy_left_empty_names_nobody(value: bytes) -> None:
+    assert client_address("10.0.0.1", [value], PROXIES, b"forwarded").startswith('"')
 
 
 @pytest.mark.parametrize("said", [b'for=6.6.6.6, for="', b"for=6.6.6.6;for=7.7.7.7", b"for=6.6.6.6, =;", b'for=6.6.6.6, for="x'])
@@ -146,6 +161,11 @@ def test_a_broken_forwarded_header_hides_nobody(said: bytes, appended: bytes) ->
 
 def test_a_header_that_holds_one_address_is_read() -> None:
     assert client_address("10.0.0.1", [b"1.1.1.1"], PROXIES, b"cf-connecting-ip") == "1.1.1.1"
+
+
+def test_a_header_for_one_address_that_is_empty_names_nobody() -> None:
+    assert client_address("10.0.0.1", [b""], PROXIES, b"cf-connecting-ip") == UNKNOWN
+    assert client_address("10.0.0.1", [], PROXIES, b"cf-connecting-ip") == "10.0.0.1"
 
 
 def test_a_list_where_one_address_belongs_is_no_address() -> None:

@@ -80,6 +80,8 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
         (["203.0.113.7", "198.51.100.1"], 403),  # two headers are one list
         (["198.51.100.1", "203.0.113.7, 127.0.0.1"], 200),  # a second trusted proxy is passed over
         (["203.0.113.7, nonsense"], 403),
+        (["203.0.113.7, "], 403),  # a proxy that should have named its caller did not
+        (["203.0.113.7", ""], 403),
         (["::ffff:203.0.113.7"], 200),
         (["203.0.113.7:4711"], 200),
     ],

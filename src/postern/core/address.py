@@ -127,7 +127,9 @@ def client_address(peer: str | None, forwarded: list[bytes], trusted: Allowlist,
     """The right-most hop that is not a trusted proxy; the peer itself unless it is one.
 
     ``forwarded`` holds every value of the one header that the proxies set, ``header`` is its lower-case name. Hops to
-    the left of the one found were written by whoever that is, and are worth nothing.
+    the left of the one found were written by whoever that is, and are worth nothing. A hop that is empty or no address
+    ends the search: then the client is unknown, and on no allowlist. Only a proxy that sends no such header at all is
+    itself the client.
     """
     client = _peer_address(peer)
     if not trusted.allows(client):
@@ -157,8 +159,8 @@ def _hops_from_the_right(header: bytes, values: list[bytes]) -> Iterator[str]:
             # CF-Connecting-IP and its like hold one address; a list there is not theirs, and reads as no address.
             hops = [text]
         for hop in reversed(hops):
-            if hop.strip():
-                yield _hop_address(hop.strip())
+            # An empty one too: a proxy that was to name somebody there did not, and whoever is named further left is not it.
+            yield _hop_address(hop.strip() or "unknown")
 
 
 _HOP = re.compile(r"\[(?P<six>[^\]]*)\](?::\d{1,5})?|(?P<four>[0-9.]+):\d{1,5}")
@@ -180,6 +182,8 @@ def _forwarded_for(text: str) -> list[str]:
     One line is read strictly or not at all: a caller who opens a quote could otherwise swallow the element that the
     proxy appends.
     """
+    if text.rstrip(" \t").endswith((",", ";")):
+        return [text]
     hops: list[str] = []
     found: str | None = None
     position = 0
@@ -196,7 +200,7 @@ def _forwarded_for(text: str) -> list[str]:
             hops.append(found or "unknown")
             found = None
         position = match.end()
-    return hops
+    return hops or ["unknown"]
 
 
 def _quoted(text: str) -> str:
