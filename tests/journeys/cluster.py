@@ -19,11 +19,14 @@ Trigger = dict[str, Any]
 
 @dataclass
 class CountingEngine:
-    """A workflow engine behind one URL. ``keys`` counts the starts by their Idempotency-Key."""
+    """A workflow engine behind one URL. ``keys`` counts the starts by their Idempotency-Key. ``answers``: while it is not
+    set, what was taken is not said to be."""
 
     url: str
     keys: Counter[str] = field(default_factory=Counter)
     on_start: Callable[[Trigger], None] | None = None
+    answers: threading.Event = field(default_factory=threading.Event)
+    triggers: list[Trigger] = field(default_factory=list)
 
     def started(self) -> set[str]:
         return {key.partition(".")[0] for key in list(self.keys)}
@@ -36,7 +39,10 @@ def counting_engine() -> Iterator[CountingEngine]:
 
         def do_POST(self) -> None:
             trigger = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            engine.triggers.append(trigger)
             engine.keys[self.headers["idempotency-key"]] += 1
+            if not engine.answers.wait(60):
+                return
             self.send_response(202)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -51,6 +57,7 @@ def counting_engine() -> Iterator[CountingEngine]:
 
     with Server(("127.0.0.1", 0), Handler) as server:
         engine = CountingEngine(f"http://127.0.0.1:{server.server_port}/start")
+        engine.answers.set()
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield engine

@@ -17,6 +17,7 @@ from beds.hooks import TOKEN, UNLIMITED, Hook, make_hook
 from beds.program import Program
 from beds.waiting import free_port, wait_until
 from beds.wire import exchange
+from journeys.cluster import counting_engine
 
 KILLS = 10
 CONNECTIONS = 200
@@ -61,13 +62,14 @@ class Scene:
     def program(self) -> Program:
         return self.programs[-1]
 
-    def start(self) -> None:
+    def start(self, **more: str) -> None:
         settings = {
             "POSTERN_PORT": str(self.port),
             "POSTERN_DATA_DIR": str(self.data_dir),
             "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
             "POSTERN_LOG": "off",
             "NOTES": str(self.notes),
+            **more,
         }
         self.programs.append(Program(self.folder, settings))
         self.program.wait_until_ready()
@@ -206,6 +208,61 @@ def test_ten_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: S
     # Each of them was started under its one key, and did its work.
     assert sorted(scene.runs()) == sorted(f"{id}.1/note_starts" for id in acknowledged.values())
     assert set(scene.notes.read_text().split()) == set(acknowledged.values())
+
+
+def test_a_power_cut_while_the_engine_has_taken_a_start_and_not_said_so_starts_it_once(scene: Scene) -> None:
+    with counting_engine() as engine:
+        settings = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url}
+        scene.start(**settings)
+        engine.answers.clear()
+        answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", "1")], b'{"n": 1}')
+        key = answer.json["invocationId"] + ".1"
+        wait_until(lambda: engine.keys[key] == 1, 20, what="the engine to take it")
+        scene.program.kill()
+        assert scene.states() == {"queued": 1}
+        engine.answers.set()
+        scene.start(**settings)
+        wait_until(lambda: scene.states() == {"started": 1}, 40, what="the start to be written down")
+        # It is asked again, for nobody can know, but under the key by which the engine knows that it has it, and with the same words.
+        assert engine.keys == {key: 2}
+        assert engine.triggers[0] == engine.triggers[1]
+
+
+CUT = """
+import os
+import signal
+
+from postern.engines.embedded.runs import WorkflowRuns
+
+take = WorkflowRuns.start
+
+
+def take_and_cut(runs, trigger):
+    taken = take(runs, trigger)
+    if os.path.exists(os.environ["CUT"]):
+        os.unlink(os.environ["CUT"])
+        os.kill(os.getppid(), signal.SIGKILL)
+    return taken
+
+
+WorkflowRuns.start = take_and_cut
+"""
+
+
+def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before_it_heard(scene: Scene) -> None:
+    (scene.folder / "workflows" / "cut.py").write_text(CUT)
+    cut = scene.folder / "cut"
+    scene.start(CUT=str(cut))
+    wait_until(scene.engine_is_up, 60)
+    cut.touch()
+    answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", "1")], b"{}")
+    scene.program.process.wait(20)
+    wait_until(lambda: not scene.program.processes_left(), 30, what="the engine to follow the gateway")
+    assert scene.states() == {"queued": 1} and len(scene.runs()) == 1
+    scene.start(CUT=str(cut))
+    wait_until(lambda: scene.states() == {"started": 1}, 60, what="the start to be written down")
+    wait_until(lambda: scene.runs() == {answer.json["invocationId"] + ".1/note_starts": "SUCCESS"}, 30, what=lambda: f"{scene.runs()}")
+    assert set(scene.notes.read_text().split()) == {answer.json["invocationId"]}
 
 
 def test_while_the_engine_is_dead_calls_are_accepted_and_started_later(scene: Scene) -> None:
