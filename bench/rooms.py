@@ -11,6 +11,9 @@ from beds import postgres as bed
 from beds.program import Program as Program
 from beds.program import run_postern as run_postern
 from beds.waiting import free_port as free_port
+from duties.callers import called as called
+from duties.callers import flood as flood
+from duties.callers import made as made
 from journeys.cluster import make_webhook as make_webhook
 from stores.conftest import entry as entry
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,36 @@ def called(url: str, bodies: list[Any], headers: Headers | None = None, at_once:
         return await asyncio.gather(*map(one, bodies))
 
     return asyncio.run(all_of_them())
+
+
+def flood(url: str, count: int, body: bytes, headers: Headers, connections: int = 64) -> Counter[int]:
+    """Very many of one call, several at a time on connections that stay: what was heard, by status."""
+    host, _, path = url.removeprefix("http://").partition("/")
+    name, _, port = host.partition(":")
+    sent = [("Host", host), ("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers]
+    head = "".join(f"{header}: {value}\r\n" for header, value in sent)
+    request = f"POST /{path} HTTP/1.1\r\n{head}\r\n".encode() + body
+    heard: Counter[int] = Counter()
+    left = count
+
+    async def one() -> None:
+        nonlocal left
+        reader, writer = await asyncio.open_connection(name, int(port))
+        while left > 0:
+            batch = min(left, 8)
+            left -= batch
+            writer.write(request * batch)
+            for _ in range(batch):
+                answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+                await reader.readexactly(int(answer.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+                heard[int(answer[9:12])] += 1
+        writer.close()
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one() for _ in range(connections)))
+
+    asyncio.run(all_of_them())
+    return heard
 
 
 async def _call(url: str, body: bytes, headers: Headers) -> Heard:
