@@ -74,10 +74,13 @@ def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
 
 
 @contextmanager
-def constant(folder: Path) -> Iterator[Contestant]:
+def constant(folder: Path, path: str) -> Iterator[Contestant]:
+    """``path`` decides which way it is answered: as calls at webhooks are, or by the ASGI interface like every other page."""
     port = free_port()
     command = [sys.executable, "-m", "bench.constant", str(port)]
-    with _running("same server, constant answer", command, dict(os.environ), f"http://127.0.0.1:{port}", "/") as contestant:
+    way = "as webhooks are answered" if path.startswith("/webhook/") else "through ASGI"
+    with _running(f"constant, {way}", command, dict(os.environ), f"http://127.0.0.1:{port}", path) as contestant:
+        contestant.url += path
         yield contestant
 
 

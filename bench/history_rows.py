@@ -13,6 +13,7 @@ import uvloop
 from sqlalchemy import text
 
 from bench.__main__ import RESULTS
+from bench.rooms import kept
 from postern.core.delivery import Started, delivery_key
 from postern.core.invocation import Delivery, Entry, HistoryFilter, Invocation
 from postern.identity import new_id
@@ -73,7 +74,7 @@ async def measure(folder: Path, rows: int) -> dict[str, float]:
 
 async def _measured(store: Store, rows: int, first: int) -> dict[str, float]:
     async def accept() -> None:
-        await asyncio.gather(*(store.record(entry(number)) for number in range(1000)))
+        await asyncio.gather(*(kept(store, entry(number)) for number in range(1000)))
 
     async def claim_and_settle() -> None:
         for one in await store.deliveries.claim(time.time(), 30, 100):

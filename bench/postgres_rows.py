@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, text
 
-from bench.rooms import KEYS, durable_postgres, entry, table
+from bench.rooms import KEYS, durable_postgres, entry, kept, table
 from postern.core.delivery import Started
 from postern.core.invocation import HistoryFilter
 from postern.stores.store import Store
@@ -77,7 +77,7 @@ async def measured(store: Store) -> list[str]:
     claimed: list[Any] = []
 
     async def record() -> None:
-        await asyncio.gather(*(store.record(entry(at=now, webhook=f"wh_{n}")) for n in range(100)))
+        await asyncio.gather(*(kept(store, entry(at=now, webhook=f"wh_{n}")) for n in range(100)))
 
     async def claim() -> None:
         claimed.append(await store.deliveries.claim(now + 1, 30, 100))

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from beds import postgres as bed
 from beds.program import Program as Program
 from beds.program import run_postern as run_postern
+from beds.recording import kept as kept
 from beds.waiting import free_port as free_port
 from duties.callers import called as called
 from duties.callers import flood as flood

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from beds.recording import kept
 from beds.rooms import ADMIN, Clock, gateway_on
 from postern.core.invocation import Entry, Invocation
 from postern.core.problems import Refused
@@ -39,7 +40,7 @@ async def record(gateway: Gateway, webhook_id: str, at: float, code: str = "acce
     invocation = Invocation(
         new_id("inv"), webhook_id, at, outcome, code, 200, 1, "POST", b"/", b"", b"[]", b"", 0, "127.0.0.1", int(took_ms * 1000), "", "", b"[]"
     )  # fmt: skip
-    await gateway.store.record(Entry(invocation))
+    await kept(gateway.store, Entry(invocation))
 
 
 async def a_webhook(gateway: Gateway, name: str) -> str:

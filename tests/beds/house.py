@@ -1,4 +1,4 @@
-"""A whole gateway in this process, on a real SQLite file, without sockets: calls go in as ASGI, use cases are asked directly."""
+"""A whole gateway in this process, on a real SQLite file, without sockets: calls arrive as they do from a connection, use cases are asked directly."""
 
 import asyncio
 import json
@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from postern.core.address import Allowlist
+from postern.core.answer import Answer
 from postern.core.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
 from postern.core.records import Actor
 from postern.settings import Settings
-from postern.surfaces.ingress import Ingress
+from postern.surfaces.ingress import Arrival, Ingress
 from postern.usecases import history, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.dispatch import Dispatcher
@@ -71,6 +72,15 @@ class Heard:
         return json.loads(self.body)
 
 
+class Hearing(Arrival):
+    def __init__(self, ingress: Ingress) -> None:
+        super().__init__(ingress)
+        self.heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answer(self, answer: Answer, unread: bool = False) -> None:
+        self.heard.set_result(answer)
+
+
 @dataclass
 class House:
     gateway: Gateway
@@ -93,31 +103,15 @@ class House:
         query: str = "",
         peer: str = "127.0.0.1",
     ) -> Heard:
-        ingress = Ingress(self.gateway, Allowlist.parse([]), "X-Forwarded-For")
-        path = "/webhook/" + webhook["url"].rpartition("/")[2]
         pairs = [(b"content-type", b"application/json")] if method == "POST" and "content-type" not in (headers or {}) else []
-        scope = {
-            "type": "http",
-            "method": method,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": [*pairs, *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items())],
-            "client": (peer, 1234),
-        }
-        sent: list[dict[str, Any]] = []
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
-
-        await ingress(scope, receive, send)
-        return Heard(
-            sent[0]["status"],
-            {name.decode().lower(): value.decode("latin-1") for name, value in sent[0]["headers"]},
-            b"".join(message.get("body", b"") for message in sent[1:]),
-        )
+        given = (*pairs, *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()))
+        call = Hearing(Ingress(self.gateway, Allowlist.parse([]), "X-Forwarded-For"))
+        call.head(method, b"/webhook/" + webhook["url"].rpartition("/")[2].encode(), query.encode(), given, peer)
+        for arrives in (lambda: call.body(body), call.end):
+            if not call.settled:
+                arrives()
+        answer = await call.heard
+        return Heard(answer.status, {name.decode().lower(): value.decode("latin-1") for name, value in answer.headers}, answer.body)
 
     async def deliver(self) -> None:
         """Start whatever is due."""

@@ -1,5 +1,6 @@
 """A gateway on a real store, without sockets: the duties are tried on SQLite and on Postgres alike."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,9 @@ class Desk:
         given = ((b"content-type", b"application/json"), *headers)
         call = Call("POST", f"/webhook/{webhook.short_code}".encode(), b"", given, text, "203.0.113.9", now, self.gateway.base_url)
         verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.limits)
-        return await receive(self.gateway, webhook, call, verdict)
+        heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        receive(self.gateway, webhook, call, verdict, heard.set_result)
+        return await heard
 
     async def accepted(self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None) -> str:
         answer = await self.call(webhook_id, body, *headers, at=at)

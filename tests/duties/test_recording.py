@@ -4,6 +4,7 @@ import threading
 import pytest
 from sqlalchemy import select
 
+from beds.recording import kept
 from duties.conftest import Desk
 from postern.core.admit import admit
 from postern.core.call import Call
@@ -28,7 +29,7 @@ async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplic
     entries[0].invocation.detail = None  # type: ignore[assignment]
     gathered = threading.Event()
     holding_up = asyncio.create_task(desk.store.writer.write(lambda connection: gathered.wait(10)))
-    recording = [asyncio.create_task(desk.store.record(one)) for one in entries]
+    recording = [asyncio.create_task(kept(desk.store, one)) for one in entries]
     await asyncio.sleep(0)
     gathered.set()
     await holding_up

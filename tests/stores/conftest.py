@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from beds.recording import kept
 from postern.core.delivery import delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation
 from postern.core.records import StoredWebhook
@@ -88,7 +89,7 @@ def entry(
 
 async def recorded(store: Store, *entries: Entry) -> list[str]:
     """Store them, in this order and in one go; their ids."""
-    await asyncio.gather(*(store.record(one) for one in entries))
+    await asyncio.gather(*(kept(store, one) for one in entries))
     return [one.invocation.id for one in entries]
 
 

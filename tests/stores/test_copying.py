@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from beds.program import StartProgram, run_postern
+from beds.recording import kept
 from beds.rooms import ADMIN, gateway_on
 from postern.stores import copying
 from postern.stores.copying import CannotCopy, copy_all
@@ -26,7 +27,7 @@ async def filled(folder: Path, calls: int = 300) -> str:
     async with gateway_on(folder) as (gateway, _):
         token = {"method": "token", "token": "whk_a_token_that_is_long_enough"}
         await webhooks.create(gateway, ADMIN, validated(WebhookRequest, {"name": "Orders", "authentication": token}))
-        await asyncio.gather(*(gateway.store.record(entry(key=n.to_bytes(32, "big"), body=bytes([n % 256, 0, 255]))) for n in range(calls)))
+        await asyncio.gather(*(kept(gateway.store, entry(key=n.to_bytes(32, "big"), body=bytes([n % 256, 0, 255]))) for n in range(calls)))
     return f"sqlite:///{folder / 'postern.db'}"
 
 
@@ -46,7 +47,7 @@ async def test_everything_arrives_and_is_compared(tmp_path: Path, postgres_url: 
     await store.open()
     assert [webhook.secrets["main"].value for webhook in await store.webhooks.page(10)] == [b"whk_a_token_that_is_long_enough"]
     assert len(await store.deliveries.claim(1_900_000_000, 30, 1000)) == 300
-    assert (await store.record(entry(key=bytes(32), at=1_800_000_001))).first is not None
+    assert (await kept(store, entry(key=bytes(32), at=1_800_000_001))).first is not None
     await store.close()
 
 
@@ -88,7 +89,7 @@ async def test_a_row_that_differs_is_noticed(tmp_path: Path, postgres_url: str) 
 async def test_a_target_with_something_in_it_is_left_alone(tmp_path: Path, migrated_url: str) -> None:
     store = Store(migrated_url, KEYS)
     await store.open()
-    await store.record(entry())
+    await kept(store, entry())
     source = Database(await filled(tmp_path, 5))
     with pytest.raises(CannotCopy, match="the target is not empty"):
         copy_all(source, store.database, quiet)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select, text, update
 
 from beds.postgres import PostgresProcess
 from beds.program import run_postern
+from beds.recording import kept
 from postern.core.invocation import StoreUnavailable
 from postern.stores import schema
 from postern.stores.database import Database
@@ -29,17 +30,17 @@ async def test_without_the_server_a_call_is_refused_and_later_ones_are_stored_ag
     database.close()
     store = Store(own_postgres.url, KEYS)
     await store.open()
-    kept = entry()
-    await store.record(kept)
+    first = entry()
+    await kept(store, first)
     own_postgres.stop()
     with pytest.raises(StoreUnavailable):
-        await store.record(entry())
+        await kept(store, entry())
     with pytest.raises(StoreUnavailable):
-        await store.history.get(kept.invocation.id)
+        await store.history.get(first.invocation.id)
     own_postgres.start()
     again = entry()
-    await store.record(again)
-    for one in (kept, again):
+    await kept(store, again)
+    for one in (first, again):
         assert await store.history.get(one.invocation.id) is not None
     await store.close()
 
@@ -48,7 +49,7 @@ async def test_two_processes_count_in_rows_of_their_own(migrated_url: str) -> No
     stores = [Store(migrated_url, KEYS) for _ in range(3)]
     for store in stores:
         await store.open()
-    await asyncio.gather(*(store.record(entry()) for store in stores))
+    await asyncio.gather(*(kept(store, entry()) for store in stores))
 
     def shards(connection: Connection) -> list[int]:
         return list(connection.execute(select(tallies.c.shard).where(tallies.c.name == "calls")).scalars())
@@ -64,8 +65,8 @@ async def test_two_transactions_that_meet_in_opposite_order_both_succeed(migrate
     await one.open()
     await other.open()
     first, second = entry(), entry()
-    await one.record(first)
-    await one.record(second)
+    await kept(one, first)
+    await kept(one, second)
 
     def touching(*keys: str) -> object:
         def job(connection: Connection) -> None:

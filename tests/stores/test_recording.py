@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import event, func, select
 
+from beds.recording import kept
 from postern.core.invocation import HistoryFilter, StoreUnavailable
 from postern.stores import writer
 from postern.stores.store import Store
@@ -25,7 +26,7 @@ async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, he
     commits = []
     event.listen(store.database.writer, "commit", commits.append)
     let_go = await held_up()
-    recording = [asyncio.create_task(store.record(entry())) for _ in range(500)]
+    recording = [asyncio.create_task(kept(store, entry())) for _ in range(500)]
     await asyncio.sleep(0)
     assert store.writer.waiting == 501
     await let_go()
@@ -36,7 +37,7 @@ async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, he
 
 async def test_nothing_is_acknowledged_before_its_commit(store: Store, held_up: HeldUp) -> None:
     let_go = await held_up()
-    recording = asyncio.create_task(store.record(entry()))
+    recording = asyncio.create_task(kept(store, entry()))
     await asyncio.sleep(0.05)
     assert not recording.done()
     await let_go()
@@ -61,7 +62,7 @@ async def test_a_call_that_no_store_can_take_harms_no_neighbour(store: Store, he
     for name, value in poison.items():
         setattr(entries[2].invocation, name, value)
     let_go = await held_up()
-    recording = [asyncio.create_task(store.record(one)) for one in entries]
+    recording = [asyncio.create_task(kept(store, one)) for one in entries]
     await asyncio.sleep(0)
     await let_go()
     heard = await asyncio.gather(*recording, return_exceptions=True)
@@ -78,7 +79,7 @@ async def test_a_failing_write_is_undone_alone(store: Store, held_up: HeldUp) ->
         raise LookupError("of its own")
 
     let_go = await held_up()
-    recording = asyncio.create_task(store.record(entry()))
+    recording = asyncio.create_task(kept(store, entry()))
     failing = asyncio.create_task(store.writer.write(fails))
     fine = asyncio.create_task(store.writer.write(lambda connection: 7))
     await let_go()
@@ -98,7 +99,7 @@ async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is
     else:
         store.writer._most_waiting = 50
     let_go = await held_up()
-    recording = [asyncio.create_task(store.record(entry(body=b"x" * 1000))) for _ in range(200)]
+    recording = [asyncio.create_task(kept(store, entry(body=b"x" * 1000))) for _ in range(200)]
     await asyncio.sleep(0)
     refused = [task for task in recording if task.done() and isinstance(task.exception(), StoreUnavailable)]
     assert len(refused) in (150, 151)
@@ -110,12 +111,12 @@ async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is
 
 async def test_what_waits_when_the_store_closes_is_written_and_what_comes_later_is_refused(url: str) -> None:
     async with opened(url) as store:
-        recording = [asyncio.create_task(store.record(entry())) for _ in range(300)]
+        recording = [asyncio.create_task(kept(store, entry())) for _ in range(300)]
         await asyncio.sleep(0)
         await store.writer.close()
         await asyncio.gather(*recording)
         with pytest.raises(StoreUnavailable):
-            await store.record(entry())
+            await kept(store, entry())
         assert await count(store, invocations) == 300
 
 
@@ -124,7 +125,7 @@ async def test_what_waits_when_the_store_closes_is_written_and_what_comes_later_
 
 async def firsts(store: Store, *keys: bytes, at: float = NOW) -> tuple[list[str], list[str | None]]:
     entries = [entry(key=key, at=at) for key in keys]
-    receipts = await asyncio.gather(*(store.record(one) for one in entries))
+    receipts = await asyncio.gather(*(kept(store, one) for one in entries))
     return [one.invocation.id for one in entries], [receipt.first for receipt in receipts]
 
 
@@ -156,7 +157,7 @@ async def test_a_key_can_be_used_again_when_its_time_is_over(store: Store) -> No
 
 async def test_webhooks_do_not_share_keys(store: Store) -> None:
     await recorded(store, entry(key=b"a"))
-    assert (await store.record(entry(key=b"a", webhook="wh_2"))).first is None
+    assert (await kept(store, entry(key=b"a", webhook="wh_2"))).first is None
 
 
 async def test_two_processes_agree_on_who_was_first(store: Store, second_store: Store) -> None:
@@ -180,7 +181,7 @@ async def test_counts_add_up_whatever_process_counted(store: Store, second_store
     rejected = [entry("rejected", code="credential_mismatch", duration_us=2_000_000, at=NOW + 61) for _ in range(12)]
     again = [entry(key=b"same", at=NOW) for _ in range(5)]
     mixed = [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group] + accepted[5:] + rejected[5:]
-    await asyncio.gather(*((store, second_store)[number % 2].record(one) for number, one in enumerate(mixed)))
+    await asyncio.gather(*(kept((store, second_store)[number % 2], one) for number, one in enumerate(mixed)))
     tallies = (await store.webhooks.tallies([WEBHOOK, "wh_none"]))[WEBHOOK]
     assert {name: tally.count for name, tally in tallies.items()} == {"calls": 47, "secret:sec_1": 30}
     assert tallies["calls"].last_at == NOW + 61

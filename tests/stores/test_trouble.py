@@ -12,6 +12,7 @@ from sqlalchemy import select, text
 
 from beds.hooks import TOKEN, make_hook, stories
 from beds.program import StartProgram
+from beds.recording import kept
 from beds.waiting import wait_until
 from beds.wire import Heard, exchange
 from postern.core.invocation import StoreUnavailable
@@ -50,7 +51,7 @@ async def test_on_a_full_disk_calls_are_refused_and_later_accepted_again(tmp_pat
     async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
         acknowledged = set(await recorded(store, *(entry() for _ in range(20))))
         with no_more_room(store):
-            heard = await asyncio.gather(*(store.record(entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True)
+            heard = await asyncio.gather(*(kept(store, entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True)
             assert all(isinstance(one, StoreUnavailable) for one in heard)
             assert await stored(store) == acknowledged  # reading goes on
         acknowledged |= set(await recorded(store, *(entry(body=b"x" * 20_000) for _ in range(20))))
@@ -64,7 +65,7 @@ async def test_while_another_holds_the_database_calls_are_refused_and_later_acce
         other = sqlite3.connect(tmp_path / "postern.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable):
-            await store.record(entry())
+            await kept(store, entry())
         other.execute("ROLLBACK")
         other.close()
         (id,) = await recorded(store, entry())

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from postern.core.invocation import Entry, Receipt
+from postern.core.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores import schema, wake
 from postern.stores.access import Access
 from postern.stores.audit import Audit
@@ -42,9 +42,6 @@ class Store:
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database)
-        self.people = People(self.database, self.writer)
-        self.replays = Replays(self.database, self.writer)
-        self.audit = Audit(self.database, self.writer)
         self._alone: psycopg.Connection[Any] | None = None
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
@@ -57,8 +54,8 @@ class Store:
         if self._checkpoints is not None:
             self._checkpoints.start()
 
-    async def record(self, entry: Entry) -> Receipt:
-        return await self.writer.record(entry)
+    def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
+        self.writer.record(entry, told)
 
     async def listen(self, hear: Callable[[str], None]) -> None:
         if not self.database.is_sqlite:

@@ -9,6 +9,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -33,6 +34,8 @@ class Share:
 
 
 Work = Entry | Share | Job
+Tell = Callable[[Any], None]
+"""Called in the event loop with the result, or with the exception that is it."""
 
 MOST_WAITING = 20_000
 MOST_BYTES = 256 * 1024 * 1024
@@ -46,7 +49,7 @@ class Writer:
     def __init__(self, database: Database, most_waiting: int = MOST_WAITING) -> None:
         self._database = database
         self._most_waiting = most_waiting
-        self._queue: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Work, Tell] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._bytes = 0
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -61,17 +64,15 @@ class Writer:
     def waiting(self) -> int:
         return self._waiting
 
-    async def record(self, entry: Entry) -> Receipt:
-        """Returns when the entry is on disk. Raises ``StoreUnavailable`` when it is not, and then nothing of it is."""
+    def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
+        """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
         size = len(entry.invocation.body or b"") + 2000
         if self._waiting >= self._most_waiting or self._bytes + size > MOST_BYTES or self._closing:
-            raise StoreUnavailable("too many calls are waiting to be stored")
+            told(StoreUnavailable("too many calls are waiting to be stored"))
+            return
         self._bytes += size
-        try:
-            receipt: Receipt = await self._submit(entry)
-            return receipt
-        finally:
-            self._bytes -= size
+        self._waiting += 1
+        self._queue.put((entry, told))
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised here."""
@@ -88,7 +89,7 @@ class Writer:
         assert self._loop is not None, "the writer has not been started"
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting += 1
-        self._queue.put((work, future))
+        self._queue.put((work, partial(_settle, future)))
         return future
 
     async def close(self) -> None:
@@ -185,22 +186,31 @@ class Writer:
         savepoint.commit()
         return result
 
-    def _tell(self, batch: list[tuple[Any, "asyncio.Future[Any]"]], results: list[Any]) -> None:
+    def _tell(self, batch: list[tuple[Work, Tell]], results: list[Any]) -> None:
         assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(self._resolve, batch, results)
         except RuntimeError:  # the loop is closed: nobody waits any more
             pass
 
-    def _resolve(self, batch: list[tuple[Any, "asyncio.Future[Any]"]], results: list[Any]) -> None:
+    def _resolve(self, batch: list[tuple[Work, Tell]], results: list[Any]) -> None:
         self._waiting -= len(batch)
-        for (_, future), result in zip(batch, results, strict=True):
-            if future.done():
-                continue
-            if isinstance(result, BaseException):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
+        for (work, tell), result in zip(batch, results, strict=True):
+            if isinstance(work, Entry):
+                self._bytes -= len(work.invocation.body or b"") + 2000
+            try:
+                tell(result)
+            except Exception:  # one that cannot hear it must not keep the others from hearing
+                log.exception("a write was done and its end could not be told")
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
 
 
 def _is_store_trouble(error: DBAPIError) -> bool:

@@ -1,31 +1,26 @@
-"""The application: calls go straight to the ingress, everything else to the pages and APIs."""
+"""The application: the pages and APIs. Calls at webhooks never get here (``exchange.py``)."""
 
 from collections.abc import Callable
 from typing import Any
 
-from postern.core.address import Allowlist
 from postern.surfaces.health import Numbers
-from postern.surfaces.ingress import PREFIX, Ingress
+from postern.surfaces.ingress import Ingress
 from postern.surfaces.mcp.door import PATH as MCP
 from postern.surfaces.mcp.door import Door
 from postern.surfaces.rest.app import make_rest
-from postern.usecases.gateway import Gateway
 
 
-def make_app(gateway: Gateway, trusted_proxies: list[str], client_header: str, numbers: Numbers | None = None) -> Callable[..., Any]:
-    ingress = Ingress(gateway, Allowlist.parse(trusted_proxies), client_header)
-    mcp = Door(gateway)
-    pages = make_rest(gateway, numbers)
+def make_app(ingress: Ingress, numbers: Numbers | None = None) -> Callable[..., Any]:
+    mcp = Door(ingress.gateway)
+    pages = make_rest(ingress.gateway, numbers)
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["raw_path"].startswith(PREFIX):
-            await ingress(scope, receive, send)
+        if scope["type"] == "http":
+            client = scope["client"]
+            scope["address"] = ingress.address_of(client[0] if client else None, scope["headers"])
+        if scope.get("path") in (MCP, MCP + "/"):
+            await mcp(scope, receive, send)
         else:
-            if scope["type"] == "http":
-                scope["address"] = ingress.address_of(scope)
-            if scope.get("path") in (MCP, MCP + "/"):
-                await mcp(scope, receive, send)
-            else:
-                await pages(scope, receive, send)
+            await pages(scope, receive, send)
 
     return app

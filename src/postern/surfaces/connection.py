@@ -1,18 +1,26 @@
 """One connection: what a caller may do to it, and what it hears when it does something else.
 
-The parser and the cycle of a request and its answer are uvicorn's. Added is what it leaves to a proxy in front: limits on
-heads, time and bytes, and answers that arrive although the caller is still sending.
+The parser and the cycle of a request and its answer are uvicorn's, but for calls at webhooks, which have a shorter way
+(``exchange.py``). Added is what it leaves to a proxy in front: limits on heads, time and bytes, and answers that arrive
+although the caller is still sending.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from postern.core import answer as say
+from postern.core.call import Headers
+from postern.surfaces.exchange import Exchange
+from postern.surfaces.ingress import PREFIX
 
 LARGEST_HEAD = 32 * 1024
 MOST_DISCARDED = 64 * 1024 * 1024
+IDLE_SECONDS = 75
+
+MakeExchange = Callable[["Protocol", bytes, bytes, Headers, bool], Exchange]
 
 
 class Door:
@@ -44,7 +52,13 @@ class Door:
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection. Everything here is a limit; what a request means is the application's."""
+    """One connection. Everything here is a limit; what a request means is the exchange's or the application's."""
+
+    def __init__(self, make_exchange: MakeExchange, **given: Any) -> None:
+        super().__init__(**given)
+        self._make_exchange = make_exchange
+        self.cycle: Any
+        self.pipeline: Any
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -52,6 +66,7 @@ class Protocol(HttpToolsProtocol):
         self.began: float | None = self.loop.time()
         """Since when a request has been on its way; None while none is."""
         self.lingering = False
+        self._idle_since = self.began
         self._in_head = True
         self._chunk = 0
         self._head_at_most = 0
@@ -67,11 +82,10 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.lingering:
-            self._discard(len(data))
+            self.discard(len(data))
             return
         if self._refused is not None:
             return
-        self._unset_keepalive_if_required()
         self._chunk = len(data)
         try:
             self._feed(data)
@@ -80,9 +94,6 @@ class Protocol(HttpToolsProtocol):
             return
         if self.began is not None:
             self._count(len(data))
-        elif self.timeout_keep_alive_task is None and self.cycle.response_complete and not self.transport.is_closing():
-            # Answered before it was read whole: uvicorn's own idle timer has been and gone.
-            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _feed(self, data: bytes) -> None:
         while True:
@@ -116,7 +127,9 @@ class Protocol(HttpToolsProtocol):
                 self.refuse("malformed_request")
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
         self.began = self.loop.time()
         self._in_head = True
         self._discarded = self._head_at_most = 0
@@ -143,21 +156,64 @@ class Protocol(HttpToolsProtocol):
             self._offered = True
             return
         if self._as_sent is not None:
-            self.headers[:], self._as_sent = self._as_sent, None
-        super().on_headers_complete()
+            self.headers, self._as_sent = self._as_sent, None
+        if not self._begin_exchange():
+            url, headers, expects = self.url, self.headers, self.expect_100_continue
+            super().on_message_begin()  # what ASGI wants of every request
+            self.headers += headers  # the very list that it has
+            self.url, self.expect_100_continue = url, expects
+            super().on_headers_complete()
         self._in_head = False
         self._overhead = -self._chunk
+
+    def _begin_exchange(self) -> bool:
+        url = self.url
+        if url[:1] != b"/":  # http://host/path: rare, and its path counts
+            target = httptools.parse_url(url)
+            url = (target.path or b"") + (b"?" + target.query if target.query else b"")
+        if not url.startswith(PREFIX):
+            return False
+        keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+        url = url.partition(b"#")[0]
+        before = self.cycle
+        self.cycle = exchange = self._make_exchange(self, self.parser.get_method(), url, tuple(self.headers), keep_alive)
+        if before is None or before.response_complete:
+            exchange.begin()
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))
+        return True
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        if isinstance(cycle, Exchange):
+            self.loop.call_soon(cycle.begin)  # not from here: as many as a packet holds would each begin inside the last one's answer
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def when_drained(self, then: Callable[[], None]) -> None:
+        """The caller reads slower than we answer."""
+
+        async def wait() -> None:
+            await self.flow.drain()
+            then()
+
+        task = self.loop.create_task(wait())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def on_body(self, body: bytes) -> None:
         # Chunks' own lines, their extensions and the trailers together: as much as a head, and as much again as the body.
         self._overhead -= 2 * len(body)
-        if self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle.response_complete:
             # Refused before it was read: it may finish sending, so that it can read why, but not for ever.
-            self._discard(len(body))
-            return
-        super().on_body(body)
+            self.discard(len(body))
+        elif isinstance(cycle, Exchange):
+            cycle.take(body)
+        else:
+            super().on_body(body)
 
-    def _discard(self, size: int) -> None:
+    def discard(self, size: int) -> None:
         self._discarded += size
         if self._discarded > MOST_DISCARDED:
             self.transport.abort()
@@ -166,16 +222,28 @@ class Protocol(HttpToolsProtocol):
         if self._offered:
             return
         self.began = None
-        super().on_message_complete()
+        cycle = self.cycle
+        if cycle.response_complete:
+            self._idle_since = self.loop.time()
+        elif isinstance(cycle, Exchange):
+            cycle.finish()
+        else:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
         if self._refused is not None and not self.pipeline:
             code, self._refused = self._refused, None
             self.refuse(code)
             return
+        self._idle_since = self.loop.time()
         if self.began is not None:
-            self.began = self.loop.time()  # until now it was we who did not read on
-        super().on_response_complete()
+            self.began = self._idle_since  # until now it was we who did not read on
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
 
     def may_close_at_once(self) -> bool:
         return self.began is None or self._said_all or self.lingering
@@ -232,7 +300,11 @@ class Protocol(HttpToolsProtocol):
                 self.transport.abort()
             return
         self._stuck_since = None
-        if self.began is None or now - self.began <= patience or self.pipeline:
+        if self.began is None:
+            if now - self._idle_since > IDLE_SECONDS and self.cycle.response_complete:
+                self.transport.close()
+            return
+        if now - self.began <= patience or self.pipeline:
             return
         if not self._in_head or self.cycle is None or self.cycle.response_complete:
             self.refuse("request_timeout")

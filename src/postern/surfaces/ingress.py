@@ -1,7 +1,4 @@
-"""Where calls arrive: read at most N bytes, keep them untouched, ask, answer. Bare ASGI; no framework on this path."""
-
-from collections.abc import Awaitable, Callable
-from typing import Any
+"""Where calls arrive: find the webhook, read at most N bytes, keep them untouched, ask, record, answer. No framework is on this path."""
 
 import structlog
 
@@ -9,7 +6,7 @@ from postern.core import answer as say
 from postern.core.address import Allowlist, client_address
 from postern.core.admit import Verdict, admit, admit_head, too_large
 from postern.core.answer import Answer
-from postern.core.call import Call
+from postern.core.call import Call, Headers
 from postern.core.webhook import Webhook
 from postern.observe import unknown_codes
 from postern.usecases.gateway import Gateway
@@ -19,103 +16,86 @@ PREFIX = b"/webhook/"
 
 log = structlog.get_logger("postern.ingress")
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-
-class Disconnected(Exception):
-    """The caller has gone before its request was whole: there is nobody to answer and nothing to record."""
-
 
 class Ingress:
+    """What all calls have in common: the gateway, and whom to believe about where they come from."""
+
     def __init__(self, gateway: Gateway, trusted_proxies: Allowlist, client_header: str) -> None:
-        self._gateway = gateway
+        self.gateway = gateway
         self._trusted = trusted_proxies
         self._client_header = client_header.lower().encode()
-        self._unknown = say.refusal("webhook_not_found")
 
-    async def __call__(self, scope: dict[str, Any], receive_message: Receive, send: Send) -> None:
-        try:
-            await self._answer(scope, receive_message, send)
-        except Exception:
-            log.exception("a call could not be answered")
-            await respond(send, say.refusal("internal_error"), close=True)
-
-    async def _answer(self, scope: dict[str, Any], receive_message: Receive, send: Send) -> None:
-        webhook = self._gateway.directory.by_code(scope["raw_path"][len(PREFIX) :].decode("latin-1"))
-        if webhook is None:
-            unknown_codes.inc()
-            await respond(send, self._unknown, close=_awaits_continue(scope))
-            return
-        if self._gateway.ending and webhook.answer_timeout is not None:
-            await respond(send, say.refusal("temporarily_unavailable"), close=True)
-            return
-        call = self._call(scope)
-        verdict = admit_head(webhook, call)
-        unread = verdict is not None
-        if verdict is None:
-            try:
-                verdict = await self._judge(webhook, call, receive_message)
-            except Disconnected:
-                return
-            unread = verdict.code == "payload_too_large"
-        answer = await receive(self._gateway, webhook, call, verdict)
-        await respond(send, answer, close=unread and _awaits_continue(scope))
-
-    async def _judge(self, webhook: Webhook, call: Call, receive_message: Receive) -> Verdict:
-        """Count while streaming: a length that was promised proves nothing, and one byte too many is enough."""
-        promised = call.first_header(b"content-length")
-        if promised is not None and promised.isdigit() and int(promised[:19]) > webhook.payload_limit:
-            return too_large(webhook)
-        message = await receive_message()
-        if not message.get("more_body") and message["type"] == "http.request":
-            call.body = message["body"]
-        else:
-            chunks, size = [], 0
-            while True:
-                if message["type"] == "http.disconnect":
-                    raise Disconnected
-                chunks.append(message["body"])
-                size += len(message["body"])
-                if size > webhook.payload_limit or not message.get("more_body"):
-                    break
-                message = await receive_message()
-            call.body = b"".join(chunks)
-        if len(call.body) > webhook.payload_limit:
-            call.body = b""
-            return too_large(webhook)
-        return admit(webhook, call, self._gateway.limits)
-
-    def _call(self, scope: dict[str, Any]) -> Call:
-        return Call(
-            method=scope["method"],
-            path=scope["raw_path"],
-            query=scope["query_string"],
-            headers=tuple(scope["headers"]),
-            body=b"",
-            address=self.address_of(scope),
-            received_at=self._gateway.clock(),
-            base_url=self._gateway.base_url,
-        )
-
-    def address_of(self, scope: dict[str, Any]) -> str:
+    def address_of(self, peer: str | None, headers: Headers) -> str:
         """Who is calling: the peer, or behind trusted proxies whom they name."""
-        client = scope["client"]
-        peer: str | None = client[0] if client else None
         if self._trusted or peer is None or ":" in peer:
-            forwarded = [value for name, value in scope["headers"] if name == self._client_header]
+            forwarded = [value for name, value in headers if name == self._client_header]
             return client_address(peer, forwarded, self._trusted, self._client_header)
         return peer
 
 
-def _awaits_continue(scope: dict[str, Any]) -> bool:
-    """A caller that asked before sending its body may send it or not after a refusal: only a closed connection is unambiguous."""
-    return any(name == b"expect" for name, _ in scope["headers"])
+class Arrival:
+    """One call while it arrives: its head, then its body piece by piece, then its end. It is answered once, at any of these."""
 
+    __slots__ = ("_call", "_ingress", "_pieces", "_size", "_webhook", "settled")
 
-async def respond(send: Send, answer: Answer, close: bool = False) -> None:
-    headers = [*answer.headers, (b"content-length", str(len(answer.body)).encode())] if answer.status not in (204, 304) else answer.headers
-    if close:
-        headers = [*headers, (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    def __init__(self, ingress: Ingress) -> None:
+        self._ingress = ingress
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._webhook: Webhook
+        self._call: Call
+        self.settled = False
+        """Nothing more of it is wanted: the answer is there, or waits for the commit."""
+
+    def answer(self, answer: Answer, unread: bool = False) -> None:
+        """To be said by whoever holds the connection. ``unread``: the body was not wanted."""
+        raise NotImplementedError
+
+    def head(self, method: str, path: bytes, query: bytes, headers: Headers, peer: str | None) -> None:
+        gateway = self._ingress.gateway
+        webhook = gateway.directory.by_code(path[len(PREFIX) :].decode("latin-1"))
+        if webhook is None:
+            unknown_codes.inc()
+            self._refuse("webhook_not_found")
+            return
+        if gateway.ending and webhook.answer_timeout is not None:
+            self._refuse("temporarily_unavailable")
+            return
+        address = self._ingress.address_of(peer, headers)
+        call = Call(method, path, query, headers, b"", address, gateway.clock(), gateway.base_url)
+        self._webhook, self._call = webhook, call
+        verdict = admit_head(webhook, call)
+        if verdict is None:
+            # A length that was promised proves nothing, but one that is too large need not be waited for.
+            promised = call.first_header(b"content-length")
+            if promised is not None and promised.isdigit() and int(promised[:19]) > webhook.payload_limit:
+                verdict = too_large(webhook)
+        if verdict is not None:
+            self._settle(verdict, unread=True)
+
+    def body(self, piece: bytes) -> None:
+        """Counted while streaming: one byte too many is enough."""
+        self._size += len(piece)
+        if self._size > self._webhook.payload_limit:
+            self._pieces.clear()
+            self._settle(too_large(self._webhook), unread=True)
+        else:
+            self._pieces.append(piece)
+
+    def end(self) -> None:
+        pieces = self._pieces
+        self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._settle(admit(self._webhook, self._call, self._ingress.gateway.limits))
+
+    def _settle(self, verdict: Verdict, unread: bool = False) -> None:
+        self.settled = True
+        receive(self._ingress.gateway, self._webhook, self._call, verdict, lambda answer: self.answer(answer, unread))
+
+    def _refuse(self, code: str) -> None:
+        self.settled = True
+        self.answer(say.refusal(code), unread=True)
+
+    def failed(self) -> None:
+        """Something is wrong with us: called while an exception is being handled."""
+        log.exception("a call could not be answered")
+        self._refuse("internal_error")

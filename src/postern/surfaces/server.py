@@ -5,13 +5,13 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
 
-from postern.surfaces.connection import Protocol
+from postern.surfaces.connection import MakeExchange, Protocol
 
-IDLE_SECONDS = 75
 DRAIN_SECONDS = 25
 
 
@@ -77,12 +77,19 @@ def listen(host: str, port: int, shared: bool = False) -> socket.socket:
 
 
 async def serve(
-    app: Callable[..., Any], listener: socket.socket, body_timeout: float, when_up: Callable[[], None], still_waiting: Callable[[], int]
+    make_exchange: MakeExchange,
+    app: Callable[..., Any],
+    listener: socket.socket,
+    body_timeout: float,
+    when_up: Callable[[], None],
+    still_waiting: Callable[[], int],
 ) -> None:
-    """``still_waiting`` is asked when the end has come: how many callers cannot be sent away yet."""
+    """Calls at webhooks become exchanges, everything else goes to the app.
+
+    ``still_waiting`` is asked when the end has come: how many callers cannot be sent away yet."""
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=partial(Protocol, make_exchange),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -92,6 +99,5 @@ async def serve(
         proxy_headers=False,
         server_header=False,
         backlog=4096,
-        timeout_keep_alive=IDLE_SECONDS,
     )
     await Server(config, body_timeout, when_up, still_waiting).serve(sockets=[listener])

@@ -7,7 +7,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnose import Known
-from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt
+from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt, StoreUnavailable
 from postern.core.records import (
     ApiKey,
     AuditEntry,
@@ -308,7 +308,8 @@ class Store(Protocol):
     @property
     def volumes(self) -> VolumeStore: ...
 
-    async def record(self, entry: Entry) -> Receipt: ...
+    def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
+        """Tells, in the event loop, when the entry is on disk, or that it is not, and then nothing of it is."""
 
     async def listen(self, hear: Callable[[str], None]) -> None:
         """Tell ``hear`` what other processes say, as long as this one serves: `waking.py` knows the words."""

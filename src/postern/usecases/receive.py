@@ -1,6 +1,11 @@
 """A call, from what arrived to what the caller hears: judge it, record it once, and only then answer."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 import msgspec
+import structlog
 
 from postern.core import answer as say
 from postern.core.admit import Verdict
@@ -8,7 +13,7 @@ from postern.core.answer import Answer
 from postern.core.call import Call
 from postern.core.delivery import Trigger, delivery_key
 from postern.core.handshake import wants_empty_answers
-from postern.core.invocation import Delivery, Entry, Invocation, StoreUnavailable
+from postern.core.invocation import Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.problems import PROBLEMS
 from postern.core.sample import recorded
 from postern.core.webhook import Webhook
@@ -22,42 +27,123 @@ LONGEST_REJECTED_BODY = 64 * 1024
 
 _encode = msgspec.json.Encoder().encode
 
+log = structlog.get_logger("postern.receive")
 
-async def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Answer:
-    """Record the verdict and answer. Every 2xx that leaves here is on disk."""
+Heard = Callable[[Answer], None]
+
+
+def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard) -> None:
+    """Record the verdict, then tell ``heard`` the answer, once. Every 2xx that it hears is on disk.
+
+    Not a coroutine: an ordinary call is answered by whoever reports the commit, and a task for each would cost as much
+    as judging it does. Only who has to wait for something else gets one.
+    """
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
-        return Answer(204, webhook.cors.preflight(call))
-    entry = entry_of(gateway, webhook, call, verdict)
-    try:
-        receipt = await gateway.store.record(entry)
-        if verdict.handshake is not None and verdict.handshake.captured:
-            await gateway.store.webhooks.capture(webhook.id, verdict.handshake.captured, call.received_at)
-    except StoreUnavailable:
-        refused_storage.inc()
-        _log(gateway, webhook, call, entry.invocation, "temporarily_unavailable", 503)
-        return _with_cors(webhook, call, say.refusal("temporarily_unavailable"))
+        heard(Answer(204, webhook.cors.preflight(call)))
+        return
+    reception = Reception(gateway, webhook, call, verdict, heard)
+    gateway.store.record(reception.entry, reception.recorded)
 
-    invocation, delivery = entry.invocation, entry.delivery
-    if entry.sample is not None and receipt.first is None:
-        webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
-    gateway.live.touch(invocation.id)
-    waited = False
-    if receipt.first is not None:
-        invocation.outcome = invocation.code = "duplicate"
-        waited = webhook.answer_timeout is not None
-        answer = await await_first_answer(gateway, webhook, receipt.first) if waited else say.duplicate(receipt.first)
-    elif delivery is None:
-        gateway.rejections.noticed(webhook.id)
-        answer = _answer_of(webhook, verdict, invocation.id)
-    elif delivery.deadline is None or delivery.state != "queued":
-        gateway.due.set()
-        answer = say.accepted(invocation.id)
-    else:
-        waited = True
-        answer = await await_answer(gateway, delivery, verdict.payload)
-    _log(gateway, webhook, call, invocation, invocation.code, answer.status, waited)
-    return _with_cors(webhook, call, answer)
+
+class Reception:
+    """One call between its verdict and its answer."""
+
+    __slots__ = ("_call", "_gateway", "_heard", "_verdict", "_webhook", "entry")
+
+    def __init__(self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard) -> None:
+        self._gateway = gateway
+        self._webhook = webhook
+        self._call = call
+        self._verdict = verdict
+        self._heard = heard
+        self.entry = entry_of(gateway, webhook, call, verdict)
+
+    def recorded(self, result: Receipt | StoreUnavailable) -> None:
+        """Told by the store: it is on disk, or it is not."""
+        try:
+            if isinstance(result, StoreUnavailable):
+                self._not_stored()
+            else:
+                self._stored(result)
+        except Exception:
+            log.exception("a recorded call could not be answered", invocation=self.entry.invocation.id)
+            self._heard(say.refusal("internal_error"))
+
+    def _stored(self, receipt: Receipt) -> None:
+        gateway, webhook, entry = self._gateway, self._webhook, self.entry
+        invocation, delivery = entry.invocation, entry.delivery
+        if entry.sample is not None and receipt.first is None:
+            webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
+        gateway.live.touch(invocation.id)
+        handshake = self._verdict.handshake
+        if receipt.first is not None:
+            invocation.outcome = invocation.code = "duplicate"
+            if webhook.answer_timeout is None:
+                self._answer(say.duplicate(receipt.first))
+            else:
+                self._wait_for(await_first_answer(gateway, webhook, receipt.first))
+        elif delivery is None:
+            gateway.rejections.noticed(webhook.id)
+            answer = _answer_of(webhook, self._verdict, invocation.id)
+            if handshake is not None and handshake.captured:
+                self._wait_for(self._capture(handshake.captured, answer), waited=False)
+            else:
+                self._answer(answer)
+        elif delivery.deadline is None or delivery.state != "queued":
+            gateway.due.set()
+            self._answer(say.accepted(invocation.id))
+        else:
+            self._wait_for(await_answer(gateway, delivery, self._verdict.payload))
+
+    def _wait_for(self, coming: Coroutine[Any, Any, Answer], waited: bool = True) -> None:
+        async def answered() -> None:
+            try:
+                answer = await coming
+            except StoreUnavailable:
+                self._not_stored()
+            except Exception:
+                log.exception("a waiting caller could not be answered", invocation=self.entry.invocation.id)
+                self._heard(say.refusal("internal_error"))
+            else:
+                self._answer(answer, waited)
+
+        task = asyncio.create_task(answered())
+        self._gateway.finishing.add(task)
+        task.add_done_callback(self._gateway.finish)
+
+    async def _capture(self, secret: bytes, answer: Answer) -> Answer:
+        """The answer says that we have the secret: so it comes when we do."""
+        await self._gateway.store.webhooks.capture(self._webhook.id, secret, self._call.received_at)
+        return answer
+
+    def _not_stored(self) -> None:
+        refused_storage.inc()
+        self._log("temporarily_unavailable", 503, waited=False)
+        self._heard(_with_cors(self._webhook, self._call, say.refusal("temporarily_unavailable")))
+
+    def _answer(self, answer: Answer, waited: bool = False) -> None:
+        self._log(self.entry.invocation.code, answer.status, waited)
+        self._heard(_with_cors(self._webhook, self._call, answer))
+
+    def _log(self, code: str, status: int, waited: bool) -> None:
+        gateway, invocation = self._gateway, self.entry.invocation
+        outcome = invocation.outcome if status != 503 else "not stored"
+        seconds = gateway.clock() - self._call.received_at
+        call_counts.add(invocation.webhook_id, outcome, code, seconds, waited)
+        gateway.call_log.call(
+            seconds,
+            webhook=invocation.webhook_id,
+            invocation=invocation.id,
+            outcome=outcome,
+            code=code,
+            status=status,
+            matched=invocation.matched,
+            address=invocation.address,
+            bytes=invocation.body_size,
+            version=invocation.config_version,
+            detail=invocation.detail,
+        )
 
 
 def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
@@ -144,22 +230,3 @@ def _with_cors(webhook: Webhook, call: Call, answer: Answer) -> Answer:
     if webhook.cors is not None:
         answer.headers = [*answer.headers, *webhook.cors.headers(call)]
     return answer
-
-
-def _log(gateway: Gateway, webhook: Webhook, call: Call, invocation: Invocation, code: str, status: int, waited: bool = False) -> None:
-    outcome = invocation.outcome if status != 503 else "not stored"
-    seconds = gateway.clock() - call.received_at
-    call_counts.add(webhook.id, outcome, code, seconds, waited)
-    gateway.call_log.call(
-        seconds,
-        webhook=webhook.id,
-        invocation=invocation.id,
-        outcome=outcome,
-        code=code,
-        status=status,
-        matched=invocation.matched,
-        address=invocation.address,
-        bytes=invocation.body_size,
-        version=invocation.config_version,
-        detail=invocation.detail,
-    )

@@ -4,12 +4,16 @@ import asyncio
 import gc
 import socket
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
+from postern.core.address import Allowlist
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
 from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.exchange import Exchange
+from postern.surfaces.ingress import Ingress
 from postern.surfaces.server import listen
 from postern.surfaces.server import serve as serve_http
 from postern.surfaces.siblings import Siblings
@@ -59,8 +63,9 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             replaying = asyncio.create_task(replayer.run(), name="replays")
             keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
             try:
-                app = make_app(gateway, settings.trusted_proxies, settings.client_header, siblings.all if siblings else None)
-                await serve_http(app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
+                ingress = Ingress(gateway, Allowlist.parse(settings.trusted_proxies), settings.client_header)
+                app = make_app(ingress, siblings.all if siblings else None)
+                await serve_http(partial(Exchange, ingress), app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
             finally:
                 for task in (*following, keeping):
                     task.cancel()
