@@ -11,7 +11,7 @@ import pytest
 
 from beds.hooks import TOKEN, Hook, make_hook, stories
 from beds.program import Program
-from beds.waiting import wait_until
+from beds.waiting import free_port, wait_until
 from beds.wire import Heard, exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
@@ -56,11 +56,13 @@ class House:
         (folder / "workflows").mkdir()
         ids = repr([self.patient.id, self.hasty.id])
         (folder / "workflows" / "obey.py").write_text(WORKFLOW.replace("WEBHOOK_IDS", ids))
+        self.port = free_port()
         self.program = self.start()
 
     def start(self) -> Program:
         settings = {"POSTERN_WORKFLOWS": str(self.folder / "workflows"), "POSTERN_LOG": "json", "NOTES": str(self.folder)}
-        return Program(self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), **settings})
+        settings["PYTHONPATH"] = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
+        return Program(self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_PORT": str(self.port), **settings})
 
     def ready(self) -> None:
         self.program.wait_until_ready()
@@ -147,5 +149,32 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_pa
         assert house.program.process.wait(20) == 0
         wait_until(lambda: not house.program.processes_left(), 5, what="every process to end")
         assert "Traceback" not in house.program.output()
+    finally:
+        house.program.kill()
+
+
+def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes_on(tmp_path: Path) -> None:
+    """The real end waits 22 s for them; here it is one."""
+    (tmp_path / "sitecustomize.py").write_text("import postern.usecases.gateway as gateway; gateway.PATIENCE = 1.0")
+    house = House(tmp_path)
+    heard: list[Heard] = []
+    try:
+        house.ready()
+        body = b'{"wait_for": "go", "answer": {"too": "late"}}'
+        callers = [threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)]
+        for caller in callers:
+            caller.start()
+        wait_until((tmp_path / "go.waits").exists, 15, what="the runs")
+        house.program.process.send_signal(signal.SIGTERM)
+        for caller in callers:
+            caller.join(20)
+        assert [(one.status, one.code) for one in heard] == [(504, "response_timeout")] * 3
+        house.program.process.wait(20)
+        house.program = house.start()
+        house.ready()
+        (tmp_path / "go").touch()
+        for answer in heard:
+            told = wait_until(lambda one=answer: house.story(one)["deliveries"][0]["respondedAt"] and house.story(one), 20, every=0.3)
+            assert (told["httpStatus"], told["deliveries"][0]["late"]) == (504, True)
     finally:
         house.program.kill()

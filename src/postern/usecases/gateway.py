@@ -20,6 +20,10 @@ from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 from postern.usecases.rejections import Rejections
 
+PATIENCE = 22.0
+"""Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/server.py`), which
+then cuts what is left."""
+
 
 class Waiters:
     """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is the truth;
@@ -29,6 +33,8 @@ class Waiters:
         self._events: dict[str, set[asyncio.Event]] = {}
         self.look_every = 0.25
         """How often a waiting caller's row is read without a wake-up; see `waking.py`."""
+        self.time_is_up = False
+        """Nobody may wait on: the process ends."""
 
     def register(self, key: str) -> asyncio.Event:
         event = asyncio.Event()
@@ -49,6 +55,10 @@ class Waiters:
     def wake_all(self) -> None:
         for key in self._events:
             self.wake(key)
+
+    def send_away(self) -> None:
+        self.time_is_up = True
+        self.wake_all()
 
     def __contains__(self, key: str) -> bool:
         return key in self._events
@@ -92,6 +102,7 @@ class Gateway:
     fetch: Fetch | None = None
     keeping: Keeping = field(default_factory=Keeping)
     rejections: Rejections = field(default_factory=Rejections)
+    _patient_until: float = field(init=False, default=0.0)
     live: Hub = field(init=False)
     """Who watches calls as they come in."""
 
@@ -105,9 +116,14 @@ class Gateway:
             task.exception()
 
     def begin_to_end(self) -> int:
-        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away."""
-        self.ending = True
-        self.live.close()
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away. Asked again
+        and again while some wait: those who would wait for longer than the server may hear that their time is up."""
+        if not self.ending:
+            self.ending = True
+            self._patient_until = time.monotonic() + PATIENCE
+            self.live.close()
+        elif time.monotonic() > self._patient_until:
+            self.waiters.send_away()
         return len(self.waiters)
 
     def response_token(self, key: str) -> str:

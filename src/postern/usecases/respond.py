@@ -49,7 +49,8 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
                     await asyncio.wait_for(woken.wait(), min(left, gateway.waiters.look_every))
             ended = watch.result() if watch.done() and not watch.cancelled() and watch.exception() is None else None
             woken.clear()
-            answer = await _answer_in_row(gateway, delivery, ended, over=delivery.deadline <= gateway.clock())
+            over = delivery.deadline <= gateway.clock() or gateway.waiters.time_is_up
+            answer = await _answer_in_row(gateway, delivery, ended, over)
             if answer is not None:
                 return answer
     except StoreUnavailable:
@@ -120,7 +121,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
                 return say.duplicate(first_invocation_id)
             if row.answer_code:
                 return answer_of(row)
-            if gateway.clock() > max(until, row.deadline or 0.0):
+            if gateway.clock() > max(until, row.deadline or 0.0) or gateway.waiters.time_is_up:
                 return _said("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), gateway.waiters.look_every)
