@@ -1,16 +1,22 @@
 """Following calls as they come in, over the socket of the real program."""
 
+import asyncio
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from beds.client import Client, admin_of
+from beds.house import OWNER, a_house
 from beds.program import Program, StartProgram
+from postern.usecases.hub import LONGEST_QUEUE, Event, Listener
+from postern.usecases.live import follow
 
 
 class Ear:
@@ -155,3 +161,62 @@ def test_a_stop_does_not_wait_for_those_who_listen(start_program: StartProgram) 
     with listening(program) as ear:
         assert program.stop() == 0
         assert ear.response.read() == b": live\n\n"
+
+
+def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_when_it_does(tmp_path: Path) -> None:
+    """Without the socket, whose own buffers would take megabytes before anybody had to wait."""
+    many = 3 * LONGEST_QUEUE
+
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            webhook = await house.webhook(rateLimit={"callsPerSecond": 100_000, "burst": 100_000})
+            stream = await follow(house.gateway, OWNER)
+            events = stream.events()
+            first = (await house.call(webhook)).json["invocationId"]
+            heard = await anext(events)
+            assert heard is not None and heard.invocation_id == first
+            most = 0
+            for _ in range(many // 50):
+                answers = await asyncio.gather(*(house.call(webhook) for _ in range(50)))
+                most = max(most, len(stream._listener.waiting))
+            last = max(one.json["invocationId"] for one in answers)
+            async with asyncio.timeout(20):
+                while not stream._listener.lost:
+                    await asyncio.sleep(0.02)
+            assert most <= LONGEST_QUEUE
+            async with asyncio.timeout(20):
+                while heard is None or heard.invocation_id != last:
+                    heard = await anext(events)
+            stream.close()
+
+    asyncio.run(story())
+
+
+def test_what_waits_for_a_listener_is_bounded() -> None:
+    listener = Listener(None)
+    for number in range(10 * LONGEST_QUEUE):
+        listener.hear(Event("invocation", f"inv_{number}", "wh_1", b"{}"))
+        assert len(listener.waiting) <= LONGEST_QUEUE
+    assert listener.lost
+
+
+QUICK = """
+import postern.surfaces.rest.live
+import postern.usecases.live
+
+postern.usecases.live.HEARTBEAT = postern.surfaces.rest.live.CHECK_EVERY = 0.5
+"""
+
+
+def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(start_program: StartProgram, tmp_path: Path) -> None:
+    """Every ten seconds; here every half."""
+    (tmp_path / "sitecustomize.py").write_text(QUICK)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    program = start_program(POSTERN_ENGINE="none", PYTHONPATH=path)
+    key = admin_of(program).post("api-keys", {"name": "Reader", "level": "read"}).json
+    with listening(program) as admin, listening(program, Authorization=f"Bearer {key['key']}") as reader:
+        for ear in (admin, reader):
+            assert [ear.response.readline() for _ in range(4)] == [b": live\n", b"\n", b": still here\n", b"\n"]
+        assert admin_of(program).delete(f"api-keys/{key['id']}").status == 204
+        assert set(reader.response.read().splitlines()) <= {b": still here", b""}
+        assert admin.response.readline() == b": still here\n"
