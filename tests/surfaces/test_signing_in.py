@@ -68,15 +68,36 @@ def test_a_wrong_password_and_an_unknown_name_sound_the_same(tell: Callable[[Sto
     tell(story)
 
 
-def test_too_many_failures_are_slowed_for_the_address_and_for_the_name(tmp_path: Path) -> None:
+def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_is(tmp_path: Path) -> None:
     async def story(gateway: Gateway, clock: Clock) -> None:
         await access.ensure_admin(gateway, PASSWORD)
-        for number in range(20):
-            await refusal(sign_in(gateway, "admin", "wrong", f"192.0.2.{number % 2}"))
-        refused = await refusal(sign_in(gateway, address="203.0.113.9"))
+        await access.create_user(gateway, ADMIN, "neighbour", PASSWORD, "read")
+        for _ in range(20):
+            await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.1"))
+        refused = await refusal(sign_in(gateway, " Admin", address="192.0.2.1"))
         assert (refused.code, refused.retry_after) == ("rate_limited", 4)
+        assert await sign_in(gateway, address="203.0.113.9")
+        assert await sign_in(gateway, "neighbour", address="192.0.2.1")
         clock.now += 4
-        assert await sign_in(gateway)
+        assert await sign_in(gateway, address="192.0.2.1")
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_are_bounded(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await access.ensure_admin(gateway, PASSWORD)
+        # Each real failure costs a password's hash: so many of them are told to the limits alone.
+        for _ in range(access.FAILED_SIGN_INS_FROM - 1):
+            gateway.limits.failed("sign-in from", "192.0.2.1", clock.now, access.FAILED_SIGN_INS_FROM)
+        for _ in range(access.FAILED_SIGN_INS_AS - 1):
+            gateway.limits.failed("sign-in as", "admin", clock.now, access.FAILED_SIGN_INS_AS)
+        assert (await refusal(sign_in(gateway, "somebody", "wrong", "192.0.2.1"))).code == "not_authenticated"
+        assert (await refusal(sign_in(gateway, "another", "wrong", "192.0.2.1"))).code == "rate_limited"
+        assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"
+        assert (await refusal(sign_in(gateway, "admin", PASSWORD, "192.0.2.3"))).code == "rate_limited"
+        clock.now += 1
+        assert await sign_in(gateway, address="192.0.2.3")
 
     run_on_sqlite(tmp_path, story)
 

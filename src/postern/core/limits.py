@@ -53,11 +53,11 @@ class Limits:
         """Handshakes come before anybody has proven anything, and each is recorded."""
         return self._calls.take((webhook_id, "handshake"), 1.0, 60, now)
 
-    def may_try(self, webhook_id: str, address: str, now: float) -> float:
+    def may_try(self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE) -> float:
         """Asked before authentication. A success costs nothing, so the real sender is never slowed by its own volume."""
         if not self._failures:
             return 0.0
-        return self._failures.wait((webhook_id, address), FAILED_AUTHENTICATIONS_PER_MINUTE / 60, FAILED_AUTHENTICATIONS_PER_MINUTE, now)
+        return self._failures.wait((what, who), per_minute / 60, per_minute, now)
 
-    def failed(self, webhook_id: str, address: str, now: float) -> None:
-        self._failures.take((webhook_id, address), FAILED_AUTHENTICATIONS_PER_MINUTE / 60, FAILED_AUTHENTICATIONS_PER_MINUTE, now)
+    def failed(self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE) -> None:
+        self._failures.take((what, who), per_minute / 60, per_minute, now)

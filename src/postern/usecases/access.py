@@ -5,6 +5,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE
 from postern.core.problems import FieldError, Refused
 from postern.core.records import LEVELS, Actor, ApiKey, Level, Session, User
 from postern.identity import new_api_key, new_id, new_password, new_session_secret
@@ -16,6 +17,11 @@ from postern.usecases.present import iso
 SESSION_IDLE = 12 * 3600.0
 SESSION_LONGEST = 30 * 24 * 3600.0
 """A session ends when it was not used for that long, and at the latest that long after signing in."""
+
+FAILED_SIGN_INS_FROM = 100
+FAILED_SIGN_INS_AS = 200
+"""A minute, besides the limit for one name from one address, which is the one that a person meets. These are wide, so that
+somebody who guesses at a name hardly slows its owner, who comes from elsewhere, or others who come from the same address."""
 
 LAST_USED_EVERY = 60.0
 """How exact "last used" is: writing it down at every request would make reading cost a commit."""
@@ -79,14 +85,18 @@ async def sign_in(gateway: Gateway, name: str, password: str, address: str, user
     """The session's secret, for the browser's cookie and nobody else."""
     name = name.strip().lower()[:80]
     now = gateway.clock()
-    tries = (("sign-in from", address), ("sign-in as", name))
-    wait = max(gateway.limits.may_try(*one, now) for one in tries)
+    tries: tuple[tuple[str, str, int], ...] = (
+        (f"sign-in as {name} from", address, FAILED_AUTHENTICATIONS_PER_MINUTE),
+        ("sign-in from", address, FAILED_SIGN_INS_FROM),
+        ("sign-in as", name, FAILED_SIGN_INS_AS),
+    )
+    wait = max(gateway.limits.may_try(what, who, now, most) for what, who, most in tries)
     if wait:
         raise Refused("rate_limited", "Too many failed sign-ins. Wait a moment, then try again.", retry_after=int(wait) + 1)
     user = await gateway.store.people.named(name)
     if not await matches(NOBODY if user is None else user.password_hash, password) or user is None:
-        for one in tries:
-            gateway.limits.failed(*one, now)
+        for what, who, most in tries:
+            gateway.limits.failed(what, who, now, most)
         raise Refused("not_authenticated", "The name or the password is not right.")
     if outdated(user.password_hash):
         await gateway.store.people.rehash(user.id, await hashed(password))
