@@ -84,6 +84,7 @@ class Database:
 def _sqlite_engine(url: URL, begin: str) -> Engine:
     engine = create_engine(
         url,
+        hide_parameters=True,  # an error's text gets into logs, and parameters hold what callers sent
         poolclass=QueuePool,
         pool_size=READERS,
         max_overflow=2,
@@ -127,7 +128,12 @@ _WRITING = (
 
 def _postgres_engine(url: URL, size: int, greeting: tuple[str, ...]) -> Engine:
     engine = create_engine(
-        url.set(drivername="postgresql+psycopg"), pool_size=size, max_overflow=0, pool_timeout=10, connect_args=dict(REACHING)
+        url.set(drivername="postgresql+psycopg"),
+        hide_parameters=True,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=10,
+        connect_args=dict(REACHING),
     )
 
     @event.listens_for(engine, "connect")

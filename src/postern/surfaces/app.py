@@ -3,14 +3,24 @@
 from collections.abc import Callable
 from typing import Any
 
+import structlog
+from starlette.requests import ClientDisconnect
+
+from postern.core.invocation import StoreUnavailable
+from postern.core.problems import Refused
 from postern.surfaces.health import Numbers
 from postern.surfaces.ingress import Ingress
 from postern.surfaces.mcp.door import PATH as MCP
 from postern.surfaces.mcp.door import Door
 from postern.surfaces.rest.app import make_rest
+from postern.surfaces.rest.problems import STORE_AWAY, problem_response
+
+log = structlog.get_logger("postern.app")
+
+App = Callable[..., Any]
 
 
-def make_app(ingress: Ingress, numbers: Numbers | None = None) -> Callable[..., Any]:
+def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
     mcp = Door(ingress.gateway)
     pages = make_rest(ingress.gateway, numbers)
 
@@ -23,4 +33,32 @@ def make_app(ingress: Ingress, numbers: Numbers | None = None) -> Callable[..., 
         else:
             await pages(scope, receive, send)
 
-    return app
+    return watched(app)
+
+
+def watched(app: App) -> App:
+    """A defect is logged here, once, however far the answer had come, and told as a problem where none had begun: uvicorn's
+    own log is off, and Starlette raises again what its handlers have answered."""
+
+    async def watching(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        begun = False
+
+        async def noticing(message: dict[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await app(scope, receive, noticing)
+            return
+        except ClientDisconnect:
+            return
+        except StoreUnavailable:
+            problem = STORE_AWAY
+        except Exception:
+            log.exception("a request failed", method=scope.get("method"), path=scope.get("path"))
+            problem = Refused("internal_error")
+        if scope["type"] == "http" and not begun:
+            await problem_response(problem)(scope, receive, send)
+
+    return watching

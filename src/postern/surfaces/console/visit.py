@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -17,6 +17,7 @@ from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases import access
 from postern.usecases.gateway import Gateway
 
+MOST_FIELDS = 2000
 LARGEST_FORM = 4 * 1024 * 1024
 
 
@@ -82,12 +83,18 @@ class Form(dict[str, str]):
 
 async def read_form(request: Request) -> Form:
     raw = b""
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > LARGEST_FORM:
-            raise Refused("payload_too_large", "the form is larger than 4 MiB")
+    try:
+        async for chunk in request.stream():
+            raw += chunk
+            if len(raw) > LARGEST_FORM:
+                raise Refused("payload_too_large", "the form is larger than 4 MiB")
+    except ClientDisconnect:
+        raise Refused("malformed_request", "the form ended early") from None
     text = raw.decode("utf-8", "replace")
-    return Form(parse_qs(text, keep_blank_values=True, max_num_fields=2000))
+    try:
+        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise Refused("payload_too_large", f"the form has more than {MOST_FIELDS} fields") from None
 
 
 View = Callable[[Visit], Awaitable[Response]]

@@ -3,7 +3,6 @@
 from html import escape
 from typing import Any
 
-import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -11,8 +10,6 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from postern.core.problems import PROBLEMS, Refused
-
-log = structlog.get_logger("postern.api")
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -45,12 +42,15 @@ async def on_refused(_: Request, error: Exception) -> Response:
     return problem_response(error)
 
 
+STORE_AWAY = Refused("temporarily_unavailable", "The store cannot be reached now; nothing was changed.")
+
+
 async def on_store_trouble(_: Request, __: Exception) -> Response:
-    return problem_response(Refused("temporarily_unavailable", "The store cannot be reached now; nothing was changed."))
+    return problem_response(STORE_AWAY)
 
 
-async def on_defect(request: Request, error: Exception) -> Response:
-    log.error("a request failed", method=request.method, path=request.url.path, exc_info=error)
+async def on_defect(_: Request, __: Exception) -> Response:
+    """Starlette raises it again when this has answered, and ``surfaces/app.py`` logs it."""
     return problem_response(Refused("internal_error"))
 
 

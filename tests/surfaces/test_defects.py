@@ -1,0 +1,104 @@
+"""A defect of ours: told as a problem wherever it is met, and logged once with its trace and without what the caller sent."""
+
+import asyncio
+import json
+import os
+from contextlib import closing
+from http.client import HTTPConnection, IncompleteRead
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+
+from beds.client import PASSWORD, Client, admin_of
+from beds.program import Program, StartProgram
+from beds.waiting import wait_until
+
+PLANTED = """
+import postern.stores.access, postern.stores.webhooks, postern.usecases.live
+
+
+async def broken(self, *_, **__):
+    raise LookupError("planted")
+
+
+async def broken_stream(self):
+    raise LookupError("planted")
+    yield
+
+
+async def broken_for_one(self, secret, was=postern.stores.access.Access.key):
+    if secret.endswith("_broken"):
+        raise LookupError("planted")
+    return await was(self, secret)
+
+
+postern.stores.webhooks.Webhooks.page = broken
+postern.stores.access.Access.key = broken_for_one
+postern.usecases.live.Stream.events = broken_stream
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, start_program: StartProgram) -> Program:
+    (tmp_path / "sitecustomize.py").write_text(PLANTED)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    return start_program(POSTERN_ENGINE="none", POSTERN_LOG="json", POSTERN_ADMIN_PASSWORD=PASSWORD, PYTHONPATH=path)
+
+
+def test_a_defect_is_told_as_a_problem_and_logged_once(program: Program) -> None:
+    api = admin_of(program)
+
+    def defect(path: str) -> dict[str, Any]:
+        """The line of the log, the only new one."""
+        lines = wait_until(lambda: [one for one in logged(program) if one.get("path") == path or path in str(one.get("tool"))])
+        assert len(lines) == 1 and lines[0]["level"] == "error", lines
+        assert "LookupError: planted" in lines[0]["exception"] and "Traceback" in lines[0]["exception"]
+        return dict(lines[0])
+
+    asked = api.get("webhooks?search=what-the-caller-sent")
+    assert (asked.status, asked.json["code"], asked.headers["content-type"]) == (500, "internal_error", "application/problem+json")
+    assert defect("/api/v1/webhooks")["method"] == "GET"
+
+    with httpx2.Client(base_url=program.url, headers={"Sec-Fetch-Site": "same-origin"}, trust_env=False, timeout=20) as browser:
+        assert browser.post("/sign-in", data={"name": "admin", "password": PASSWORD}).status_code == 303
+        page = browser.get("/webhooks")
+        assert (page.status_code, page.json()["code"]) == (500, "internal_error")
+    defect("/webhooks")
+
+    refused = Client(program.port, "pk_broken").post("/mcp", {})
+    assert (refused.status, refused.json["code"]) == (500, "internal_error")
+    defect("/mcp")
+    assert asyncio.run(a_tool(program))["code"] == "internal_error"
+    defect("list_webhooks")
+
+    with closing(HTTPConnection("127.0.0.1", program.port, timeout=15)) as connection:
+        connection.request("GET", "/api/v1/live", headers={"Authorization": f"Bearer {program.admin_key}"})
+        with closing(connection.getresponse()) as response, pytest.raises(IncompleteRead):
+            response.read()
+    defect("/api/v1/live")
+
+    assert api.get("api-keys").status == 200, "it goes on"
+    for secret in ("what-the-caller-sent", "pk_broken", program.admin_key, PASSWORD):
+        assert secret not in program.output()
+
+
+def logged(program: Program) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in program.output().splitlines() if line.startswith("{") and '"exception"' in line]
+
+
+async def a_tool(program: Program) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {program.admin_key}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
+        McpClient(streamable_http_client(f"{program.url}/mcp", http_client=http)) as client,
+    ):
+        return dict((await client.call_tool("list_webhooks", {})).structured_content or {})
+
+
+def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
+    many = httpx2.post(f"{served.url}/sign-in", content=b"&".join(b"a=1" for _ in range(2001)), trust_env=False)
+    assert (many.status_code, many.json()["code"]) == (413, "payload_too_large")
