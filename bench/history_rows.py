@@ -57,15 +57,21 @@ async def best_of(times: int, action: Callable[[], Awaitable[object]]) -> float:
     return best * 1000
 
 
-async def measure(folder: Path, rows: int) -> dict[str, float]:
-    store = Store(f"sqlite:///{folder / f'{rows}.db'}", ["a key for measuring only"])
-    await store.open()
+def fill(store: Store, rows: int) -> int:
+    """A call a second until now; when the first one came, in milliseconds."""
     first = int(time.time() * 1000) - (rows + 10) * 1000
     with store.database.writer.begin() as connection:
         connection.execute(text(_INVOCATIONS), {"rows": rows, "first": first, "webhooks": WEBHOOKS})
         connection.execute(text(_DELIVERIES))
     with sqlite3.connect(str(store.database.url.database), timeout=120) as beside:  # what was just made belongs in the file, not in its log
         beside.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return first
+
+
+async def measure(folder: Path, rows: int) -> dict[str, float]:
+    store = Store(f"sqlite:///{folder / f'{rows}.db'}", ["a key for measuring only"])
+    await store.open()
+    first = fill(store, rows)
     try:
         return await _measured(store, rows, first)
     finally:

@@ -1,0 +1,139 @@
+"""`python -m bench.retention [rows]`: five million calls in the history. What pruning half of them costs those who call meanwhile."""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import uvloop
+from sqlalchemy import text
+
+from bench.__main__ import RESULTS
+from bench.history_rows import WEBHOOKS, entry, fill
+from bench.rooms import kept, table
+from postern.core.records import Actor
+from postern.core.retention import Keeping
+from postern.settings import Settings
+from postern.usecases import retention, webhooks
+from postern.usecases.configuration import WebhookRequest, validated
+from postern.usecases.gateway import Gateway
+from postern.wiring.gateway import opened
+
+WHO = Actor("bench", "admin")
+CALLERS = 16
+PAUSE = 0.02
+SECONDS = 20.0
+
+
+async def accepting(gateway: Gateway, until: Callable[[], bool]) -> list[float]:
+    """Callers who take a breath between two calls: what is measured is how long each waits, not how many there could be."""
+    took: list[float] = []
+
+    async def caller(number: int) -> None:
+        while not until():
+            began = time.perf_counter()
+            await kept(gateway.store, entry(number))
+            took.append(time.perf_counter() - began)
+            await asyncio.sleep(PAUSE)
+
+    await asyncio.gather(*(caller(number) for number in range(CALLERS)))
+    return took
+
+
+async def for_a_while(gateway: Gateway) -> list[float]:
+    end = time.perf_counter() + SECONDS
+    return await accepting(gateway, lambda: time.perf_counter() > end)
+
+
+async def beside(gateway: Gateway, work: Callable[[], Awaitable[Any]]) -> tuple[list[float], float]:
+    """What callers waited while the work was done, for so long at most; and how long it was at it."""
+    began = time.perf_counter()
+    doing = asyncio.ensure_future(work())
+    took = await accepting(gateway, lambda: doing.done() or time.perf_counter() - began > SECONDS)
+    lasted = time.perf_counter() - began
+    doing.cancel()
+    await asyncio.gather(doing, return_exceptions=True)
+    return took, lasted
+
+
+def row(name: str, took: list[float], done: str) -> list[str]:
+    centiles = quantiles(took, n=1000)
+    return [name, f"{len(took):,}", *(f"{centiles[place] * 1000:.1f}" for place in (499, 989, 998)), f"{max(took) * 1000:.0f}", done]
+
+
+async def measure(folder: Path, rows: int) -> str:
+    settings = Settings({"POSTERN_DATA_DIR": str(folder), "POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
+    async with opened(settings) as gateway:
+        store: Any = gateway.store
+        for number in range(WEBHOOKS):
+            made: WebhookRequest = validated(WebhookRequest, {"name": f"Hook {number}", "authentication": {"method": "none"}})
+            id = (await webhooks.create(gateway, WHO, made))["id"]
+            with store.database.writer.begin() as connection:  # the rows that are filled in know their webhooks by number
+                connection.execute(text("UPDATE webhooks SET id = :new WHERE id = :old"), {"new": f"wh_{number}", "old": id})
+        began = time.perf_counter()
+        fill(store, rows)
+        filled = time.perf_counter() - began
+        size = (folder / "postern.db").stat().st_size / 1e9
+        days = rows / 86_400
+        told = [row("nothing besides", await for_a_while(gateway), "")]
+
+        async def one_after_another(step: Callable[[], Awaitable[Any]]) -> None:
+            while True:
+                await step()
+
+        gone: dict[str, int] = {}
+
+        def report(what: str, so_far: int) -> None:
+            gone[what] = so_far
+
+        def rate(lasted: float) -> str:
+            return ", ".join(f"{number / lasted:,.0f} {what} a second" for what, number in gone.items())
+
+        gateway.keeping = Keeping(history_days=max(1, int(days / 2)))
+        took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
+        told.append(row("pruning old calls", took, rate(lasted)))
+        gone.clear()
+        gateway.keeping = Keeping(history_days=3650, body_days=0)
+        took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
+        told.append(row("taking bodies away", took, rate(lasted)))
+        gone.clear()
+        gateway.keeping = Keeping(history_days=3650, most_rows=rows // 2)
+        began = time.perf_counter()
+        await store.retention.horizon(rows // 2)
+        horizon = time.perf_counter() - began
+        took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
+        told.append(row(f"pruning down to {rows // 2:,} rows", took, rate(lasted)))
+        began = time.perf_counter()
+        planned = await retention.plan(gateway, WHO)
+        plan = time.perf_counter() - began
+    heading = ["beside it", "calls", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "done"]
+    return "\n\n".join(
+        [
+            f"{rows:,} calls over {days:.0f} days of {WEBHOOKS} webhooks, {size:.1f} GB, filled in {filled:.0f} s. {CALLERS} callers, "
+            f"each with a pause of {PAUSE * 1000:.0f} ms between two calls of 1,200 bytes; {SECONDS:.0f} s each.",
+            table(heading, told),
+            f"To find where a cap of {rows // 2:,} rows ends takes {horizon * 1000:.0f} ms, once a round. "
+            f"`postern prune --dry-run` takes {plan:.1f} s ({planned['overTheCap']:,} over the cap then).",
+        ]
+    )
+
+
+def main(rows: int) -> None:
+    load = f"{len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
+    with tempfile.TemporaryDirectory() as folder:
+        told = uvloop.run(measure(Path(folder), rows))
+    print(told)
+    now = datetime.now(UTC)
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
+        file.write(f"# Retention beside calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load} at the start, SQLite.\n\n{told}\n\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000)
