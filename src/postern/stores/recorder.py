@@ -5,6 +5,7 @@ here together.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -97,22 +98,25 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
 
 def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
     shard = connection.info.get("shard", 0)
-    calls: dict[tuple[str, str], int] = {}
-    last: dict[tuple[str, str], float] = {}
-    volume: dict[tuple[str, int, str], list[int]] = {}
+    # Nearly always all of a batch are alike in everything that is counted: so they are put together before anything is.
+    alike: dict[tuple[str, str | None, int, str, int], int] = {}
+    latest: dict[tuple[str, str | None], float] = {}
     for invocation, secret_id in recorded:
         webhook_id, at = invocation.webhook_id, invocation.received_at
-        for place in ((webhook_id, "calls"),) if secret_id is None else ((webhook_id, "calls"), (webhook_id, f"secret:{secret_id}")):
-            calls[place] = calls.get(place, 0) + 1
-            if at > last.get(place, 0.0):
-                last[place] = at
-        bucket = (webhook_id, int(at // 60), invocation.code)
-        counts = volume.get(bucket)
-        if counts is None:
-            counts = volume[bucket] = [0] * (len(_WITHIN) + 2)
-        counts[0] += 1
-        # Slower than the largest bound: counted in the last place, which no column holds.
-        counts[1 + bisect_left(_BOUNDS_US, invocation.duration_us)] += 1
+        # One that was slower than the largest bound falls behind the last column, and into none.
+        kind = (webhook_id, secret_id, int(at // 60), invocation.code, bisect_left(_BOUNDS_US, invocation.duration_us))
+        alike[kind] = alike.get(kind, 0) + 1
+        latest[webhook_id, secret_id] = at
+    calls: Counter[tuple[str, str]] = Counter()
+    last: dict[tuple[str, str], float] = {}
+    volume: dict[tuple[str, int, str], list[int]] = {}
+    for (webhook_id, secret_id, minute, code, within), count in alike.items():
+        for name in ("calls",) if secret_id is None else ("calls", f"secret:{secret_id}"):
+            calls[webhook_id, name] += count
+            last[webhook_id, name] = max(last.get((webhook_id, name), 0.0), latest[webhook_id, secret_id])
+        counts = volume.setdefault((webhook_id, minute, code), [0] * (len(_WITHIN) + 2))
+        counts[0] += count
+        counts[1 + within] += count
     execute_for_each(
         connection,
         _tally_statement(connection.dialect.name),
