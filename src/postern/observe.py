@@ -62,6 +62,22 @@ def own_numbers() -> str:
     return generate_latest(REGISTRY).decode()
 
 
+class CallLine(msgspec.Struct, tag_field="event", tag="call", gc=False):
+    """What is worth knowing about one call, without anything of what it carried."""
+
+    webhook: str
+    invocation: str
+    outcome: str
+    code: str
+    status: int
+    matched: str
+    address: str
+    bytes: int
+    version: int
+    detail: str
+    ms: float
+
+
 class CallLog:
     """Lines are gathered for a moment and written together: a write for each call would cost more than storing it does."""
 
@@ -69,28 +85,31 @@ class CallLog:
         self._stream = stream
         self._off = style == "off"
         self._pretty = style == "text" or (style == "auto" and stream.isatty())
-        self._lines: list[bytes] = []
-        self._encode = msgspec.json.Encoder().encode
+        self._lines: list[CallLine] = []
 
-    def call(self, seconds: float, **said: Any) -> None:
+    def call(self, line: CallLine) -> None:
         if self._off:
             return
         if not self._lines:
             asyncio.get_running_loop().call_later(0.1, self.flush)
-        if self._pretty:
-            words = " ".join(f"{name}={value}" for name, value in said.items() if value not in ("", None))
-            self._lines.append(f"call {words} ms={seconds * 1000:.1f}".encode("utf-8", "replace"))
-        else:
-            self._lines.append(self._encode({"event": "call", **said, "ms": round(seconds * 1000, 2)}))
+        self._lines.append(line)
 
     def flush(self) -> None:
         lines, self._lines = self._lines, []
         if lines:
             try:
-                self._stream.write(b"\n".join(lines).decode("utf-8", "replace") + "\n")
+                self._stream.write("".join(map(_in_words, lines)) if self._pretty else _encode_lines(lines).decode("utf-8", "replace"))
                 self._stream.flush()
             except (OSError, ValueError):  # whoever read the log has gone; calls go on
                 pass
+
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+def _in_words(line: CallLine) -> str:
+    words = " ".join(f"{name}={value}" for name, value in msgspec.structs.asdict(line).items() if value not in ("", None))
+    return f"call {words}\n".encode("utf-8", "replace").decode()
 
 
 def set_up_logs(style: str = "auto") -> None:

@@ -77,7 +77,7 @@ class Hearing(Arrival):
         super().__init__(ingress)
         self.heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-    def answer(self, answer: Answer, unread: bool = False) -> None:
+    def answer(self, answer: Answer) -> None:
         self.heard.set_result(answer)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from beds.waiting import free_port, wait_until
 
-READY_WITHIN = 30.0
+READY_WITHIN = 90
 STOPPED_WITHIN = 15.0
 ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
 

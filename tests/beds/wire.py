@@ -33,8 +33,14 @@ class Heard:
 class Wire:
     """A connection of a caller who minds no rules."""
 
-    def __init__(self, port: int, timeout: float = 10.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+    def __init__(self, port: int, timeout: float = 10.0, room: int | None = None) -> None:
+        """``room``: about how much is on its way in each direction before somebody has to wait."""
+        self.socket = socket.socket()
+        self.socket.settimeout(timeout)
+        if room is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+        self.socket.connect(("127.0.0.1", port))
         self._received = b""
 
     def send(self, data: bytes) -> None:
@@ -80,8 +86,8 @@ class Wire:
 
 
 @contextmanager
-def wire(port: int, timeout: float = 10.0) -> Iterator[Wire]:
-    connection = Wire(port, timeout)
+def wire(port: int, timeout: float = 10.0, room: int | None = None) -> Iterator[Wire]:
+    connection = Wire(port, timeout, room)
     try:
         yield connection
     finally:

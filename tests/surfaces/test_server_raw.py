@@ -422,6 +422,25 @@ def test_pipelined_calls_are_answered_in_order(house: House) -> None:
     assert len(set(ids)) == len(ids) == 100
 
 
+def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
+    many = 20_000
+    asked = post(to=house.hook, target="/webhook/nobody", body=b"")
+    sent = 0
+    with wire(house.port, room=4096) as connection:
+        connection.socket.settimeout(0.5)
+        try:
+            for _ in range(many // 100):
+                connection.send(asked * 100)
+                sent += 100
+        except TimeoutError:
+            pass
+        assert sent < many, "the gateway reads on although nobody takes its answers"
+        connection.socket.settimeout(10)
+        heard = [connection.answer() for _ in range(sent)]
+    assert {answer.status for answer in heard if answer} == {404}
+    assert None not in heard
+
+
 def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -> None:
     with wire(house.port) as connection:
         connection.send(post(to=house.hook) * 3 + b"nonsense\r\n\r\n" + post(to=house.hook))

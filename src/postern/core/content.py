@@ -2,7 +2,8 @@
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -11,6 +12,7 @@ from postern.core.paths import members
 
 DEEPEST = 100
 MOST_FORM_FIELDS = 1000
+LONGEST_REMEMBERED = 100
 
 _FORM = b"application/x-www-form-urlencoded"
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -39,24 +41,36 @@ def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
         if encoding.strip().lower() not in (b"", b"identity"):
             return Unreadable("unsupported_media_type", "the body is compressed; send it as it is")
     full = types[0] if types else b""
-    kind, _, parameters = full.partition(b";")
-    kind = kind.strip().lower()
-    if parameters and not _is_utf8(parameters):
-        return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
-    if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
+    kind = _kind_of(full) if len(full) <= LONGEST_REMEMBERED else _kind_of.__wrapped__(full)
+    if isinstance(kind, Unreadable):
+        return kind
+    if kind == "json":
         read = _json_object(call.body)
         if wrap_arrays and isinstance(read, Unreadable) and read.code == "payload_not_an_object" and call.body.lstrip()[:1] == b"[":
             return _json_object(b'{"items":' + call.body + b"}")
         return read
-    if kind == b"text/plain":
+    if kind == "text":
         read = _json_object(call.body)
         return (
             Unreadable("unsupported_media_type", f"text/plain is accepted only when it is a JSON object: {read.detail}")
             if isinstance(read, Unreadable)
             else read
         )
+    return _form_object(call.body)
+
+
+@lru_cache(maxsize=1000)
+def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | Unreadable:
+    kind, _, parameters = content_type.partition(b";")
+    kind = kind.strip().lower()
+    if parameters and not _is_utf8(parameters):
+        return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
+    if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
+        return "json"
+    if kind == b"text/plain":
+        return "text"
     if kind == _FORM:
-        return _form_object(call.body)
+        return "form"
     return Unreadable("unsupported_media_type", "neither JSON nor a URL-encoded form")
 
 

@@ -125,6 +125,7 @@ class TokenCredential:
             "basic": ("HTTP Basic", self._in_basic),
             "url": (f"the URL parameter {parameter_name}", self._in_url),
         }[placement]
+        self._steps = {which: f"the {which} token was sent in {self._place}" for which in ("main", "second")}
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
         found = self._find(call)
@@ -138,7 +139,7 @@ class TokenCredential:
         matched = self._match(found[0])
         if not matched:
             return Unproven("credential_mismatch", f"the token in {self._place} is not the right one")
-        return VerifiedCall(call, matched, f"the {matched} token was sent in {self._place}")
+        return VerifiedCall(call, matched, self._steps[matched])
 
     def _match(self, token: bytes) -> Matched:
         """Both are always compared, so that the time taken does not tell which one came close."""

@@ -12,6 +12,7 @@ class Mapping:
 
     def __init__(self, paths: dict[str, str]) -> None:
         self._paths: list[tuple[str, str, Path]] = [(name, paths[name], parse_path(paths[name])) for name in FIELD_NAMES if paths.get(name)]
+        self._all_found = f"{len(self._paths)} of {len(self._paths)} fields found" if self._paths else "no field is mapped"
 
     def apply(self, payload: Payload) -> tuple[dict[str, str], str]:
         """The fields, and what to say in the trace."""
@@ -23,6 +24,4 @@ class Mapping:
                 missing.append(f"{name}: nothing at {text}")
             else:
                 fields[name] = as_text(value)[:LONGEST_VALUE]
-        if missing:
-            return fields, "; ".join(missing)
-        return fields, f"{len(fields)} of {len(self._paths)} fields found" if self._paths else "no field is mapped"
+        return fields, "; ".join(missing) if missing else self._all_found

@@ -19,6 +19,7 @@ _SECRET_PARAMETERS = frozenset(
 
 
 MOST_REMEMBERED = 1000
+LONGEST_REMEMBERED = 100
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,28 +36,31 @@ class Mask:
         self._parameters = credential.masked_parameters | (_SECRET_PARAMETERS - credential.read_parameters)
         self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
         self._keep = credential.read_headers
-        self._masks: dict[bytes, bool] = {}
+        self._masks: dict[bytes, tuple[str, bool]] = {}
+        """What is known of a header's name: how it is written down, and whether its value is masked."""
 
     def headers(self, headers: Headers) -> bytes:
         """The headers as stored: JSON pairs, credentials masked, in order."""
-        # Nearly always no value holds a secret: one look at all of them together says so.
-        suspicious = self._holds_secret(b"\n".join([value for _, value in headers]))
+        learned = self._masks
         pairs = []
+        open_values = []
         for name, value in headers:
-            masked = self._masks.get(name)
-            if masked is None:
-                masked = self._learn(name)
-            if masked or (suspicious and self._holds_secret(value)):
-                pairs.append((name.decode("latin-1"), MASK))
+            text, masked = learned.get(name) or self._learn(name)
+            if masked:
+                pairs.append((text, MASK))
             else:
-                pairs.append((name.decode("latin-1"), value.decode("latin-1")))
+                open_values.append(value)
+                pairs.append((text, value.decode("latin-1")))
+        # Nearly always none of them holds the webhook's own secret: one look at all of them together says so.
+        if self._holds_secret(b"\n".join(open_values)):
+            pairs = [(name, MASK if self._holds_secret(value.encode("latin-1")) else value) for name, value in pairs]
         return _encode(pairs)
 
-    def _learn(self, name: bytes) -> bool:
-        masked = name in self._names or (_is_secret_header(name) and name not in self._keep)
-        if len(self._masks) < MOST_REMEMBERED:  # strangers choose names, too
-            self._masks[name] = masked
-        return masked
+    def _learn(self, name: bytes) -> tuple[str, bool]:
+        learned = name.decode("latin-1"), name in self._names or (_is_secret_header(name) and name not in self._keep)
+        if len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED:  # strangers choose names, too
+            self._masks[name] = learned
+        return learned
 
     def query(self, query: bytes) -> bytes:
         """The query string as stored. What is not masked keeps every byte: a signature may cover it."""
@@ -74,5 +78,5 @@ class Mask:
 
     def _holds_secret(self, value: bytes) -> bool:
         """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole URL."""
-        plain = unquote_plus(value) if b"%" in value else None
-        return any(secret in value or (plain is not None and secret in plain) for secret in self._secrets)
+        plain = unquote_plus(value) if b"%" in value else value
+        return any(secret in value or secret in plain for secret in self._secrets)

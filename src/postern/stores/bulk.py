@@ -1,15 +1,19 @@
 """Many rows at once, the fastest way each database has: inserts of many rows on SQLite, binary COPY on Postgres.
 
-Measured on Postgres, rows of history in batches of 100: COPY spends a quarter of the processor time of `executemany` and
-half of one INSERT from arrays. `docs/decisions/` has the numbers.
+Both go to the driver itself, as do the few counts of each commit: SQLAlchemy's own handling of a statement costs more
+than the database's. Measured on Postgres, rows of history in batches of 100: COPY spends a quarter of the processor time
+of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
 """
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Dialect, Table, bindparam, insert
+from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, insert
 from sqlalchemy.exc import DBAPIError
 
 Rows = list[tuple[Any, ...]]
@@ -19,36 +23,60 @@ _BINARY = {"big_integer": "int8", "integer": "int4", "small_integer": "int2", "l
 
 def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
     if connection.dialect.name == "sqlite":
-        # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
-        # event loop takes up to a switch interval to give it back.
-        start = 0
-        for size in _ROWS_A_STATEMENT:
-            while len(rows) - start >= size:
-                statement = _insert_many_statement(table, columns, size, connection.dialect)
-                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows[start : start + size])))
-                start += size
+        _insert(connection, table, columns, rows)
     else:
         _copy(connection, table, columns, rows)
 
 
-def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
+def execute_for_each(connection: Connection, statement: Executable, rows: list[dict[str, Any]]) -> None:
+    """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so: numbers and plain text."""
+    text, names = _compiled(statement, connection.dialect)
+    with _in_the_driver(connection, text) as driver:
+        if names is None:
+            with driver.cursor() as cursor:
+                cursor.executemany(text, rows)
+        else:
+            for row in rows:
+                driver.execute(text, [row[name] for name in names])
+
+
+@lru_cache(maxsize=64)
+def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None]:
+    """``names``: the order of the parameters, where the driver knows them by their order."""
+    compiled = statement.compile(dialect=dialect)
+    return str(compiled), compiled.positiontup
+
+
+@contextmanager
+def _in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
+    """Past SQLAlchemy's back, so what it does for every other statement is done here: say what went wrong in its own words,
+    and whether the server is gone."""
     driver = connection.connection.driver_connection
     assert driver is not None
-    statement, types = _copy_statement(table, columns)
     try:
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.set_types(types)
-            for row in rows:
-                copy.write_row(row)
-    except psycopg.Error as error:
-        # Past SQLAlchemy's back, so what it does for every other statement is done here: say whether the server is gone.
-        told = DBAPIError.instance(statement, None, error, psycopg.Error, connection_invalidated=driver.closed, dialect=connection.dialect)
-        if driver.closed:
+        yield driver
+    except (sqlite3.Error, psycopg.Error) as error:
+        kind = sqlite3.Error if isinstance(error, sqlite3.Error) else psycopg.Error
+        gone = bool(getattr(driver, "closed", False))
+        told = DBAPIError.instance(statement, None, error, kind, connection_invalidated=gone, dialect=connection.dialect)
+        if gone:
             connection.invalidate(error)
         raise told from error
 
 
-_ROWS_A_STATEMENT = (64, 16, 4, 1)
+_ROWS_A_STATEMENT = (64, 32, 16, 8, 4, 2, 1)
+
+
+def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
+    # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
+    # event loop takes up to a switch interval to give it back.
+    start = 0
+    with _in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
+        for size in _ROWS_A_STATEMENT:
+            while len(rows) - start >= size:
+                statement = _insert_many_statement(table, columns, size, connection.dialect)
+                driver.execute(statement, tuple(chain.from_iterable(rows[start : start + size])))
+                start += size
 
 
 @lru_cache(maxsize=64)
@@ -60,6 +88,14 @@ def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, di
 @lru_cache(maxsize=64)
 def _insert_statement(table: Table, columns: tuple[str, ...], dialect: Dialect) -> str:
     return str(insert(table).values({name: bindparam(name) for name in columns}).compile(dialect=dialect, column_keys=list(columns)))
+
+
+def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
+    statement, types = _copy_statement(table, columns)
+    with _in_the_driver(connection, statement) as driver, driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)
 
 
 @lru_cache(maxsize=64)

@@ -10,12 +10,19 @@ TOO_LARGE = 256 * 1024 * 1024
 
 
 class Checkpoints:
-    """Moves the write-ahead log into the database once it is worth it; blocks writers only when readers let it grow huge."""
+    """Moves the write-ahead log into the database once it is worth it, so that the log begins again at its start.
+
+    Two steps. A thread copies nearly everything while commits go on; the log could only grow, for there is always
+    another commit before it is done. So the writer, between two of its commits, copies the rest, which is little.
+    """
 
     def __init__(self, path: str, every: float = 0.5) -> None:
         self._path = path
         self._every = every
         self._stop = threading.Event()
+        self._nearly = threading.Event()
+        """The thread has done its part; the connection is the writer's until it has done the other."""
+        self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
 
     def start(self) -> None:
@@ -25,21 +32,35 @@ class Checkpoints:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(10)
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+
+    def between_commits(self) -> None:
+        """In the writer's thread."""
+        if self._nearly.is_set():
+            with contextlib.suppress(sqlite3.Error):
+                self._checkpoint("PASSIVE")
+            self._nearly.clear()
 
     def _run(self) -> None:
-        connection: sqlite3.Connection | None = None
         while not self._stop.wait(self._every):
+            if self._nearly.is_set():
+                continue
             try:
                 size = os.stat(self._path + "-wal").st_size
                 if size < WORTH_IT:
                     continue
-                connection = connection or sqlite3.connect(self._path, timeout=1.0, check_same_thread=False)
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._checkpoint("PASSIVE")
                 if size > TOO_LARGE:
-                    # It keeps writers out for as long as it copies: only after the other one has copied what it could.
-                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                    # A long reader was in the way. It keeps writers out for as long as it copies: so only then.
+                    self._checkpoint("TRUNCATE")
+                else:
+                    self._nearly.set()
             except (OSError, sqlite3.Error):  # a full disk or a lock: the next round tries again
                 continue
-        if connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                connection.close()
+
+    def _checkpoint(self, how: str) -> None:
+        if self._connection is None:
+            self._connection = sqlite3.connect(self._path, timeout=1.0, check_same_thread=False)
+        self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()

@@ -4,6 +4,7 @@ Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling 
 here together.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
@@ -15,7 +16,7 @@ from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
-from postern.stores.bulk import insert_rows
+from postern.stores.bulk import execute_for_each, insert_rows
 from postern.stores.claims import claim_keys
 from postern.stores.moments import milliseconds
 from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, invocations, samples, tallies, volumes, webhooks
@@ -29,6 +30,7 @@ _DELIVERY_COLUMNS = (
 )  # fmt: skip
 
 _WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
+_BOUNDS_US = tuple(bound * 1000 for bound in LATENCY_BOUNDS_MS)
 
 
 def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
@@ -96,34 +98,40 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
 
 def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
     shard = connection.info.get("shard", 0)
+    # Nearly always all of a batch are alike in everything that is counted: so they are put together before anything is.
+    alike: dict[tuple[str, str | None, int, str, int], int] = {}
+    latest: dict[tuple[str, str | None], float] = {}
+    for invocation, secret_id in recorded:
+        webhook_id, at = invocation.webhook_id, invocation.received_at
+        # One that was slower than the largest bound falls behind the last column, and into none.
+        kind = (webhook_id, secret_id, int(at // 60), invocation.code, bisect_left(_BOUNDS_US, invocation.duration_us))
+        alike[kind] = alike.get(kind, 0) + 1
+        latest[webhook_id, secret_id] = at
     calls: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], float] = {}
-    volume: Counter[tuple[str, int, str]] = Counter()
-    within: Counter[tuple[str, int, str, str]] = Counter()
-    for invocation, secret_id in recorded:
-        names = ["calls"] if secret_id is None else ["calls", f"secret:{secret_id}"]
-        for name in names:
-            calls[invocation.webhook_id, name] += 1
-            last[invocation.webhook_id, name] = max(last.get((invocation.webhook_id, name), 0.0), invocation.received_at)
-        bucket = (invocation.webhook_id, int(invocation.received_at // 60), invocation.code)
-        volume[bucket] += 1
-        for bound, column in zip(LATENCY_BOUNDS_MS, _WITHIN, strict=True):
-            if invocation.duration_us <= bound * 1000:
-                within[(*bucket, column)] += 1
-                break
-    connection.execute(
+    volume: dict[tuple[str, int, str], list[int]] = {}
+    for (webhook_id, secret_id, minute, code, within), count in alike.items():
+        for name in ("calls",) if secret_id is None else ("calls", f"secret:{secret_id}"):
+            calls[webhook_id, name] += count
+            last[webhook_id, name] = max(last.get((webhook_id, name), 0.0), latest[webhook_id, secret_id])
+        counts = volume.setdefault((webhook_id, minute, code), [0] * (len(_WITHIN) + 2))
+        counts[0] += count
+        counts[1 + within] += count
+    execute_for_each(
+        connection,
         _tally_statement(connection.dialect.name),
         [
             {"webhook_id": webhook_id, "name": name, "shard": shard, "count": count, "last_at": milliseconds(last[webhook_id, name])}
             for (webhook_id, name), count in sorted(calls.items())
         ],
     )
-    connection.execute(
+    execute_for_each(
+        connection,
         _volume_statement(connection.dialect.name),
         [
-            {"webhook_id": bucket[0], "minute": bucket[1], "code": bucket[2], "shard": shard, "calls": count}
-            | {column: within[(*bucket, column)] for column in _WITHIN}
-            for bucket, count in sorted(volume.items())
+            {"webhook_id": webhook_id, "minute": minute, "code": code, "shard": shard, "calls": counts[0]}
+            | dict(zip(_WITHIN, counts[1:-1], strict=True))
+            for (webhook_id, minute, code), counts in sorted(volume.items())
         ],
     )
 

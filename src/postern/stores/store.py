@@ -28,7 +28,8 @@ from postern.stores.writer import Writer
 class Store:
     def __init__(self, url: str, secret_keys: list[str]) -> None:
         self.database = Database(url)
-        self.writer = Writer(self.database)
+        self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
+        self.writer = Writer(self.database, self._checkpoints.between_commits if self._checkpoints else None)
         self.vault = Vault(secret_keys)
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
@@ -43,7 +44,6 @@ class Store:
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database)
         self._alone: psycopg.Connection[Any] | None = None
-        self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
     async def open(self, migrate: bool | None = None) -> None:
         """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a command."""

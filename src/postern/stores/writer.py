@@ -46,8 +46,9 @@ log = structlog.get_logger("postern.writer")
 
 
 class Writer:
-    def __init__(self, database: Database, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, database: Database, between_commits: Callable[[], None] | None = None, most_waiting: int = MOST_WAITING) -> None:
         self._database = database
+        self._between_commits = between_commits
         self._most_waiting = most_waiting
         self._queue: queue.SimpleQueue[tuple[Work, Tell] | None] = queue.SimpleQueue()
         self._waiting = 0
@@ -119,6 +120,8 @@ class Writer:
             if batch:
                 results = self._commit([work for work, _ in batch])
                 self._tell(batch, results)
+                if self._between_commits is not None:
+                    self._between_commits()
 
     def _commit(self, works: list[Work]) -> list[Any]:
         """One transaction for all; when it fails for a reason that one of them may be, each gets one of its own."""

@@ -85,14 +85,14 @@ class Exchange(Arrival):
         except Exception:
             self.failed()
 
-    def answer(self, answer: Answer, unread: bool = False) -> None:
+    def answer(self, answer: Answer) -> None:
         protocol = self._protocol
         if self.response_complete or self.disconnected:
             return
         if protocol.flow.write_paused:
-            protocol.when_drained(lambda: self.answer(answer, unread))
+            protocol.when_drained(lambda: self.answer(answer))
             return
-        if unread and self._expects:
+        if self.unread and self._expects:
             # A caller that asked before sending its body may send it or not after a refusal: only a closed connection is unambiguous.
             self.keep_alive = False
         said = [STATUS_LINE[answer.status]]

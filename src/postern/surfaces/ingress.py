@@ -36,7 +36,7 @@ class Ingress:
 class Arrival:
     """One call while it arrives: its head, then its body piece by piece, then its end. It is answered once, at any of these."""
 
-    __slots__ = ("_call", "_ingress", "_pieces", "_size", "_webhook", "settled")
+    __slots__ = ("_call", "_ingress", "_pieces", "_size", "_webhook", "settled", "unread")
 
     def __init__(self, ingress: Ingress) -> None:
         self._ingress = ingress
@@ -46,9 +46,11 @@ class Arrival:
         self._call: Call
         self.settled = False
         """Nothing more of it is wanted: the answer is there, or waits for the commit."""
+        self.unread = False
+        """It is answered without its body."""
 
-    def answer(self, answer: Answer, unread: bool = False) -> None:
-        """To be said by whoever holds the connection. ``unread``: the body was not wanted."""
+    def answer(self, answer: Answer) -> None:
+        """To be said by whoever holds the connection."""
         raise NotImplementedError
 
     def head(self, method: str, path: bytes, query: bytes, headers: Headers, peer: str | None) -> None:
@@ -71,14 +73,16 @@ class Arrival:
             if promised is not None and promised.isdigit() and int(promised[:19]) > webhook.payload_limit:
                 verdict = too_large(webhook)
         if verdict is not None:
-            self._settle(verdict, unread=True)
+            self.unread = True
+            self._settle(verdict)
 
     def body(self, piece: bytes) -> None:
         """Counted while streaming: one byte too many is enough."""
         self._size += len(piece)
         if self._size > self._webhook.payload_limit:
             self._pieces.clear()
-            self._settle(too_large(self._webhook), unread=True)
+            self.unread = True
+            self._settle(too_large(self._webhook))
         else:
             self._pieces.append(piece)
 
@@ -87,13 +91,13 @@ class Arrival:
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._settle(admit(self._webhook, self._call, self._ingress.gateway.limits))
 
-    def _settle(self, verdict: Verdict, unread: bool = False) -> None:
+    def _settle(self, verdict: Verdict) -> None:
         self.settled = True
-        receive(self._ingress.gateway, self._webhook, self._call, verdict, lambda answer: self.answer(answer, unread))
+        receive(self._ingress.gateway, self._webhook, self._call, verdict, self.answer)
 
     def _refuse(self, code: str) -> None:
-        self.settled = True
-        self.answer(say.refusal(code), unread=True)
+        self.settled = self.unread = True
+        self.answer(say.refusal(code))
 
     def failed(self) -> None:
         """Something is wrong with us: called while an exception is being handled."""

@@ -18,7 +18,7 @@ from postern.core.problems import PROBLEMS
 from postern.core.sample import recorded
 from postern.core.webhook import Webhook
 from postern.identity import new_id
-from postern.observe import call_counts, refused_storage
+from postern.observe import CallLine, call_counts, refused_storage
 from postern.usecases.dispatch import LEASE
 from postern.usecases.gateway import Gateway
 from postern.usecases.respond import await_answer, await_first_answer
@@ -132,17 +132,19 @@ class Reception:
         seconds = gateway.clock() - self._call.received_at
         call_counts.add(invocation.webhook_id, outcome, code, seconds, waited)
         gateway.call_log.call(
-            seconds,
-            webhook=invocation.webhook_id,
-            invocation=invocation.id,
-            outcome=outcome,
-            code=code,
-            status=status,
-            matched=invocation.matched,
-            address=invocation.address,
-            bytes=invocation.body_size,
-            version=invocation.config_version,
-            detail=invocation.detail,
+            CallLine(
+                webhook=invocation.webhook_id,
+                invocation=invocation.id,
+                outcome=outcome,
+                code=code,
+                status=status,
+                matched=invocation.matched,
+                address=invocation.address,
+                bytes=invocation.body_size,
+                version=invocation.config_version,
+                detail=invocation.detail,
+                ms=round(seconds * 1000, 2),
+            )
         )
 
 

@@ -1,0 +1,34 @@
+"""The write-ahead log begins again at its start while calls keep coming: a busy gateway must not fill the disk with it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from beds.recording import kept
+from postern.stores import checkpoint
+from postern.stores.store import Store
+from stores.conftest import entry
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_log_stays_small_although_there_is_always_another_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "WORTH_IT", 256 * 1024)
+    store = Store(f"sqlite:///{tmp_path}/postern.db", ["a key of the tests, long enough"])
+    assert store._checkpoints is not None
+    store._checkpoints._every = 0.01
+    await store.open()
+    largest = 0
+
+    async def calls() -> None:
+        nonlocal largest
+        for _ in range(150):
+            await kept(store, entry(body=bytes(20_000)))
+            largest = max(largest, (tmp_path / "postern.db-wal").stat().st_size)
+
+    try:
+        await asyncio.gather(*(calls() for _ in range(8)))
+    finally:
+        await store.close()
+    assert 0 < largest < 8 * 1024 * 1024, "24 MB went through it"
