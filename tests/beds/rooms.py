@@ -39,7 +39,7 @@ async def gateway_on(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock
         presets=cast(PresetShelf, presets),
         base_url="http://127.0.0.1:8080",
         callback_url="http://127.0.0.1:8080",
-        response_key=b"response key",
+        response_keys=[b"response key"],
         clock=clock,
     )
     try:

@@ -13,6 +13,7 @@ from postern.core.problems import Refused
 from postern.stores.vault import VaultError
 from postern.usecases import secrets, webhooks
 from postern.usecases.idempotency import once
+from postern.usecases.respond import respond
 
 pytestmark = pytest.mark.anyio
 
@@ -68,9 +69,19 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=OLD_KEY) as house:
         webhook = await house.webhook(authentication=METHODS["token"][0])
         made = await once(house.gateway, OWNER, "again", b"a request", create)
+        slow = await house.webhook(name="Slow", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+        invocation = (await house.call(slow)).json["invocationId"]
+        (trigger,) = house.engine.started.values()
+        assert trigger.response is not None
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{NEW_KEY},{OLD_KEY}") as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
         assert await secrets.rotate_key(house.gateway, OWNER) == 2
+        with pytest.raises(Refused) as late:  # it is late, and known: a workflow that was started before is not a stranger now
+            await respond(house.gateway, invocation, trigger.response.token, 200, {}, {})
+        assert late.value.code == "gone"
+        with pytest.raises(Refused) as stranger:
+            await respond(house.gateway, invocation, "rt_guessed", 200, {}, {})
+        assert stranger.value.code == "not_authenticated"
         assert await secrets.rotate_key(house.gateway, OWNER) == 0
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=NEW_KEY) as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200

@@ -1,5 +1,6 @@
 """Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the same."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, select, update
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation
+from postern.core.records import AuditEntry
+from postern.stores.audit import write_note
 from postern.stores.claims import claim_keys
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
@@ -70,12 +73,18 @@ class Deliveries:
         log = msgspec.json.encode([*delivery.log, said][-LONGEST_LOG:])
         await self._writer.share(_settle_all, {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log})
 
-    async def replay(self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None) -> Delivery:
+    async def replay(
+        self,
+        invocation_id: str,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        sample: bytes | None = None,
+        note: AuditEntry | None = None,
+    ) -> Delivery:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
 
         def job(connection: Connection) -> Delivery:
-            replayed = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)
-            webhook_id = connection.execute(replayed.with_for_update()).scalar_one()  # another process may be replaying it too
             of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
             # Locked first: a replay in another process waits here, and then counts this one.
             asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
@@ -88,6 +97,8 @@ class Deliveries:
             tell(connection, DUE)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
+            if note is not None:
+                write_note(connection, replace(note, changes={"delivery": delivery.key}))
             return delivery
 
         return await self._writer.write(job)

@@ -79,7 +79,8 @@ class Gateway:
     base_url: str
     callback_url: str
     """Where workflows reach the response action's door: the base address, or the loopback one for the embedded engine."""
-    response_key: bytes
+    response_keys: list[bytes]
+    """The first makes response tokens; the others made those of workflows that were started before the key was changed."""
     engine: Engine | None = None
     """None in a process that only changes or reads things (the CLI): deliveries are left for one that serves."""
     limits: Limits = field(default_factory=Limits)
@@ -128,13 +129,21 @@ class Gateway:
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""
-        return "rt_" + hmac.new(self.response_key, key.encode(), sha256).hexdigest()
+        return _token(self.response_keys[0], key)
+
+    def is_response_token(self, token: str, key: str) -> bool:
+        given = token.encode("utf-8", "replace")
+        return any(hmac.compare_digest(_token(one, key).encode(), given) for one in self.response_keys)
 
     def response_slot(self, invocation_id: str, key: str, deadline: float) -> ResponseSlot:
         return ResponseSlot(f"{self.callback_url}/api/v1/invocations/{invocation_id}/response", self.response_token(key), deadline)
 
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"
+
+
+def _token(response_key: bytes, key: str) -> str:
+    return "rt_" + hmac.new(response_key, key.encode(), sha256).hexdigest()
 
 
 def require(actor: Actor, level: Level) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from postern.core.delivery import Trigger
+from postern.core.delivery import State, Trigger
 from postern.core.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
@@ -62,10 +62,11 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     sample = None
     if webhook.recording_until > now:
         sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload.text))
-    delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, "held" if webhook.held else "queued", sample)
+    note = noted(gateway, actor, "invocation replayed", invocation_id)
+    state: State = "held" if webhook.held else "queued"
+    delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, state, sample, note)
     gateway.due.set()
     gateway.live.touch(invocation_id)
-    await gateway.store.audit.write(noted(gateway, actor, "invocation replayed", invocation_id, delivery=delivery.key))
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
 
 

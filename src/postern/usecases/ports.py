@@ -113,8 +113,16 @@ class DeliveryStore(Protocol):
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None: ...
 
     async def replay(
-        self, invocation_id: str, fields: dict[str, str], now: float, state: State, sample: bytes | None = None
-    ) -> Delivery: ...
+        self,
+        invocation_id: str,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        sample: bytes | None = None,
+        note: AuditEntry | None = None,
+    ) -> Delivery:
+        """The note is completed with the delivery's key."""
+        ...
 
     async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
         """``elsewhere``: the caller may be waiting in another process, which is woken."""

@@ -71,7 +71,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         presets=cast(PresetShelf, presets),
         base_url=base_url,
         callback_url=serving_on if serving_on and settings.engine == "embedded" else base_url,
-        response_key=hmac.new(keys[0].encode(), b"postern response tokens", hashlib.sha256).digest(),
+        response_keys=[hmac.new(key.encode(), b"postern response tokens", hashlib.sha256).digest() for key in keys],
         engine=engine,
         call_log=CallLog(style=settings.log),
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
