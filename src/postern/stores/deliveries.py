@@ -74,8 +74,6 @@ class Deliveries:
         """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
 
         def job(connection: Connection) -> Delivery:
-            replayed = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)
-            webhook_id = connection.execute(replayed.with_for_update()).scalar_one()  # another process may be replaying it too
             of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
             # Locked first: a replay in another process waits here, and then counts this one.
             asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
