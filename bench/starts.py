@@ -27,7 +27,7 @@ from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.http import HttpEngine
 from postern.engines.temporal import TemporalEngine
 from postern.identity import new_id
-from postern.usecases.dispatch import BATCH as AT_ONCE
+from postern.usecases.dispatch import BATCH
 from postern.usecases.ports import Engine
 
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -44,7 +44,7 @@ async def measure(name: str, engine: Engine, starts: int, process: Callable[[], 
         if (await engine.health()).ok:
             break
         await asyncio.sleep(0.1)
-    await many(engine.start, AT_ONCE)  # warm
+    await many(engine.start, BATCH)  # warm
     there = process()
     began, spent, spent_there = time.perf_counter(), time.process_time(), cpu_of(there) if there else 0.0
     await many(engine.start, starts)
@@ -61,7 +61,7 @@ async def many(start: Callable[[Trigger], Awaitable[object]], count: int) -> Non
         for _ in left:
             await start(trigger())
 
-    await asyncio.gather(*(one_after_the_other() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(one_after_the_other() for _ in range(BATCH)))
 
 
 def main(starts: int) -> None:
@@ -83,7 +83,7 @@ def main(starts: int) -> None:
     now = datetime.now(UTC)
     where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {AT_ONCE} at once.\n\n{told}\n\n")
+        file.write(f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{told}\n\n")
 
 
 @contextmanager

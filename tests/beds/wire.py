@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from beds.waiting import PATIENCE
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -33,7 +35,7 @@ class Heard:
 class Wire:
     """A connection of a caller who minds no rules."""
 
-    def __init__(self, port: int, timeout: float = 10.0) -> None:
+    def __init__(self, port: int, timeout: float = PATIENCE) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self._received = b""
 
@@ -80,7 +82,7 @@ class Wire:
 
 
 @contextmanager
-def wire(port: int, timeout: float = 10.0) -> Iterator[Wire]:
+def wire(port: int, timeout: float = PATIENCE) -> Iterator[Wire]:
     connection = Wire(port, timeout)
     try:
         yield connection
