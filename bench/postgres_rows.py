@@ -157,7 +157,7 @@ async def measured(store: Store, began: int, rows: int) -> dict[str, float]:
         ("waiting ones of one webhook", page(status="accepted", webhook_id="wh_7")),
         ("failed ones (none there)", page(status="failed", some=False)),
         ("answered ones (none there)", page(status="responded", some=False)),
-        ("started ones", page(status="started")),
+        ("started ones", page(middle, status="started")),
         ("a code", page(code="credential_mismatch")),
         ("a search that finds nothing", page(search="no such text", some=False)),
         ("the overview's chart, a day", chart(None, 1)),
