@@ -82,7 +82,7 @@ def test_an_answer_reaches_the_caller_who_waits_at_the_other_process(
     start_program: StartProgram, migrated_url: str, tmp_path: Path, engine: CountingEngine
 ) -> None:
     first, second = start_pair(start_program, tmp_path, migrated_url, engine)
-    _, path = make_webhook(first, synchronousResponse={"enabled": True, "timeoutSeconds": 10})
+    _, path = make_webhook(first, synchronousResponse={"enabled": True, "timeoutSeconds": 25})
     answered: list[float] = []
 
     def answer_elsewhere(trigger: dict[str, object]) -> None:
