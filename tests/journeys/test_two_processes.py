@@ -13,7 +13,7 @@ import pytest
 
 from beds.postgres import PostgresProcess
 from beds.program import Program, StartProgram, run_postern
-from beds.waiting import free_port, wait_until
+from beds.waiting import PATIENCE, free_port, wait_until
 from journeys.cluster import Callers, CountingEngine, ask, counting_engine, make_webhook
 
 
@@ -172,7 +172,7 @@ def test_a_worker_that_dies_is_started_again(migrated_url: str, tmp_path: Path, 
         os.kill(workers[0], signal.SIGKILL)
         wait_until(lambda: len(set(program.processes_left()) - {program.process.pid, workers[0]}) == 2, what="a new worker")
         for _ in range(20):  # whichever of the sockets a connection is dealt to, somebody answers
-            assert ask(program, "GET", "/healthz", timeout=20)[0] == 200
+            assert ask(program, "GET", "/healthz")[0] == 200
         assert program.stop() == 0
     finally:
         program.kill()
@@ -195,7 +195,7 @@ def test_a_second_process_with_the_embedded_engine_is_refused(start_program: Sta
 
 def metrics(program: Program, name: str) -> dict[str, float]:
     """One counter, added up by worker."""
-    connection = HTTPConnection("127.0.0.1", program.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=PATIENCE)
     connection.request("GET", "/metrics")
     counted: Counter[str] = Counter()
     for line in connection.getresponse().read().decode().splitlines():
