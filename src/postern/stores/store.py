@@ -41,10 +41,7 @@ class Store:
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
-        self.volumes = Volumes(self.database)
-        self.people = People(self.database, self.writer)
-        self.replays = Replays(self.database, self.writer)
-        self.audit = Audit(self.database, self.writer)
+        self.volumes = Volumes(self.database, self.writer)
         self._alone: psycopg.Connection[Any] | None = None
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
 
