@@ -172,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.console_pages", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=40, help="how often each page is asked for after its first hit")
-    parser.add_argument("--settle", type=float, default=2.0, help="seconds from the program being ready to the first hit")
+    parser.add_argument("--settle", type=float, default=4.0, help="seconds from the program being ready to the first hit")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         told: Any = table(measure(Path(folder), asked.rows, asked.times, asked.settle))

@@ -30,6 +30,8 @@ IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the
 ONE_OF_MANY = "the list tells the same"
 RUNS_BY_ITSELF = "it happens by itself; by hand it is wanted before a backup or a move, at the machine"
 ONE_CLICK = "it is a click's worth of changing the webhook, which is asked for as such"
+IS_LOGGED = "each round that deletes something says so in the log"
+FROM_ITS_START = "what a process was started with is looked up where it was started, or by its administrator in the console"
 OWN_WAY = "the page does the same in a way of its own"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
@@ -51,11 +53,13 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
+    "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "secrets.rotate_key": {"rest": ADMIN_AT_THE_MACHINE, "mcp": ADMIN_AT_THE_MACHINE, "console": ADMIN_AT_THE_MACHINE},
+    "settings.in_force": {"rest": FROM_ITS_START, "mcp": FROM_ITS_START, "cli": "`postern settings` tells it without opening the database"},
     "signatures.providers": {"console": OWN_WAY},
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
@@ -70,11 +74,6 @@ TO_COME: dict[str, set[str]] = {
         *("audit.listing", "engine.runs", "history.as_curl", "history.preview"),
         *("replays.begin", "replays.cancel", "replays.listing", "replays.plan", "replays.show"),
         *("signatures.explain", "signatures.propose"),
-    },
-    "console": {
-        *("holds.drop", "holds.hold", "holds.release", "readmission.recheck", "schedules.resume", "schedules.run_now"),
-        *("replays.begin", "replays.cancel", "replays.listing", "replays.plan", "replays.show"),
-        *("samples.disarm", "signatures.propose"),
     },
 }
 

@@ -1,6 +1,7 @@
 """Every setting, once: its name in the environment, its default, what it is for, whether it is secret. All else is derived."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,11 @@ def _database(text: str) -> str:
     if text and not text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise ValueError("sqlite:///… or postgresql://…")
     return text
+
+
+def _without_password(text: str) -> str:
+    """An address as it may be shown, should somebody have written a user's password into it."""
+    return re.sub(r"(?<=://)[^/?#@]*@", "…@", text)
 
 
 def _list(text: str) -> list[str]:
@@ -228,7 +234,8 @@ class Settings:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = dict(os.environ if environment is None else environment)
         problems = []
-        self.given: set[str] = set()
+        self.sources: dict[str, str] = {}
+        """By setting, where it is not the default: the variable that it came from."""
         for setting in SETTINGS:
             try:
                 text = self._text(setting)
@@ -252,7 +259,7 @@ class Settings:
             except OSError as error:
                 raise SettingError(f"{setting.variable}_FILE cannot be read: {error.strerror}") from None
         if text:
-            self.given.add(setting.name)
+            self.sources[setting.name] = setting.variable + ("_FILE" if file else "")
         return text or setting.default
 
     def _unknown(self) -> list[str]:
@@ -289,9 +296,11 @@ class Settings:
         return [
             {
                 "variable": setting.variable,
-                "value": ("set" if setting.name in self.given else "not set") if setting.secret else self._text(setting),
+                "value": ("set" if setting.name in self.sources else "not set")
+                if setting.secret
+                else _without_password(self._text(setting)),
                 "default": setting.default,
-                "given": setting.name in self.given,
+                "source": self.sources.get(setting.name),
                 "secret": setting.secret,
                 "help": setting.help,
             }

@@ -1,6 +1,8 @@
 """Who gets into the console, and what another site cannot make a browser do."""
 
-from http.client import HTTPConnection
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode
 
@@ -111,3 +113,33 @@ def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(served
     address = page.partition('src="/static/vendor/htmx.js')[2].partition('"')[0]
     status, headers, _ = ask(served, "GET", "/static/vendor/htmx.js" + address)
     assert status == 200 and "immutable" in headers["cache-control"]
+
+
+def test_an_open_live_stream_ends_soon_after_its_session_or_its_user(served: Program, cookie: str) -> None:
+    people = {}
+    for name in ("sam", "ursula", "kim"):
+        ask(served, "POST", "/settings/users", {"name": name, "password": f"{name}'s password", "level": "read"}, Cookie=cookie)
+        people[name] = sign_in(served, name, f"{name}'s password")[1]["set-cookie"].partition(";")[0]
+    with ExitStack() as open_ones:
+        streams = {name: open_ones.enter_context(stream(served, own)) for name, own in people.items()}
+        session = next(one["id"] for one in admin_of(served).get("sessions").json["items"] if one["user"] == "sam")
+        assert ask(served, "POST", f"/settings/sessions/{session}/end", {}, Cookie=cookie)[0] == 303
+        user = next(one["id"] for one in admin_of(served).get("users").json["items"] if one["name"] == "ursula")
+        assert ask(served, "POST", f"/settings/users/{user}/delete", {}, Cookie=cookie)[0] == 303
+        for name in ("sam", "ursula"):
+            lines = streams[name].read().decode()  # to its end, or the socket's time-out
+            assert "event: listening" in lines
+        for line in streams["kim"]:  # who may still look hears on
+            if line.startswith(b": still here"):
+                break
+        else:
+            raise AssertionError("the stream of somebody else has ended too")
+
+
+@contextmanager
+def stream(program: Program, cookie: str) -> Iterator[HTTPResponse]:
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=60)
+    connection.request("GET", "/live/stream", headers={"Cookie": cookie})
+    with closing(connection), connection.getresponse() as response:
+        assert (response.status, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        yield response

@@ -24,6 +24,11 @@ class CountingEngine:
     url: str
     keys: Counter[str] = field(default_factory=Counter)
     on_start: Callable[[Trigger], None] | None = None
+    answers: threading.Event = field(default_factory=threading.Event)
+    """While it is cleared, the engine takes its time."""
+
+    def __post_init__(self) -> None:
+        self.answers.set()
 
     def started(self) -> set[str]:
         return {key.partition(".")[0] for key in list(self.keys)}
@@ -37,6 +42,7 @@ def counting_engine() -> Iterator[CountingEngine]:
         def do_POST(self) -> None:
             trigger = json.loads(self.rfile.read(int(self.headers["content-length"])))
             engine.keys[self.headers["idempotency-key"]] += 1
+            engine.answers.wait(60)
             self.send_response(202)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -54,6 +60,7 @@ def counting_engine() -> Iterator[CountingEngine]:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield engine
+        engine.answers.set()
         server.shutdown()
         thread.join()
 

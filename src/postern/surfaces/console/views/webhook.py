@@ -40,6 +40,7 @@ async def overview(visit: Visit) -> Response:
     span = visit.query.get("range", "day")
     chart = await volumes.chart(visit.gateway, visit.actor, webhook["id"], span)
     latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 5)
+    waiting = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "held"), 200) if webhook["held"] else None
     return tab(
         visit,
         "",
@@ -49,6 +50,7 @@ async def overview(visit: Visit) -> Response:
         items=latest.items,
         reason=story.reason,
         rotation=rotation(webhook),
+        waiting=waiting,
         names={},
         after=None,
         kept="",
