@@ -18,8 +18,9 @@ async def show(visit: Visit) -> Response:
     refused = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "rejected"), 200)
     return tab(
         visit,
-        "refused",
+        "history",
         webhook,
+        shown="refused",
         passing=len(passing),
         failing=found["stillRefused"],
         items=[item for item in refused.items if item["id"] in passing][:SHOWN],

@@ -68,7 +68,7 @@ def reason(item: dict[str, Any]) -> str:
         return f"Accepted, but the workflow engine could not be started: {item.get('error') or 'no reason was given'}."
     if item["status"] in ("started", "responded") and item.get("runs"):
         started = "1 workflow was started" if item["runs"] == 1 else f"{item['runs']} workflows were started"
-        return f"Accepted, and {started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
+        return f"{started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
     return words.STATUS_HELP.get(item["status"], "")
 
 

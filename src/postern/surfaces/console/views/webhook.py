@@ -29,9 +29,16 @@ async def loaded(visit: Visit) -> dict[str, Any]:
     return await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
 
 
-def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, **context: Any) -> Response:
+def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any) -> Response:
+    """The tab's page, or one that is reached from it."""
     return visit.page(
-        f"webhook/{name or 'overview'}.html", status, webhook=webhook, tab=name, tabs=TABS, titles=senders.titles(visit.gateway), **context
+        f"webhook/{shown or name or 'overview'}.html",
+        status,
+        webhook=webhook,
+        tab=name,
+        tabs=TABS,
+        titles=senders.titles(visit.gateway),
+        **context,
     )
 
 
