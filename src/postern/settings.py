@@ -1,7 +1,6 @@
 """Every setting, once: its name in the environment, its default, what it is for, whether it is secret. All else is derived."""
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +49,6 @@ def _database(text: str) -> str:
     if text and not text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise ValueError("sqlite:///… or postgresql://…")
     return text
-
-
-def _without_password(text: str) -> str:
-    """An address as it may be shown, should somebody have written a user's password into it."""
-    return re.sub(r"(?<=://)[^/?#@]*@", "…@", text)
 
 
 def _list(text: str) -> list[str]:
@@ -296,9 +290,7 @@ class Settings:
         return [
             {
                 "variable": setting.variable,
-                "value": ("set" if setting.name in self.sources else "not set")
-                if setting.secret
-                else _without_password(self._text(setting)),
+                "value": ("set" if setting.name in self.sources else "not set") if setting.secret else self._text(setting),
                 "default": setting.default,
                 "source": self.sources.get(setting.name),
                 "secret": setting.secret,

@@ -103,6 +103,20 @@ def test_who_may_only_read_is_offered_nothing_else_and_refused_it(served: Progra
     assert ask(served, "GET", "/settings/users", Cookie=reader)[0] == 403
 
 
+def test_settings_say_where_each_comes_from_and_never_a_secret(served: Program, cookie: str) -> None:
+    for path in ("environment", "engine", "retention"):
+        status, _, page = ask(served, "GET", f"/settings/{path}", Cookie=cookie)
+        assert status == 200 and PASSWORD not in page and served.admin_key not in page, path
+    everything = ask(served, "GET", "/settings/environment", Cookie=cookie)[2]
+    for one in ("POSTERN_ADMIN_PASSWORD", "POSTERN_HISTORY_DAYS", "examples/workflows"):
+        assert one in everything
+    ask(served, "POST", "/settings/users", {"name": "rolf", "password": "rolf's password", "level": "write"}, Cookie=cookie)
+    writer = sign_in(served, "rolf", "rolf's password")[1]["set-cookie"].partition(";")[0]
+    assert [ask(served, "GET", f"/settings/{path}", Cookie=writer)[0] for path in ("environment", "engine")] == [403, 403]
+    status, _, page = ask(served, "GET", "/settings/retention", Cookie=writer)
+    assert status == 200 and "30 days" in page and "POSTERN_HISTORY_DAYS" not in page
+
+
 def test_what_is_not_there_is_a_page_too(served: Program, cookie: str) -> None:
     status, headers, page = ask(served, "GET", "/webhooks/wh_unknown", Cookie=cookie)
     assert status == 404 and headers["content-type"].startswith("text/html") and "There is no webhook with this id" in page

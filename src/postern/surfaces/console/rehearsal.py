@@ -34,19 +34,27 @@ log = structlog.get_logger("postern.console")
 async def rehearse(gateway: Gateway) -> None:
     """Never in the way of a call, and no trouble when it fails: the page is made again when somebody asks for it."""
     await asyncio.sleep(AFTER)
-    with suppress(StoreUnavailable):
+    try:
         await asyncio.to_thread(_compile)
-        newest = await known.listing(gateway, ACTOR, 1)
-        latest = await calls.listing(gateway, ACTOR, HistoryFilter(), 1)
-        acts: list[tuple[View, dict[str, str]]] = [(view, {}) for view in PAGES]
-        acts += [(view, {"webhook": one["id"]}) for one in newest.items for view in WEBHOOK_PAGES]
-        acts += [(history.detail, {"invocation": one["id"]}) for one in latest.items]
-        for view, names in acts:
-            try:
+        for view, names in await acts(gateway):
+            with suppress(Refused):  # what it was to show was deleted meanwhile
                 await view(Visit(_request(names), gateway, ACTOR))
-            except Refused as refused:
-                log.debug("a page was refused to its rehearsal", view=view.__qualname__, code=refused.code)
             await asyncio.sleep(PAUSE)
+    except StoreUnavailable:
+        pass
+    except Exception:
+        log.exception("a page failed in its rehearsal")
+
+
+async def acts(gateway: Gateway) -> list[tuple[View, dict[str, str]]]:
+    """Each page, and what its address names: the newest webhook and the newest call."""
+    newest = await known.listing(gateway, ACTOR, 1)
+    latest = await calls.listing(gateway, ACTOR, HistoryFilter(), 1)
+    return [
+        *((view, {}) for view in PAGES),
+        *((view, {"webhook": one["id"]}) for one in newest.items for view in WEBHOOK_PAGES),
+        *((history.detail, {"invocation": one["id"]}) for one in latest.items),
+    ]
 
 
 def _compile() -> None:

@@ -109,13 +109,14 @@ async def retained(visit: Visit) -> Response:
     """How long what is kept is kept, what sets it, and what retention did last."""
     known = await webhooks.listing(visit.gateway, visit.actor, 200)
     own = [webhook for webhook in known.items if webhook["historyRetentionDays"] or webhook["bodyRetentionDays"] is not None]
-    set_here = [one for one in await _in_force(visit) if one["variable"] in RETENTION]
+    listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
+    set_here = [one for one in listed if one["variable"] in RETENTION]
     return _page(visit, "retention", kept=await retention.last(visit.gateway, visit.actor), own=own, set_here=set_here)
 
 
 async def engine(visit: Visit) -> Response:
     running = visit.gateway.engine
-    listed = await _in_force(visit)
+    listed = await settings.in_force(visit.gateway, visit.actor)
     chosen = next((one["value"] for one in listed if one["variable"] == "POSTERN_ENGINE"), "none")
     engines = {name: (title, [one for one in listed if one["variable"].startswith(prefix)]) for name, (title, prefix) in ENGINES.items()}
     health = await running.health() if running is not None else None
@@ -124,10 +125,6 @@ async def engine(visit: Visit) -> Response:
 
 async def environment(visit: Visit) -> Response:
     return _page(visit, "environment", listed=await settings.in_force(visit.gateway, visit.actor))
-
-
-async def _in_force(visit: Visit) -> list[dict[str, Any]]:
-    return await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
 
 
 async def log(visit: Visit) -> Response:
