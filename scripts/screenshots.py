@@ -43,6 +43,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("workflows", "/workflows", []),
     ("settings", "/settings", []),
     ("connect", "/settings/connect", []),
+    ("retention", "/settings/retention", []),
+    ("engine", "/settings/engine", []),
     ("audit", "/settings/audit", []),
 ]
 DARK = ("webhooks", "overview", "live")
