@@ -85,8 +85,8 @@ async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(room:
         invocation = Invocation(
             id, webhook, clock.now - ago, "accepted", "accepted", 200, 1, "POST", b"/", b"", b"[]", b"{}", 2, "127.0.0.1", 1, "", "", b"[]"
         )  # fmt: skip
-        await gateway.store.record(
-            Entry(invocation, Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now))
+        await kept(
+            gateway.store, Entry(invocation, Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now))
         )
     claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
     given_up, again, well, long_ago = (claimed[id] for id in ids)
