@@ -28,7 +28,7 @@ class Contestant:
 
     def cpu_seconds(self) -> float:
         """Of the process and everything it started, the children that have ended included."""
-        return sum(_cpu(process) for process in [self.process.pid, *_descendants(self.process.pid)])
+        return sum(cpu_of(process) for process in [self.process.pid, *_descendants(self.process.pid)])
 
     def resident_megabytes(self) -> float:
         return sum(_resident(process) for process in [self.process.pid, *_descendants(self.process.pid)])
@@ -150,7 +150,7 @@ def _fields(process: int) -> list[str]:
         return []
 
 
-def _cpu(process: int) -> float:
+def cpu_of(process: int) -> float:
     fields = _fields(process)
     return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 

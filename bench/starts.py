@@ -1,30 +1,36 @@
-"""How many workflows each engine starts, and what a start costs the gateway itself: `python -m bench.starts [starts]`."""
+"""How many workflows each engine starts, and what a start costs: `python -m bench.starts [starts]`.
+
+The gateway's own processor time is what it spends on asking; what the engine spends is told apart where it runs as a process
+beside the gateway. The HTTP engine's other side answers a constant, so its rate is the gateway's limit and no engine's.
+"""
 
 import asyncio
+import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
+import uvloop
+
+from bench.__main__ import RESULTS
+from bench.contestants import WORKFLOW, constant, cpu_of
 from bench.rooms import free_port, table
 from postern.core.delivery import Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.http import HttpEngine
 from postern.engines.temporal import TemporalEngine
 from postern.identity import new_id
+from postern.usecases.dispatch import BATCH
 from postern.usecases.ports import Engine
 
-AT_ONCE = 16
-WORKFLOW = '''
-from postern.workflows import workflow
-
-
-@workflow
-def nothing(event):
-    """Ends at once."""
-'''
+SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 
 
 def trigger() -> Trigger:
@@ -32,18 +38,20 @@ def trigger() -> Trigger:
     return Trigger(f"{invocation}.1", "wh_bench", invocation, {"fieldOne": "1001"}, b'{"orderNumber": "1001"}')
 
 
-async def measure(name: str, engine: Engine, starts: int) -> list[str]:
+async def measure(name: str, engine: Engine, starts: int, process: Callable[[], int | None]) -> list[str]:
     await engine.open()
     for _ in range(600):
         if (await engine.health()).ok:
             break
         await asyncio.sleep(0.1)
-    await many(engine.start, AT_ONCE)  # warm
-    began, spent = time.perf_counter(), time.process_time()
+    await many(engine.start, BATCH)  # warm
+    there = process()
+    began, spent, spent_there = time.perf_counter(), time.process_time(), cpu_of(there) if there else 0.0
     await many(engine.start, starts)
     lasted, spent = time.perf_counter() - began, time.process_time() - spent
+    spent_there = cpu_of(there) - spent_there if there else 0.0
     await engine.close()
-    return [name, f"{starts / lasted:,.0f}", f"{spent / starts * 1000:.2f}"]
+    return [name, f"{starts / lasted:,.0f}", f"{spent / starts * 1e6:.0f}", f"{spent_there / starts * 1e6:.0f}" if there else "-"]
 
 
 async def many(start: Callable[[Trigger], Awaitable[object]], count: int) -> None:
@@ -53,26 +61,57 @@ async def many(start: Callable[[Trigger], Awaitable[object]], count: int) -> Non
         for _ in left:
             await start(trigger())
 
-    await asyncio.gather(*(one_after_the_other() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(one_after_the_other() for _ in range(BATCH)))
 
 
 def main(starts: int) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "nothing.py").write_text(WORKFLOW)
-        rows.append(asyncio.run(measure("embedded", EmbeddedEngine(Path(folder) / "data", Path(folder) / "nothing.py"), starts)))
-        binary = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
-        if binary:
-            port = free_port()
-            command = [binary, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port), "--log-level", "error"]
-            server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                rows.append(asyncio.run(measure("Temporal (its development server)", TemporalEngine(f"127.0.0.1:{port}"), starts)))
-            finally:
-                server.kill()
-                server.wait()
-    print(table(["engine", "starts/s", "gateway CPU a start, ms"], rows))
+        embedded = EmbeddedEngine(Path(folder) / "data", Path(folder) / "nothing.py")
+        rows.append(uvloop.run(measure("embedded", embedded, starts, lambda: embedded.process_id)))
+    with constant(Path()) as answering:
+        process = answering.process.pid
+        rows.append(uvloop.run(measure("HTTP", HttpEngine(answering.url), starts, lambda: process)))
+        rows.append(uvloop.run(measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: process)))
+    with temporal() as server:
+        if server is not None:
+            address, process = server
+            rows.append(uvloop.run(measure("Temporal's development server", TemporalEngine(address), starts, lambda: process)))
+    told = table(["engine", "starts/s", "gateway CPU a start, µs", "engine CPU a start, µs"], rows)
+    print(told)
+    now = datetime.now(UTC)
+    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
+    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
+        file.write(f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{told}\n\n")
+
+
+@contextmanager
+def temporal() -> Iterator[tuple[str, int] | None]:
+    binary = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
+    if binary is None:
+        yield None
+        return
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        binary,
+        "server",
+        "start-dev",
+        "--headless",
+        "--ip",
+        "127.0.0.1",
+        "--port",
+        address.rpartition(":")[2],
+        "--log-level",
+        "error",
+    ]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield address, server.pid
+    finally:
+        server.kill()
+        server.wait()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3000)

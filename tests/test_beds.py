@@ -120,9 +120,10 @@ def test_a_program_that_ends_at_its_start_tells_why(start_program: StartProgram,
         start_program(PYTHONPATH=stand_in, BREAKS="yes")
 
 
-def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, stand_in: str) -> None:
+def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, stand_in: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(tmp_path, {"PYTHONPATH": stand_in, "FORGETS": "yes"})
     program.wait_until_ready()
+    monkeypatch.setattr("beds.program.CHILDREN_END_WITHIN", 1.0)
     with pytest.raises(AssertionError, match="did not end cleanly"):
         program.stop()
     wait_until(lambda: not program.processes_left())

@@ -6,6 +6,7 @@ from http.client import HTTPConnection
 from typing import Any
 
 from beds.program import Program
+from beds.waiting import PATIENCE
 
 PASSWORD = "correct horse battery"
 
@@ -33,7 +34,7 @@ class Client:
             body = json.dumps(body).encode()
         if body is not None:
             given.setdefault("Content-Type", "application/json")
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=20)
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
         try:
             connection.request(method, path if path.startswith("/") else f"/api/v1/{path}", body, {**self._headers, **given})
             response = connection.getresponse()

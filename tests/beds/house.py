@@ -116,7 +116,7 @@ class House:
     async def deliver(self) -> None:
         """Start whatever is due."""
         while await self.dispatcher.round():
-            pass
+            await self.dispatcher.finish()
 
     async def history(self, **wanted: Any) -> list[dict[str, Any]]:
         return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items

@@ -146,7 +146,7 @@ class PostgresProcess:
             server = self._server = subprocess.Popen(
                 command, cwd=self._home, env=self._surroundings, stdout=output, stderr=output, **self._person
             )
-        wait_until(lambda: answers(self.url) or server.poll() is not None, 30, what="Postgres to answer")
+        wait_until(lambda: answers(self.url) or server.poll() is not None, what="Postgres to answer")
         assert server.poll() is None, f"Postgres ended at once:\n{log.read_text()}"
 
     def stop(self) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from beds.waiting import free_port, wait_until
+from beds.waiting import PATIENCE, free_port, wait_until
 
-READY_WITHIN = 90
-STOPPED_WITHIN = 15.0
+STOPPED_WITHIN = 60.0
+CHILDREN_END_WITHIN = 10.0
 ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -51,7 +51,7 @@ class Program:
         def answered_or_ended() -> bool:
             return self.process.poll() is not None or self.is_ready()
 
-        wait_until(answered_or_ended, READY_WITHIN, what=lambda: f"/readyz to answer 200; postern said:\n{self.output()}\n", every=0.05)
+        wait_until(answered_or_ended, what=lambda: f"/readyz to answer 200; postern said:\n{self.output()}\n", every=0.05)
         assert self.process.poll() is None, f"postern ended with {self.process.returncode} before it was ready:\n{self.output()}"
 
     def is_ready(self) -> bool:
@@ -69,7 +69,7 @@ class Program:
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(STOPPED_WITHIN)
-            wait_until(lambda: not self.processes_left(), 2.0, what="every process of the program to end")
+            wait_until(lambda: not self.processes_left(), CHILDREN_END_WITHIN, what="every process of the program to end")
         except (subprocess.TimeoutExpired, AssertionError) as error:
             raise AssertionError(f"postern did not end cleanly on SIGTERM:\n{self.output()}") from error
         finally:
@@ -105,7 +105,7 @@ def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess
     """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list", POSTERN_DATA_DIR=…)``."""
     given = {"POSTERN_DATA_DIR": str(folder / "data"), **environment}
     command = [sys.executable, "-m", "postern", *arguments]
-    return subprocess.run(command, cwd=folder, env=clean_environment(given), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=folder, env=clean_environment(given), capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 StartProgram = Callable[..., Program]

@@ -19,6 +19,7 @@ from beds.client import Client, Said, admin_of, with_level
 from beds.commands import typed
 from beds.house import House, a_house
 from beds.program import Program
+from beds.waiting import PATIENCE
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 
@@ -55,7 +56,7 @@ class Surface(Protocol):
 
 
 def call_served(url: str, body: bytes) -> int:
-    return httpx2.post(url, content=body, headers={"Content-Type": "application/json"}, trust_env=False, timeout=20).status_code
+    return httpx2.post(url, content=body, headers={"Content-Type": "application/json"}, trust_env=False, timeout=PATIENCE).status_code
 
 
 class Rest:
@@ -119,7 +120,7 @@ class Mcp:
         async def asked() -> Any:
             headers = {"Authorization": f"Bearer {self._key}"}
             async with (
-                httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
+                httpx2.AsyncClient(headers=headers, trust_env=False, timeout=PATIENCE) as http,
                 McpClient(streamable_http_client(self._url, http_client=http)) as client,
             ):
                 return await client.call_tool(tool, arguments)
@@ -229,7 +230,7 @@ class Console:
     call = staticmethod(call_served)
 
     def _ask(self, method: str, path: str, fields: dict[str, str] | None = None) -> httpx2.Response:
-        return httpx2.request(method, self._program.url + path, data=fields, headers=self._headers, trust_env=False, timeout=20)
+        return httpx2.request(method, self._program.url + path, data=fields, headers=self._headers, trust_env=False, timeout=PATIENCE)
 
     def _page(self, path: str) -> str:
         page = self._ask("GET", path)

@@ -9,8 +9,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 120.0
+"""For what must come. Only a test that fails waits that long, so it says nothing about how fast anything is."""
 
-def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: str | Callable[[], str] = "", every: float = 0.02) -> T:
+
+def wait_until(condition: Callable[[], T], timeout: float = PATIENCE, *, what: str | Callable[[], str] = "", every: float = 0.02) -> T:
     """The condition's first true answer. Its last exception, or its last answer, is told when time is up."""
     deadline = time.monotonic() + timeout
     while True:

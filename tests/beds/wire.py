@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from beds.waiting import PATIENCE
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -33,7 +35,7 @@ class Heard:
 class Wire:
     """A connection of a caller who minds no rules."""
 
-    def __init__(self, port: int, timeout: float = 10.0, room: int | None = None) -> None:
+    def __init__(self, port: int, timeout: float = PATIENCE, room: int | None = None) -> None:
         """``room``: about how much is on its way in each direction before somebody has to wait."""
         self.socket = socket.socket()
         self.socket.settimeout(timeout)
@@ -86,7 +88,7 @@ class Wire:
 
 
 @contextmanager
-def wire(port: int, timeout: float = 10.0, room: int | None = None) -> Iterator[Wire]:
+def wire(port: int, timeout: float = PATIENCE, room: int | None = None) -> Iterator[Wire]:
     connection = Wire(port, timeout, room)
     try:
         yield connection

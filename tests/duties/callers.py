@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from beds.program import Program
+from beds.waiting import PATIENCE
 
 Headers = list[tuple[str, str]]
 
@@ -32,7 +33,7 @@ def asked(program: Program, method: str, path: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {program.admin_key}", "Content-Type": "application/json"}
     request = urllib.request.Request(program.url + path, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return json.loads(response.read() or b"null")
 
 
@@ -89,7 +90,7 @@ async def _call(url: str, body: bytes, headers: Headers) -> Heard:
     try:
         head = "".join(f"{header}: {value}\r\n" for header, value in sent)
         writer.write(f"POST /{path} HTTP/1.1\r\n{head}\r\n".encode() + body)
-        answer = await asyncio.wait_for(reader.read(), 60)
+        answer = await asyncio.wait_for(reader.read(), PATIENCE)
     finally:
         writer.close()
     top, _, rest = answer.partition(b"\r\n\r\n")

@@ -32,7 +32,7 @@ async def everything_due(desk: Desk) -> list[str]:
     desk.gateway.engine = engine  # type: ignore[assignment]
     dispatcher = Dispatcher(desk.gateway)
     while await dispatcher.round():
-        pass
+        await dispatcher.finish()
     desk.gateway.engine = None
     return engine.started
 
@@ -110,5 +110,6 @@ async def test_a_long_hold_does_not_use_up_the_time_for_trying(desk: Desk) -> No
     dispatcher = Dispatcher(desk.gateway)
     dispatcher.stop()
     await dispatcher.round()
+    await dispatcher.finish()
     assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["queued"]
     desk.gateway.engine = None

@@ -127,7 +127,7 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
     def rejected() -> int:
         return int(str(in_store(program, "SELECT count(*) FROM invocations WHERE outcome = 'rejected'")[0][0]))
 
-    wait_until(lambda: rejected() < 1500, 20, what=lambda: f"{rejected()} rejected calls to be trimmed")
+    wait_until(lambda: rejected() < 1500, what=lambda: f"{rejected()} rejected calls to be trimmed")
     kept = {one[0] for one in in_store(program, "SELECT id FROM invocations WHERE outcome = 'accepted'")}
     assert kept == {one.json["invocationId"] for one in accepted}
     assert asked(program, "GET", f"/api/v1/webhooks/{webhook['id']}")["callCount"] == FLOOD + 20
@@ -144,18 +144,18 @@ def test_a_held_webhook_starts_nothing_until_it_is_released(
         assert done.returncode == 0, done.stderr
 
     command("hold")
-    wait_until(lambda: called(webhook["url"], [{"n": "probe"}])[0].status == 200, 10, what="the gateway to hear of the hold")
+    wait_until(lambda: called(webhook["url"], [{"n": "probe"}])[0].status == 200, what="the gateway to hear of the hold")
     probes = notes_file.read_text().count("probe")  # answered by the workflow before that
     heard = called(webhook["url"], [{"n": str(n)} for n in range(30)], at_once=1)
     assert {one.json["status"] for one in heard} == {"accepted"}
     assert notes_file.read_text().count("probe") == probes
     command("release")
-    wait_until(lambda: len(notes_file.read_text().splitlines()) >= 31 + probes, 20, what="what waited to be started")
+    wait_until(lambda: len(notes_file.read_text().splitlines()) >= 31 + probes, what="what waited to be started")
     lines = notes_file.read_text().splitlines()
     assert sorted(line for line in lines if line != "probe") == sorted(str(n) for n in range(30))
     # A workflow's note is there before the gateway has written down that it was started.
     unwritten = "SELECT count(*) FROM deliveries WHERE started_at IS NULL"
-    wait_until(lambda: in_store(program, unwritten) == [(0,)], 20, what="every start to be written down")
+    wait_until(lambda: in_store(program, unwritten) == [(0,)], what="every start to be written down")
     started = in_store(program, "SELECT d.started_at FROM deliveries d ORDER BY d.key")
     assert started == sorted(started, key=lambda row: int(str(row[0])))
 
@@ -171,8 +171,8 @@ def test_what_was_accepted_before_a_crash_is_started_once_after_it(
     second = start_program(**workflows, POSTERN_DATA_DIR=str(first.data_dir), POSTERN_PORT=str(first.port))
     heard = called(webhook["url"], bodies)  # the sender, who has heard nothing, sends everything again
     assert {one.json["status"] for one in heard} == {"duplicate"}
-    wait_until(lambda: len(notes_file.read_text().splitlines()) >= 20, 20, what="all of them to be started")
-    wait_until(lambda: in_store(second, "SELECT count(*) FROM deliveries WHERE state <> 'started'") == [(0,)], 10)
+    wait_until(lambda: len(notes_file.read_text().splitlines()) >= 20, what="all of them to be started")
+    wait_until(lambda: in_store(second, "SELECT count(*) FROM deliveries WHERE state <> 'started'") == [(0,)])
     assert Counter(notes_file.read_text().splitlines()) == {str(n): 1 for n in range(20)}
 
 

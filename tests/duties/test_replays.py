@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
 from postern.core.problems import Refused
 from postern.core.records import Replay
@@ -161,7 +162,7 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
     await asyncio.sleep(0.1)
     assert not await emissions(desk)
     await replays.cancel(desk.gateway, ACTOR, plan["id"])
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, PATIENCE)
 
 
 async def test_a_wrong_filter_is_named(desk: Desk) -> None:

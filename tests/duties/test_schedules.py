@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
 from postern.core.problems import Refused
 from postern.core.records import ScheduleState
@@ -91,7 +92,7 @@ async def test_a_run_under_way_is_not_begun_again(desk: Desk) -> None:
     async with stand_in(slow) as server:
         webhook = await scheduled(desk, server)
         first = asyncio.create_task(run(desk, webhook))
-        await asyncio.wait_for(asked.wait(), 10)
+        await asyncio.wait_for(asked.wait(), PATIENCE)
         await desk.store.writer.write(lambda connection: connection.execute(update(table).values(next_run_at=1)))
         assert await tick(desk) == 0
         with pytest.raises(Refused, match="right now"):

@@ -29,11 +29,11 @@ from typing import Any, Protocol
 
 import pytest
 
+from beds.waiting import PATIENCE
 from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started, Trigger, delivery_key
 from postern.usecases.ports import Engine
 from stand_in import Received, Reply, stand_in
 
-PATIENCE = 30.0
 _numbers = itertools.count(1)
 
 
@@ -71,7 +71,7 @@ class Door:
     late: list[Any] = field(default_factory=list)
     closed: bool = False
 
-    def slot(self, seconds: float = PATIENCE) -> ResponseSlot:
+    def slot(self, seconds: float = 30.0) -> ResponseSlot:
         return ResponseSlot(self.url + "/response", "one-time", time.time() + seconds)
 
     def post(self, request: Received) -> Reply:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from beds.waiting import PATIENCE
 from postern.core.delivery import EngineUnavailable, ResponseSlot, Started, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
@@ -52,7 +53,7 @@ class Door:
         self._server.server_close()
 
 
-async def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """Wait for the condition, with a bound."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -120,7 +121,7 @@ class Stage:
         """As the gateway does: an engine that is unavailable is asked again."""
         invocation = key.rpartition(".")[0] or key
         trigger = Trigger(key, webhook_id, invocation, fields, json.dumps({"orderNumber": "1001", "n": 10**30}).encode(), slot)
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 return await self.engine.start(trigger)
@@ -130,7 +131,7 @@ class Stage:
                 await asyncio.sleep(0.05)
 
     async def ended(self, key: str) -> str:
-        return await asyncio.wait_for(self.engine.ended(key), 25)
+        return await asyncio.wait_for(self.engine.ended(key), PATIENCE)
 
 
 def gone(process_id: int) -> bool:

@@ -127,7 +127,7 @@ def node_red(folder: Path) -> Iterator[int]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(["node", str(script), "--userDir", str(folder)], stdout=log, stderr=log, cwd=folder)
         try:
-            wait_until(lambda: _up(port, process), 90, what=lambda: "Node-RED; its log: " + (folder / "log").read_text()[-2000:])
+            wait_until(lambda: _up(port, process), what=lambda: "Node-RED; its log: " + (folder / "log").read_text()[-2000:])
             yield port
         finally:
             process.terminate()

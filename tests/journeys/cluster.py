@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from beds.program import Program
+from beds.waiting import PATIENCE
 
 Trigger = dict[str, Any]
 
@@ -65,7 +66,7 @@ def counting_engine() -> Iterator[CountingEngine]:
         thread.join()
 
 
-def ask(program: Program, method: str, path: str, body: Any = None, timeout: float = 10.0, **headers: str) -> tuple[int, Any]:
+def ask(program: Program, method: str, path: str, body: Any = None, timeout: float = PATIENCE, **headers: str) -> tuple[int, Any]:
     """One request, with the admin's key unless another Authorization is given."""
     connection = HTTPConnection("127.0.0.1", program.port, timeout=timeout)
     try:
@@ -100,7 +101,7 @@ class Callers:
         self._running = [self._threads.submit(self._call, port) for port in ports for _ in range(count)]
 
     def _call(self, port: int) -> None:
-        connection = HTTPConnection("127.0.0.1", port, timeout=15)
+        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         number = 0
         while not self._stop.is_set():
             number += 1
@@ -124,5 +125,5 @@ class Callers:
     def stop(self) -> None:
         self._stop.set()
         for one in self._running:
-            one.result(30)
+            one.result(PATIENCE)
         self._threads.shutdown()

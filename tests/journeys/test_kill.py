@@ -15,7 +15,7 @@ import pytest
 
 from beds.hooks import TOKEN, UNLIMITED, Hook, make_hook
 from beds.program import Program
-from beds.waiting import free_port, wait_until
+from beds.waiting import PATIENCE, free_port, wait_until
 from beds.wire import exchange
 from journeys.cluster import counting_engine
 
@@ -75,7 +75,7 @@ class Scene:
         self.program.wait_until_ready()
 
     def engine_is_up(self) -> bool:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request("GET", "/readyz")
             return bool(json.loads(connection.getresponse().read())["engine"]["ok"])
@@ -124,7 +124,7 @@ class Caller:
         """The invocation's id, as soon as somebody has said that it is stored."""
         while True:
             try:
-                status, body = await asyncio.wait_for(self._exchange(event), 10)
+                status, body = await asyncio.wait_for(self._exchange(event), PATIENCE)
                 if status == 200:
                     return str(json.loads(body)["invocationId"])
                 assert status == 503, body
@@ -166,7 +166,7 @@ async def storm(scene: Scene, dice: random.Random) -> dict[int, str]:
     sending: list[asyncio.Task[None]] = []
     for number, wave in enumerate(waves):
         if number % 3 == 2:
-            await asyncio.to_thread(wait_until, scene.engine_is_up, 60, what="the engine")
+            await asyncio.to_thread(wait_until, scene.engine_is_up, what="the engine")
         sending += [asyncio.create_task(one_of(caller, event)) for caller, event in zip(callers, wave, strict=True)]
         await asyncio.sleep(dice.choice([0, 0.01, 0.05, 0.1, 0.3, 0.6]) * dice.random())
         if dice.random() < 0.3:
@@ -267,12 +267,12 @@ def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before
 
 def test_while_the_engine_is_dead_calls_are_accepted_and_started_later(scene: Scene) -> None:
     scene.start()
-    wait_until(scene.engine_is_up, 60)
+    wait_until(scene.engine_is_up)
     os.kill(scene.engine_process(), signal.SIGKILL)
     told = []
     for event in range(20):
         answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", str(event))], b"{}")
         assert answer.status == 200
         told.append(answer.json["invocationId"])
-    wait_until(lambda: set(scene.notes.read_text().split()) == set(told), 30, what="the starts")
-    assert scene.states() == {"started": 20}
+    wait_until(lambda: set(scene.notes.read_text().split()) == set(told), what="the starts")
+    wait_until(lambda: scene.states() == {"started": 20}, what=lambda: f"every start to be written down: {scene.states()}")

@@ -4,10 +4,10 @@ import asyncio
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from temporalio.client import Client
 
@@ -52,6 +52,12 @@ def temporal(tmp_path: Path) -> Iterator[TemporalServer]:
     server.stop()
 
 
+def tried_in_vain(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM deliveries WHERE state = 'queued' AND attempts > 0").fetchone() or (0,)
+        return int(count)
+
+
 def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
     start_program: StartProgram, migrated_url: str, temporal: TemporalServer
 ) -> None:
@@ -66,15 +72,15 @@ def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
         assert status == 200
         accepted.append(f"{said['invocationId']}.1")
 
-    wait_until(lambda: ask(program, "GET", "/readyz")[1]["engine"]["ok"], 40, what="Temporal to come up")
+    wait_until(lambda: ask(program, "GET", "/readyz")[1]["engine"]["ok"], what="Temporal to come up")
     call()
-    wait_until(lambda: temporal.started() == accepted, 20, what="the first workflow to be started", every=0.2)
+    wait_until(lambda: temporal.started() == accepted, what="the first workflow to be started", every=0.2)
     temporal.stop()
     for _ in range(10):
         call()
     assert not ask(program, "GET", "/readyz")[1]["engine"]["ok"]
-    time.sleep(1.0)  # long enough for starts to have failed
+    wait_until(lambda: tried_in_vain(migrated_url), what="a start to have failed")
     temporal.start()
     call()
-    wait_until(lambda: sorted(temporal.started()) == sorted(accepted), 45, what="every workflow to be started", every=0.3)
+    wait_until(lambda: sorted(temporal.started()) == sorted(accepted), what="every workflow to be started", every=0.3)
     assert len(accepted) == 12

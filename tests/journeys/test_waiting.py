@@ -66,7 +66,7 @@ class House:
 
     def ready(self) -> None:
         self.program.wait_until_ready()
-        wait_until(lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], 30, what="the engine")
+        wait_until(lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine")
 
     def call(self, hook: Hook, body: bytes) -> Heard:
         return exchange(self.program.port, "POST", hook.path, CALL, body)
@@ -120,7 +120,7 @@ def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(hous
     assert answer.json["invocationId"] == answer.headers["x-invocation-id"]
     assert house.story(answer)["deliveries"][0]["respondedAt"] is None
     (house.folder / "late").touch()
-    told = wait_until(lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one, 15, what="the late answer", every=0.3)
+    told = wait_until(lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one, what="the late answer", every=0.3)
     assert isinstance(told, dict)
     assert (told["answer"], told["late"], told["response"]["body"]) == ("response_timeout", True, '{"too":"late"}')
 
@@ -135,19 +135,19 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_pa
         callers = [threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)]
         for caller in callers:
             caller.start()
-        wait_until((tmp_path / "go.waits").exists, 15, what="the runs")
+        wait_until((tmp_path / "go.waits").exists, what="the runs")
         if told_to_stop == "SIGTERM":
             house.program.process.send_signal(signal.SIGTERM)
         else:
             os.killpg(house.program.process.pid, signal.SIGINT)
-        wait_until(lambda: house.call(house.hasty, b"{}").status == 503, 5, what="new callers to be sent elsewhere", every=0.05)
+        wait_until(lambda: house.call(house.hasty, b"{}").status == 503, what="new callers to be sent elsewhere", every=0.05)
         assert not heard
         (tmp_path / "go").touch()
         for caller in callers:
             caller.join(20)
         assert [(one.status, one.json) for one in heard] == [(200, {"in": "time"})] * 3
         assert house.program.process.wait(20) == 0
-        wait_until(lambda: not house.program.processes_left(), 5, what="every process to end")
+        wait_until(lambda: not house.program.processes_left(), what="every process to end")
         assert "Traceback" not in house.program.output()
     finally:
         house.program.kill()

@@ -59,8 +59,13 @@ async def told(store: Store) -> dict[str, set[str]]:
     return kinds
 
 
+@pytest.mark.parametrize("few, look", [(2_000, 5_000), (2, 4)])
 @pytest.mark.parametrize("status", ["rejected", "duplicate", "handshake", "accepted", "started", "responded", "failed", "held", "dropped"])
-async def test_a_status_finds_those_that_show_it(store: Store, told: dict[str, set[str]], status: str) -> None:
+async def test_a_status_finds_those_that_show_it(
+    store: Store, told: dict[str, set[str]], status: str, few: int, look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "FEW", few)  # more than that are looked for among the newest, so many a page
+    monkeypatch.setattr(history, "LONGEST_LOOK", look)
     assert set(await everything(store, HistoryFilter(status=status))) == told.get(status, set())
     page = await store.history.page(HistoryFilter(status=status), 100)
     assert {status_of(invocation.outcome, delivery) for invocation, delivery in page.rows} <= {status}

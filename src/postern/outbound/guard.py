@@ -107,7 +107,7 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
 def guarded_transport(network: GuardedNetwork, tls: Any = True) -> httpx2.AsyncHTTPTransport:
     """A transport without proxies or anything else from the environment, whose every connection is made by the network given."""
     transport = httpx2.AsyncHTTPTransport(
-        verify=tls, trust_env=False, limits=httpx2.Limits(max_connections=200, max_keepalive_connections=20)
+        verify=tls, trust_env=False, limits=httpx2.Limits(max_connections=200, max_keepalive_connections=100)
     )
     # There is no public way to hand a transport its network. A test pins that this one works.
     transport._pool._network_backend = network

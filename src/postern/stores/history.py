@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, literal, not_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, and_, case, func, literal, literal_column, or_, select
 
 from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
 from postern.identity import first_id_at
@@ -12,6 +12,9 @@ from postern.stores.tables import APART, DELIVERIES_APART, deliveries, invocatio
 
 LONGEST_LOOK = 5_000
 """How many invocations one page looks through where no index helps (text search); the next page goes on from there."""
+
+FEW = 2_000
+"""Deliveries that wait, are held or have failed: more of them than this are not gone through for one page."""
 
 _BULKY = ("body", "trace", "headers")
 _LISTED = [column for column in invocations.c if column.name not in _BULKY]
@@ -24,7 +27,7 @@ class History:
 
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
-            conditions, indexed = conditions_of(wanted, connection.dialect.name)
+            conditions, indexed = conditions_of(wanted, connection.dialect.name, too_many_for_an_index(connection, wanted))
             if before is not None:
                 conditions.append(invocations.c.id < before)
             horizon: str | None = None
@@ -84,8 +87,9 @@ class History:
         return await self._database.read(query)
 
 
-def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnElement[bool]], bool]:
-    """The WHERE, and whether an index leads straight to the rows."""
+def conditions_of(wanted: HistoryFilter, dialect: str, many: bool = False) -> tuple[list[ColumnElement[bool]], bool]:
+    """The WHERE, and whether an index leads straight to the rows. ``many``: so many are in the state asked for that whoever
+    began with them would read them all for one page; then the newest invocations are looked through, as in a search."""
     conditions: list[ColumnElement[bool]] = []
     indexed = True
     if wanted.webhook_id is not None:
@@ -97,27 +101,14 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
     if wanted.status in _APART:
         conditions += [invocations.c.outcome == wanted.status, APART]
         if wanted.status == "rejected":  # not those admitted since: they show what became of them
-            conditions.append(not_(_has_delivery()))
+            conditions.append(_value_of_newest(deliveries.c.key).is_(None))
     elif wanted.status is not None:
-        state = {"accepted": "queued", "responded": "started"}.get(wanted.status, wanted.status)
-        later = deliveries.alias("later")
-        newest = and_(
-            deliveries.c.state == state,
-            # Tied to the delivery, not to the invocation two levels out: SQLAlchemy would put that one into this FROM again.
-            not_(
-                exists().where(*belongs(later, deliveries.c.invocation_id), later.c.emission > deliveries.c.emission).correlate(deliveries)
-            ),
-        )
-        if wanted.status in ("responded", "started"):
-            answered = deliveries.c.responded_at.is_not(None)
-            newest = and_(newest, answered if wanted.status == "responded" else not_(answered))
-            conditions.append(_has_delivery(newest))
-            indexed = wanted.status == "started"
+        conditions.append(_newest_state() == wanted.status)
+        if wanted.status in ("started", "responded") or many:
+            indexed = False
         else:
             # Few rows and an index of their own: come from there, not from the history.
-            few = [DELIVERIES_APART] if state != "queued" else []
-            conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(deliveries.c.state == state, *few)))
-            conditions.append(_has_delivery(newest))
+            conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(*_in_state(wanted.status))))
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code not in ("accepted", *_APART):
@@ -134,21 +125,40 @@ def conditions_of(wanted: HistoryFilter, dialect: str) -> tuple[list[ColumnEleme
     return conditions, indexed
 
 
-def _has_delivery(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    # A value, not EXISTS: of that Postgres makes a join, and sorts every delivery there is for one page.
-    found = select(deliveries.c.key).where(deliveries.c.invocation_id == invocations.c.id, *belongs(deliveries), *conditions)
-    return found.correlate(invocations).limit(1).scalar_subquery().is_not(None)
-
-
 def belongs(table: Any, invocation_id: Any = invocations.c.id) -> list[ColumnElement[bool]]:
     """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
     return [table.c.key >= invocation_id + ".", table.c.key < invocation_id + "/"]
+
+
+def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
+    """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join, and sorts every delivery there is
+    for one page. And nothing about the state in its WHERE: it would be looked for among all that wait, once for each row."""
+    newest = select(column).where(*belongs(deliveries)).order_by(deliveries.c.emission.desc())
+    return newest.correlate(invocations).limit(1).scalar_subquery()
+
+
+def _newest_state() -> ScalarSelect[str]:
+    answered = and_(deliveries.c.state == "started", deliveries.c.responded_at.is_not(None))
+    return _value_of_newest(case((answered, "responded"), (deliveries.c.state == "queued", "accepted"), else_=deliveries.c.state))
+
+
+def _in_state(status: str) -> list[ColumnElement[bool]]:
+    """For the states that few deliveries are in and an index holds."""
+    if status == "accepted":
+        return [deliveries.c.state == literal_column("'queued'")]
+    return [deliveries.c.state == status, DELIVERIES_APART]
 
 
 def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
     if dialect == "sqlite":
         return func.instr(column, text) > 0
     return func.position(literal(text).op("IN")(column)) > 0
+
+
+def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool:
+    if wanted.status is None or wanted.status in (*_APART, "started", "responded"):
+        return False
+    return connection.scalar(select(deliveries.c.key).where(*_in_state(wanted.status)).offset(FEW).limit(1)) is not None
 
 
 def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:

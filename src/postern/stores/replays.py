@@ -10,7 +10,7 @@ from postern.core.invocation import Delivery, HistoryFilter
 from postern.core.records import AuditEntry, Replay
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.history import LONGEST_LOOK, conditions_of
+from postern.stores.history import LONGEST_LOOK, conditions_of, too_many_for_an_index
 from postern.stores.moments import milliseconds
 from postern.stores.recorder import insert_delivery
 from postern.stores.tables import deliveries, invocations, replays
@@ -101,7 +101,8 @@ class Replays:
             if replay.wanted.webhook_id is not None:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
             horizon: str | None = connection.scalar(ids.where(after).offset(LONGEST_LOOK).limit(1))
-            statement = select(invocations.c.id).where(after, *_replayable(replay.wanted, connection)).order_by(invocations.c.id)
+            many = too_many_for_an_index(connection, replay.wanted)
+            statement = select(invocations.c.id).where(after, *_replayable(replay.wanted, connection, many)).order_by(invocations.c.id)
             if horizon is not None:
                 statement = statement.where(invocations.c.id <= horizon)
             found = list(connection.execute(statement.limit(limit)).scalars())
@@ -136,8 +137,8 @@ def _queue(connection: Connection, invocation_id: str, fields: dict[str, str], s
         insert_delivery(connection, Delivery(key, invocation_id, webhook_id, last + 1, state, 0, now, fields, now))
 
 
-def _replayable(wanted: HistoryFilter, connection: Connection) -> list[Any]:
-    conditions, _ = conditions_of(wanted, connection.dialect.name)
+def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:
+    conditions, _ = conditions_of(wanted, connection.dialect.name, many)
     return [*conditions, invocations.c.outcome == "accepted"]
 
 

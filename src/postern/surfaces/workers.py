@@ -19,7 +19,7 @@ import structlog
 from postern.surfaces.server import DRAIN_SECONDS
 
 LONGEST_PAUSE = 10.0
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 END_SECONDS = DRAIN_SECONDS + 20.0
 
 log = structlog.get_logger("postern.workers")
@@ -115,15 +115,17 @@ class Workers:
             )  # fmt: skip
         if worker.process is None:
             worker.process = process
-        said = b""
-        with suppress(TimeoutError):
+        said, trouble = b"", "a worker ended before it served"
+        try:
             said = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 1), START_SECONDS)
+        except TimeoutError:
+            trouble = "a worker took too long to serve"
         if not said:
             ours.close()
             _signal(process, signal.SIGKILL)
             status = await process.wait()
             if not self._stopping.is_set():
-                log.error("a worker ended before it served", worker=worker.number, status=status)
+                log.error(trouble, worker=worker.number, status=status)
             return None
         self._lifelines[process.pid] = ours
         return process

@@ -19,6 +19,9 @@ from postern.usecases.gateway import Gateway
 LEASE = 30.0
 START_TIMEOUT = 20.0
 BATCH = 100
+AT_ONCE = 200
+LONGEST_BATCH = 0.5
+"""A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under way."""
 LOOK_EVERY = 1.0
 LONGEST_PAUSE = 15.0
 
@@ -83,6 +86,8 @@ class Dispatcher:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._pause = 0.0
+        self._under_way: set[asyncio.Task[str]] = set()
+        self._unavailable = False
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -100,10 +105,17 @@ class Dispatcher:
             except Exception:
                 log.exception("a round of deliveries failed")
                 await self._sleep(1.0)
+        await self.finish()
+
+    async def finish(self) -> None:
+        """Until every start that was begun has been written down."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
 
     async def round(self) -> int:
         """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the others keep
         their turn instead of collecting ever longer waits."""
+        await self._room()
         gateway = self._gateway
         self._gateway.due.clear()
         now = gateway.clock()
@@ -113,16 +125,38 @@ class Dispatcher:
         if not claimed:
             return 0
         calls = await gateway.store.history.many([delivery.invocation_id for delivery in claimed])
-        outcomes = await asyncio.gather(*(self._start(delivery, calls.get(delivery.invocation_id)) for delivery in claimed))
-        if "unavailable" in outcomes:
-            self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
-            await self._sleep(self._pause)
-        else:
+        starts = {asyncio.create_task(self._start(delivery, calls.get(delivery.invocation_id))) for delivery in claimed}
+        self._under_way |= starts
+        for start in starts:
+            start.add_done_callback(self._over)
+        _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
+        if not slow and not self._unavailable:
             self._pause = 0.0
         return len(claimed)
 
+    def _over(self, start: asyncio.Task[str]) -> None:
+        self._under_way.discard(start)
+        self._unavailable |= not start.cancelled() and start.result() == "unavailable"
+
+    async def _room(self) -> None:
+        """Wait until another batch may begin: not all at once, and after a failure not before it is known how the others went."""
+        while len(self._under_way) > AT_ONCE - BATCH and not self._unavailable:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        if self._unavailable:
+            await self.finish()
+            self._unavailable = False
+            self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
+            await self._sleep(self._pause)
+
     async def _start(self, delivery: Delivery, invocation: Invocation | None) -> str:
-        payload = None if invocation is None else payload_of(invocation)
+        """How it went. Raises nothing: what could not be written down comes back when its lease is over."""
+        try:
+            return await self._started(delivery, None if invocation is None else payload_of(invocation))
+        except StoreUnavailable as trouble:
+            log.warning("a start could not be written down", delivery=delivery.key, error=str(trouble))
+            return "unavailable"
+
+    async def _started(self, delivery: Delivery, payload: Payload | None) -> str:
         if payload is None:
             await self._gateway.store.deliveries.failed(delivery, "the call's body is no longer kept", self._gateway.clock())
             self._gateway.live.touch(delivery.invocation_id)

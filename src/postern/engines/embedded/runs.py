@@ -226,10 +226,12 @@ def _database(file: Path, starter: int) -> sa.Engine:
             connection.execute(f"PRAGMA {pragma}").close()
 
     @sa.event.listens_for(engine, "checkout")
-    def how_durable(connection: sqlite3.Connection, _: object, __: object) -> None:
+    def how_durable(connection: sqlite3.Connection, record: sa.pool.ConnectionPoolEntry, _: object) -> None:
         # The gateway counts a start as done, so it must outlive a power cut. A lost step is only done again.
         mode = "FULL" if threading.get_ident() == starter else "NORMAL"
-        connection.execute(f"PRAGMA synchronous={mode}").close()
+        if record.info.get("synchronous") != mode:
+            connection.execute(f"PRAGMA synchronous={mode}").close()
+            record.info["synchronous"] = mode
 
     return engine
 
