@@ -10,7 +10,7 @@ from postern.stores import retention as stored
 from postern.stores.tables import deliveries, duplicate_keys, forgotten, idempotency, invocations, volumes
 from postern.usecases import audit, history, holds, replays, retention, webhooks
 from postern.usecases.rejections import TRIM_AFTER
-from postern.usecases.retention import Keeper, Pace, plan, prune
+from postern.usecases.retention import Keeper, plan, prune
 
 pytestmark = pytest.mark.anyio
 
@@ -203,19 +203,6 @@ async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:
     now = desk.gateway.clock()
     turns = [await desk.store.retention.my_turn("prune", now + n, 600) for n in (0, 1, 599, 600, 601)]
     assert turns == [True, False, False, True, False]
-
-
-def test_a_step_that_took_long_makes_the_next_ones_smaller_and_quick_ones_make_them_larger_again() -> None:
-    pace = Pace()
-    sizes = []
-    parts = pace.parts([str(n) for n in range(2_000)])
-    for took in (0.01, 0.2, 0.2, 0.03, *(0.01,) * 9):
-        sizes.append(len(next(parts, [])))
-        pace.took(took)
-    assert sizes[:7] == [500, 500, 250, 125, 125, 250, 250] and sum(sizes) == 2_000
-    for _ in range(20):
-        pace.took(10)
-    assert pace.size == Pace.SMALLEST
 
 
 def test_the_bounds_are_those_that_are_documented() -> None:

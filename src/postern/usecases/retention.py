@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import structlog
@@ -109,55 +109,33 @@ async def trim(gateway: Gateway, webhook_id: str) -> None:
     await _delete_all(gateway, too_many, lambda _: None)
 
 
-async def gently(step: Awaitable[T], took: Callable[[float], None] = lambda _: None) -> T:
-    """One step, then a pause as long as it took: half the writer's time at most goes into deleting."""
+async def gently(step: Awaitable[T]) -> T:
+    """One step, then a pause as long as it took: half the writer's time at most goes into deleting.
+
+    Steps that shrink when one takes long were tried: where the disk is what is slow, they only made pruning fall behind.
+    """
     began = time.perf_counter()
     result = await step
-    lasted = time.perf_counter() - began
-    took(lasted)
-    await asyncio.sleep(lasted)
+    await asyncio.sleep(time.perf_counter() - began)
     return result
 
 
-class Pace:
-    """How many calls a step may concern: those who call meanwhile wait for it, and it takes longer where the calls lie far
-    apart on the disk, or where the disk is slow."""
-
-    LONGEST, SMALLEST, LARGEST = 0.05, 25, 500
-
-    def __init__(self) -> None:
-        self.size = self.LARGEST
-
-    def took(self, seconds: float) -> None:
-        if seconds > self.LONGEST:
-            self.size = max(self.SMALLEST, self.size // 2)
-        elif seconds < self.LONGEST / 4:
-            self.size = min(self.LARGEST, self.size * 2)
-
-    def parts(self, ids: list[str]) -> Iterator[list[str]]:
-        while ids:
-            part, ids = ids[: self.size], ids[self.size :]
-            yield part
-
-
 async def _delete_all(gateway: Gateway, find: Callable[[str], Awaitable[list[str]]], count: Callable[[int], None]) -> None:
-    after, pace = "", Pace()
+    after = ""
     while ids := await find(after):
-        for part in pace.parts(ids):
-            count(await gently(gateway.store.retention.delete(part), pace.took))
+        count(await gently(gateway.store.retention.delete(ids)))
         after = ids[-1]
 
 
 async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
     """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at again by the next."""
     store, chore = gateway.store.retention, f"bodies:{webhook_id}"
-    after, passed_over, pace = await store.reached(chore), False, Pace()
+    after, passed_over = await store.reached(chore), False
     while ids := await store.with_bodies(webhook_id, moment, after):
-        for part in pace.parts(ids):
-            number, first_kept = await gently(store.strip(part), pace.took)
-            count(number)
-            passed_over = passed_over or first_kept is not None
+        number, first_kept = await gently(store.strip(ids))
+        count(number)
         after = ids[-1]
+        passed_over = passed_over or first_kept is not None
         if not passed_over:
             await store.reach(chore, after, gateway.clock())
 
