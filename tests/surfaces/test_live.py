@@ -15,7 +15,7 @@ import pytest
 from beds.client import Client, admin_of
 from beds.house import OWNER, a_house
 from beds.program import Program, StartProgram
-from postern.usecases.hub import LONGEST_QUEUE, Event, Listener
+from postern.usecases.hub import LONGEST_QUEUE, Event, Hub, Listener
 from postern.usecases.live import follow
 
 
@@ -198,6 +198,35 @@ def test_what_waits_for_a_listener_is_bounded() -> None:
         listener.hear(Event("invocation", f"inv_{number}", "wh_1", b"{}"))
         assert len(listener.waiting) <= LONGEST_QUEUE
     assert listener.lost
+
+
+class LateHistory:
+    """Looks only when it is told that it may."""
+
+    def __init__(self, history: Any) -> None:
+        self._history = history
+        self.may_look = asyncio.Event()
+        self.some = history.some
+
+    async def page(self, *asked: Any) -> Any:
+        await self.may_look.wait()
+        return await self._history.page(*asked)
+
+
+def test_a_call_that_was_under_way_when_somebody_began_to_listen_is_heard(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            webhook = await house.webhook()
+            clock, history = house.gateway.clock, LateHistory(house.gateway.store.history)
+            house.gateway.live = Hub(history, lambda: clock() + 5)  # type: ignore[arg-type]  # received five seconds before
+            stream = await follow(house.gateway, OWNER)
+            invocation = (await house.call(webhook)).json["invocationId"]
+            history.may_look.set()
+            heard = await anext(stream.events())
+            assert heard is not None and heard.invocation_id == invocation
+            stream.close()
+
+    asyncio.run(story())
 
 
 QUICK = """

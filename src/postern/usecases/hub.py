@@ -93,7 +93,7 @@ class Hub:
         listener = Listener(webhook_id)
         self._listeners[listener] = owner
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name="live")
+            self._looking = asyncio.create_task(self._look(self._clock()), name="live")
         return listener
 
     def leave(self, listener: Listener) -> None:
@@ -111,9 +111,8 @@ class Hub:
             listener.closed = True
             listener.news.set()
 
-    async def _look(self) -> None:
+    async def _look(self, began: float) -> None:
         loop = asyncio.get_running_loop()
-        began = self._clock()
         next_look = 0.0
         while True:
             self._news.clear()
@@ -137,7 +136,8 @@ class Hub:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows
         if first:
             for row in rows:
-                if row[0].received_at < began:
+                # What was recorded since somebody listens is news to them, even when it had been received before.
+                if row[0].received_at < began and row[0].id not in self._touched:
                     self._remember(row[0].id, told(row))
         self._tell(rows)
 
