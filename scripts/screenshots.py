@@ -32,7 +32,6 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("authentication", "/webhooks/{shop}/authentication", []),
     ("custom-scheme", "/webhooks/{shop}/authentication?start=stripe", ["label:has-text('HMAC SHA-256')"]),
     ("mapping", "/webhooks/{shop}/mapping", []),
-    ("response", "/webhooks/{shop}/response", []),
     ("schedule", "/webhooks/{shop}/schedule", []),
     ("advanced", "/webhooks/{shop}/advanced", []),
     ("history", "/history", []),
@@ -42,7 +41,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("tester", "/tester", []),
     ("workflows", "/workflows", []),
     ("settings", "/settings", []),
-    ("connect", "/settings/connect", []),
+    ("retention", "/settings/retention", []),
+    ("engine", "/settings/engine", []),
     ("audit", "/settings/audit", []),
 ]
 DARK = ("webhooks", "overview", "live")
@@ -56,8 +56,8 @@ def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         environment = _environment(Path(folder))
-        subprocess.run([sys.executable, str(ROOT / "scripts" / "sample_data.py")], env=environment, check=True)
-        with subprocess.Popen([sys.executable, "-m", "postern", "serve"], env=environment, stdout=subprocess.DEVNULL) as served:
+        subprocess.run([sys.executable, str(ROOT / "scripts" / "sample_data.py")], cwd=ROOT, env=environment, check=True)
+        with subprocess.Popen([sys.executable, "-m", "postern", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as served:
             try:
                 port = int(environment["POSTERN_PORT"])
                 _wait_until_settled(port)
@@ -78,7 +78,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(ROOT / "src"),
         "POSTERN_PORT": str(port),
         "POSTERN_DATA_DIR": str(folder / "data"),
-        "POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows"),
+        "POSTERN_WORKFLOWS": "examples/workflows",  # as it is seen in a picture
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
         "POSTERN_LOG": "off",
     }

@@ -3,6 +3,7 @@
 from beds.browser import browser, browser_context, notes, page
 from beds.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from beds.program import start_program
+from beds.shop import shop
 
 __all__ = [
     "browser",
@@ -14,5 +15,6 @@ __all__ = [
     "page",
     "postgres",
     "postgres_url",
+    "shop",
     "start_program",
 ]

@@ -8,11 +8,12 @@ import pytest
 
 from beds.recording import kept
 from beds.rooms import ADMIN, Clock, gateway_on
-from postern.core.invocation import Entry, Invocation
+from postern.core.delivery import Started, delivery_key
+from postern.core.invocation import Delivery, Entry, Invocation
 from postern.core.problems import Refused
 from postern.core.volume import LATENCY_BOUNDS_MS, Volume
-from postern.identity import new_id
-from postern.usecases import volumes, webhooks
+from postern.identity import first_id_at, new_id
+from postern.usecases import retention, volumes, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.gateway import Gateway
 
@@ -71,7 +72,66 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     assert (await volumes.chart(gateway, ADMIN, None, "hour"))["total"]["calls"] == 2
     days = await volumes.last_day(gateway, ADMIN, [first, second])
     assert len(days[first]["hours"]) == 24 and days[first]["calls"] == 1
-    assert (days[first]["failing"], days[second]["failing"]) == (False, True)
+    assert (days[first]["refusing"], days[second]["refusing"]) == (False, True)
+
+
+async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(room: tuple[Gateway, Clock]) -> None:
+    gateway, clock = room
+    made = [await a_webhook(gateway, name) for name in ("Given up", "Tried again", "Well", "Long ago")]
+    ids = []
+    for webhook, ago in zip(made, (60, 60, 60, 90_000), strict=True):
+        id = first_id_at("inv", clock.now - ago)[:-4] + f"{len(ids):04x}"
+        ids.append(id)
+        invocation = Invocation(
+            id, webhook, clock.now - ago, "accepted", "accepted", 200, 1, "POST", b"/", b"", b"[]", b"{}", 2, "127.0.0.1", 1, "", "", b"[]"
+        )  # fmt: skip
+        await kept(
+            gateway.store, Entry(invocation, Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now))
+        )
+    claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
+    given_up, again, well, long_ago = (claimed[id] for id in ids)
+    await gateway.store.deliveries.failed(given_up, "the engine refused it", clock.now)
+    await gateway.store.deliveries.again(again, clock.now + 60, "the engine is away", clock.now)
+    await gateway.store.deliveries.started(well, Started(1, ()), clock.now)
+    await gateway.store.deliveries.failed(long_ago, "the engine refused it", clock.now)
+    days = await volumes.last_day(gateway, ADMIN, made)
+    assert [days[webhook]["recent"]["notStarted"] for webhook in made] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("span", volumes.RANGES)
+async def test_what_was_summed_up_is_told_as_what_was_counted(room: tuple[Gateway, Clock], span: str) -> None:
+    gateway, clock = room
+    first, second = await a_webhook(gateway, "One"), await a_webhook(gateway, "Two")
+    clock.now -= clock.now % 86_400 - 40_000
+    for number, ago in enumerate((10, 200, 400, 1_300, 3_000, 3_700, 20_000, 90_000, 500_000, 2_500_000)):
+        for webhook in (first, second)[: 1 + number % 2]:
+            await record(gateway, webhook, clock.now - ago, ("accepted", "duplicate", "signature_mismatch")[number % 3], number)
+
+    async def told() -> list[Any]:
+        charts = [await volumes.chart(gateway, ADMIN, one, span) for one in (first, second, None)]
+        return [*charts, await volumes.last_day(gateway, ADMIN, [first, second])]
+
+    counted = await told()
+    await retention.roll_up(gateway)
+    assert not await gateway.store.volumes.roll_up(clock.now)
+    assert await told() == counted
+    clock.now += 1_000
+    await record(gateway, second, clock.now - 700)
+    after = await told()
+    await retention.roll_up(gateway)
+    assert await told() == after
+
+
+async def test_what_is_old_goes_from_the_sums_too(room: tuple[Gateway, Clock]) -> None:
+    gateway, clock = room
+    webhook = await a_webhook(gateway, "Old")
+    await record(gateway, webhook, clock.now - 86_400)
+    await record(gateway, webhook, clock.now - 7_200)
+    await retention.roll_up(gateway)
+    for one in (webhook, ""):
+        await gateway.store.retention.forget_volumes(one, clock.now - 50_000)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "month"))["total"]["calls"] == 1
+    assert (await volumes.chart(gateway, ADMIN, None, "month"))["total"]["calls"] == 1
 
 
 async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -> None:

@@ -230,7 +230,8 @@ class Settings:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = dict(os.environ if environment is None else environment)
         problems = []
-        self.given: set[str] = set()
+        self.sources: dict[str, str] = {}
+        """By setting, where it is not the default: the variable that it came from."""
         for setting in SETTINGS:
             try:
                 text = self._text(setting)
@@ -254,7 +255,7 @@ class Settings:
             except OSError as error:
                 raise SettingError(f"{setting.variable}_FILE cannot be read: {error.strerror}") from None
         if text:
-            self.given.add(setting.name)
+            self.sources[setting.name] = setting.variable + ("_FILE" if file else "")
         return text or setting.default
 
     def _unknown(self) -> list[str]:
@@ -291,9 +292,9 @@ class Settings:
         return [
             {
                 "variable": setting.variable,
-                "value": ("set" if setting.name in self.given else "not set") if setting.secret else self._text(setting),
+                "value": ("set" if setting.name in self.sources else "not set") if setting.secret else self._text(setting),
                 "default": setting.default,
-                "given": setting.name in self.given,
+                "source": self.sources.get(setting.name),
                 "secret": setting.secret,
                 "help": setting.help,
             }

@@ -74,6 +74,14 @@ def shopify_signature(secret: str, body: bytes) -> str:
     return base64.b64encode(hmac.digest(secret.encode(), body, hashlib.sha256)).decode()
 
 
+def sign_in(page: Page, program: Program) -> None:
+    page.goto(program.url)
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/webhooks")
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     environment = {"POSTERN_ADMIN_PASSWORD": PASSWORD, "POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows")}
@@ -90,12 +98,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 def signed_in(browser: Browser, served: Program) -> Any:
     """Signing in costs a tenth of a second by design: once is enough."""
     context = browser.new_context(locale="en-US")
-    page = context.new_page()
-    page.goto(served.url)
-    page.get_by_label("Name").fill("admin")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/webhooks")
+    sign_in(context.new_page(), served)
     state = context.storage_state()
     context.close()
     return state

@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from console.conftest import Console, shopify_signature
+from console.conftest import Console, shopify_signature, stripe_signature
 
 
 def answer(console: Console, title: str) -> None:
@@ -70,13 +70,48 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("came later", body))[0] == 200
 
 
-def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console: Console) -> None:
+def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console: Console, shop: str) -> None:
     answer(console, "A browser or storefront script")
-    console.page.get_by_label("Sites whose pages may call").fill("https://shop.example.com")
+    console.page.get_by_label("Sites whose pages may call").fill(shop)
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
-    assert webhook["cors"] == {"enabled": True, "origins": ["https://shop.example.com"]}
-    assert "await fetch(" in console.page.get_by_label("fetch snippet", exact=True).inner_text()
+    assert webhook["cors"] == {"enabled": True, "origins": [shop]}
+    snippet = console.page.get_by_label("fetch snippet", exact=True).inner_text()
+    console.page.goto(shop)
+    with console.page.expect_console_message() as said:
+        console.page.evaluate(f"async () => {{ {snippet} }}")
+    answered = said.value.args[0].json_value()
+    assert answered["status"] == "accepted"
+    assert console.api.get(f"invocations/{answered['invocationId']}").json["payload"] == {"email": "ada@example.com"}
+
+
+def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console) -> None:
+    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    answer(console, "An automation tool or custom code")
+    console.click("Create webhook")
+    made(console)
+    shown = console.page.get_by_label("curl", exact=True).inner_text()
+    console.click("Copy curl")
+    expect(console.page.get_by_text("Copied", exact=True)).to_be_attached()
+    assert console.page.evaluate("navigator.clipboard.readText()") == shown
+
+
+def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None:
+    answer(console, "A service that signs its webhooks")
+    console.page.get_by_label("A call it has sent").fill(f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}")
+    console.click("Find the service")
+    expect(console.page.get_by_role("heading", name="It looks like Stripe")).to_be_visible()
+    console.page.locator("#found").get_by_role("link", name="Stripe").click()
+    expect(console.page.get_by_label("Signing secret")).to_be_visible()
+    webhook = console.webhook(name="Unsure", authentication={"method": "token", "token": "a token of mine"})
+    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("any", b"{}"))[1]["invocationId"]
+    console.open(f"/history/{call}")
+    console.click("Which service signed it?", "link")
+    expect(console.page.get_by_role("heading", name="It looks like Shopify")).to_be_visible()
+    console.open("/webhooks/new/signed")
+    console.page.get_by_label("A call it has sent").fill("Content-Type: application/json")
+    console.click("Find the service")
+    expect(console.page.get_by_text("No built-in service sends calls like this one")).to_be_visible()
 
 
 def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:

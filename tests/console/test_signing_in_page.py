@@ -1,6 +1,9 @@
 """Who gets into the console, and what another site cannot make a browser do."""
 
-from http.client import HTTPConnection
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode
 
@@ -101,6 +104,20 @@ def test_who_may_only_read_is_offered_nothing_else_and_refused_it(served: Progra
     assert ask(served, "GET", "/settings/users", Cookie=reader)[0] == 403
 
 
+def test_settings_say_where_each_comes_from_and_never_a_secret(served: Program, cookie: str) -> None:
+    for path in ("environment", "engine", "retention"):
+        status, _, page = ask(served, "GET", f"/settings/{path}", Cookie=cookie)
+        assert status == 200 and PASSWORD not in page and served.admin_key not in page, path
+    everything = ask(served, "GET", "/settings/environment", Cookie=cookie)[2]
+    for one in ("POSTERN_ADMIN_PASSWORD", "POSTERN_HISTORY_DAYS", "examples/workflows"):
+        assert one in everything
+    ask(served, "POST", "/settings/users", {"name": "rolf", "password": "rolf's password", "level": "write"}, Cookie=cookie)
+    writer = sign_in(served, "rolf", "rolf's password")[1]["set-cookie"].partition(";")[0]
+    assert [ask(served, "GET", f"/settings/{path}", Cookie=writer)[0] for path in ("environment", "engine")] == [403, 403]
+    status, _, page = ask(served, "GET", "/settings/retention", Cookie=writer)
+    assert status == 200 and "30 days" in page and "POSTERN_HISTORY_DAYS" not in page
+
+
 def test_what_is_not_there_is_a_page_too(served: Program, cookie: str) -> None:
     status, headers, page = ask(served, "GET", "/webhooks/wh_unknown", Cookie=cookie)
     assert status == 404 and headers["content-type"].startswith("text/html") and "There is no webhook with this id" in page
@@ -111,3 +128,34 @@ def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(served
     address = page.partition('src="/static/vendor/htmx.js')[2].partition('"')[0]
     status, headers, _ = ask(served, "GET", "/static/vendor/htmx.js" + address)
     assert status == 200 and "immutable" in headers["cache-control"]
+
+
+def test_an_open_live_stream_ends_soon_after_its_session_or_its_user(served: Program, cookie: str) -> None:
+    people = {}
+    for name in ("sam", "ursula", "kim"):
+        ask(served, "POST", "/settings/users", {"name": name, "password": f"{name}'s password", "level": "read"}, Cookie=cookie)
+        people[name] = sign_in(served, name, f"{name}'s password")[1]["set-cookie"].partition(";")[0]
+    with ExitStack() as open_ones:
+        streams = {name: open_ones.enter_context(stream(served, own)) for name, own in people.items()}
+        session = next(one["id"] for one in admin_of(served).get("sessions").json["items"] if one["user"] == "sam")
+        assert ask(served, "POST", f"/settings/sessions/{session}/end", {}, Cookie=cookie)[0] == 303
+        user = next(one["id"] for one in admin_of(served).get("users").json["items"] if one["name"] == "ursula")
+        assert ask(served, "POST", f"/settings/users/{user}/delete", {}, Cookie=cookie)[0] == 303
+        latest = time.monotonic() + 30
+        for name in ("sam", "ursula"):
+            for _ in streams[name]:  # it says every few seconds that it is still there
+                assert time.monotonic() < latest, f"the stream of {name} goes on"
+        for line in streams["kim"]:  # who may still look hears on
+            if line.startswith(b": still here"):
+                break
+        else:
+            raise AssertionError("the stream of somebody else has ended too")
+
+
+@contextmanager
+def stream(program: Program, cookie: str) -> Iterator[HTTPResponse]:
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=60)
+    connection.request("GET", "/live/stream", headers={"Cookie": cookie})
+    with closing(connection), connection.getresponse() as response:
+        assert (response.status, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        yield response

@@ -1,11 +1,7 @@
 """A page on another origin calls a webhook, in a real browser."""
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page
 
 from beds.browser import Notes
@@ -26,28 +22,6 @@ CALL = """async ([url, token]) => {
         return {blocked: error.name};
     }
 }"""
-
-
-class Shop(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><link rel=icon href=data:,><title>Shop</title>")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def shop() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def test_a_storefront_on_the_list_is_answered_and_reads_errors_too_and_any_other_is_not(

@@ -62,6 +62,7 @@ def counting_engine() -> Iterator[CountingEngine]:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield engine
+        engine.answers.set()
         server.shutdown()
         thread.join()
 

@@ -4,6 +4,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -402,6 +403,11 @@ def test_other_methods_are_not_allowed_and_told_which_is(house: House, method: s
 
 
 # --- connections -----------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_tells_its_date(house: House) -> None:
+    answer = send(house, post(to=house.hook))
+    assert abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time()) < 60
 
 
 def test_pipelined_calls_are_answered_in_order(house: House) -> None:

@@ -88,6 +88,7 @@ def _sqlite_engine(url: URL, begin: str) -> Engine:
         poolclass=QueuePool,
         pool_size=READERS,
         max_overflow=2,
+        pool_use_lifo=True,  # the connection used last has the pages and statements at hand that will be asked for next
         connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False, "cached_statements": 256},
     )
 

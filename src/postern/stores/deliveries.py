@@ -1,15 +1,17 @@
 """Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the same."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, bindparam, func, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, literal_column, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation
 from postern.core.records import AuditEntry
+from postern.identity import first_id_at
 from postern.stores.audit import write_note
 from postern.stores.claims import claim_keys
 from postern.stores.database import Database
@@ -212,6 +214,27 @@ class Deliveries:
             due = select(deliveries.c.next_at).where(deliveries.c.state == "queued").order_by(deliveries.c.next_at).limit(10_000).subquery()
             count, oldest = connection.execute(select(func.count(), func.min(due.c.next_at)).select_from(due)).one()
             return count, 0.0 if oldest is None else max(0.0, now - oldest / 1000)
+
+        return await self._database.read(query)
+
+    async def in_trouble(self, webhook_ids: list[str], since: float) -> dict[str, int]:
+        """By webhook: how many of its deliveries could not be started, given up since then or still tried again.
+
+        Of those that are tried again the ones that wait longest, and not many: that is enough to see who is in trouble.
+        """
+
+        def query(connection: Connection) -> dict[str, int]:
+            given_up = select(deliveries.c.webhook_id).where(
+                deliveries.c.state == "failed",
+                DELIVERIES_APART,
+                deliveries.c.webhook_id.in_(webhook_ids),
+                deliveries.c.key >= first_id_at("inv", since),
+            )
+            waiting = select(deliveries.c.webhook_id, deliveries.c.error).where(deliveries.c.state == literal_column("'queued'"))
+            waiting = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
+            found = Counter(connection.execute(given_up.limit(1_000)).scalars())
+            found.update(webhook_id for webhook_id, error in connection.execute(waiting) if error)
+            return dict(found)
 
         return await self._database.read(query)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, not_, or_, select, update
+from sqlalchemy import Connection, Select, Table, and_, delete, exists, func, insert, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.identity import first_id_at
@@ -19,6 +19,7 @@ from postern.stores.tables import (
     forgotten,
     idempotency,
     invocations,
+    quarters,
     replays,
     sessions,
     volumes,
@@ -168,13 +169,17 @@ class Retention:
         return await self._writer.write(job)
 
     async def forget_volumes(self, webhook_id: str, before: float, limit: int = STEP) -> int:
-        old = volumes.c.webhook_id == webhook_id, volumes.c.minute < int(before // 60)
+        """One step of a webhook's counts, and of their sums; without an id the sums over all webhooks."""
+
+        def some(connection: Connection, table: Table) -> int:
+            old = table.c.webhook_id == webhook_id, table.c.minute < int(before // 60)
+            last = select(table.c.minute).where(*old).order_by(table.c.minute).offset(limit).limit(1)
+            until = connection.execute(last).scalar_one_or_none()
+            within = old if until is None else (*old, table.c.minute <= until)
+            return connection.execute(delete(table).where(*within)).rowcount
 
         def job(connection: Connection) -> int:
-            last = select(volumes.c.minute).where(*old).order_by(volumes.c.minute).offset(limit).limit(1)
-            until = connection.execute(last).scalar_one_or_none()
-            within = old if until is None else (*old, volumes.c.minute <= until)
-            return connection.execute(delete(volumes).where(*within)).rowcount
+            return some(connection, volumes) + some(connection, quarters)
 
         return await self._writer.write(job)
 
@@ -204,9 +209,16 @@ class Retention:
         asked = select(chores.c.reached).where(chores.c.name == name)
         return await self._database.read(lambda connection: connection.execute(asked).scalar_one_or_none() or "")
 
-    async def reach(self, name: str, place: str, now: float) -> None:
+    async def told(self, name: str) -> tuple[float, str] | None:
+        def query(connection: Connection) -> tuple[float, str] | None:
+            row = connection.execute(select(chores.c.at, chores.c.told).where(chores.c.name == name)).first()
+            return None if row is None else (row.at / 1000, row.told)
+
+        return await self._database.read(query)
+
+    async def reach(self, name: str, place: str, now: float, told: str = "") -> None:
         def job(connection: Connection) -> None:
-            values = {"at": milliseconds(now), "reached": place}
+            values = {"at": milliseconds(now), "reached": place, "told": told}
             if connection.execute(update(chores).where(chores.c.name == name).values(values)).rowcount == 0:
                 connection.execute(insert(chores).values(name=name, **values))
 

@@ -42,7 +42,7 @@ class Store:
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
-        self.volumes = Volumes(self.database)
+        self.volumes = Volumes(self.database, self.writer)
         self._alone: psycopg.Connection[Any] | None = None
 
     async def open(self, migrate: bool | None = None) -> None:

@@ -176,13 +176,15 @@ schedules = Table(
     Index("schedules_due", "next_run_at", sqlite_where=text("next_run_at IS NOT NULL"), postgresql_where=text("next_run_at IS NOT NULL")),
 )
 
-# How far retention has come: when it last went round, and up to which invocation a webhook's bodies are gone.
+# How far what is done now and then has come: when retention last went round and what it did, up to which invocation a webhook's
+# bodies are gone, up to which minute volumes are summed up.
 chores = Table(
     "chores",
     metadata,
     Column("name", Ascii(60), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("reached", Ascii(40), nullable=False),
+    Column("told", Text, nullable=False, server_default=""),
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
@@ -209,6 +211,18 @@ volumes = Table(
     Column("shard", Integer, primary_key=True),
     Column("calls", Integer, nullable=False),
     *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
+    sqlite_with_rowid=False,
+)
+
+# The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of them.
+quarters = Table(
+    "quarters",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("minute", Integer, primary_key=True),
+    Column("code", Ascii(40), primary_key=True),
+    Column("calls", Integer, nullable=False),
+    *(Column(f"within_{bound}", Integer, nullable=False) for bound in LATENCY_BOUNDS_MS),
     sqlite_with_rowid=False,
 )
 

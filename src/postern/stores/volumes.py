@@ -1,76 +1,114 @@
-"""Reading the counts per minute. What is read grows with the minutes asked for, never with the calls that were made in them."""
+"""Counts per minute, and their sums per quarter of an hour, in which whatever is longer ago than that is read.
 
-from collections import OrderedDict
-from dataclasses import dataclass
+The quarters are summed up afterwards, when nothing is counted into them any more: counting is on every call's way, summing is not.
+"""
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.volume import Volume
 from postern.stores.database import Database
-from postern.stores.tables import LATENCY_BOUNDS_MS, volumes, webhooks
+from postern.stores.moments import milliseconds
+from postern.stores.tables import LATENCY_BOUNDS_MS, chores, quarters, volumes, webhooks
+from postern.stores.writer import Writer
 
-_WITHIN = [volumes.c[f"within_{bound}"] for bound in LATENCY_BOUNDS_MS]
-
-
+QUARTER = 15
+STEP = 16 * QUARTER
+"""Minutes summed up at once, where there is much to catch up with: calls wait for the writer meanwhile."""
 SETTLED_AFTER = 5
-"""Minutes after which nothing is counted into a bucket any more: what was read then is remembered."""
-MOST_REMEMBERED = 200
+"""Minutes after which nothing is counted into a minute any more."""
+ALL = ""
+"""Where a webhook's id would be: the sum over all of them."""
 
-
-@dataclass(slots=True)
-class _Remembered:
-    since: int
-    until: int
-    buckets: dict[int, Volume]
+_CHORE = chores.c.name == "volumes"
+_WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
 
 
 class Volumes:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, writer: Writer) -> None:
         self._database = database
-        self._remembered: OrderedDict[tuple[str | None, int], _Remembered] = OrderedDict()
+        self._writer = writer
 
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
-        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of them.
+        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of them."""
+        # The key begins with the webhook: naming each makes it as many short ranges instead of one look at everything.
+        one = volumes.c.webhook_id == webhook_id if webhook_id else volumes.c.webhook_id.in_(select(webhooks.c.id))
+        summed = quarters.c.webhook_id == (webhook_id or ALL)
 
-        The past does not change: of a month that was read before, only its last buckets are read again.
-        """
-        past = self._remembered.get((webhook_id, step))
-        if past is None or past.since > since or past.until <= since:
-            past = _Remembered(since, since, {})
-        fresh = await self._read(webhook_id, past.until, until, step)
-        found = {first: volume for first, volume in past.buckets.items() if first >= since} | fresh
-        settled = (until - SETTLED_AFTER) - (until - SETTLED_AFTER) % step
-        kept = {first: volume for first, volume in found.items() if first < settled}
-        self._remembered[webhook_id, step] = _Remembered(since, max(since, settled), kept)
-        self._remembered.move_to_end((webhook_id, step))
-        if len(self._remembered) > MOST_REMEMBERED:
-            self._remembered.popitem(last=False)
-        return found
-
-    async def _read(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
         def query(connection: Connection) -> dict[int, Volume]:
-            bucket = volumes.c.minute - volumes.c.minute % step
-            statement = select(bucket, volumes.c.code, func.sum(volumes.c.calls), *(func.sum(column) for column in _WITHIN))
-            # The key begins with the webhook: naming each makes it as many short ranges instead of one look at everything.
-            wanted = volumes.c.webhook_id == webhook_id if webhook_id else volumes.c.webhook_id.in_(select(webhooks.c.id))
-            statement = statement.where(wanted, volumes.c.minute >= since, volumes.c.minute < until).group_by(bucket, volumes.c.code)
             found: dict[int, Volume] = {}
-            for first, code, calls, *within in connection.execute(statement):
-                found.setdefault(int(first), Volume()).add(code, int(calls), [int(count) for count in within])
+            for table, wanted, first, end in _parts(connection, summed, one, since, until, step):
+                bucket = table.c.minute - table.c.minute % step
+                sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
+                statement = select(bucket, table.c.code, *sums).where(wanted, table.c.minute >= first, table.c.minute < end)
+                for minute, code, calls, *within in connection.execute(statement.group_by(bucket, table.c.code)):
+                    found.setdefault(int(minute), Volume()).add(code, int(calls), [int(count) for count in within])
             return found
 
         return await self._database.read(query)
 
-    async def calls(self, webhook_ids: list[str], since: int, step: int) -> dict[str, dict[int, dict[str, int]]]:
+    async def calls(self, webhook_ids: list[str], since: int, until: int, step: int) -> dict[str, dict[int, dict[str, int]]]:
         """By webhook, by the bucket's first minute, by code: how many calls."""
 
         def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
-            bucket = volumes.c.minute - volumes.c.minute % step
-            statement = select(volumes.c.webhook_id, bucket, volumes.c.code, func.sum(volumes.c.calls))
-            statement = statement.where(volumes.c.webhook_id.in_(webhook_ids), volumes.c.minute >= since)
             found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
-            for webhook_id, first, code, calls in connection.execute(statement.group_by(volumes.c.webhook_id, bucket, volumes.c.code)):
-                found[webhook_id].setdefault(int(first), {})[code] = int(calls)
+            in_quarters, in_minutes = quarters.c.webhook_id.in_(webhook_ids), volumes.c.webhook_id.in_(webhook_ids)
+            for table, wanted, first, end in _parts(connection, in_quarters, in_minutes, since, until, step):
+                bucket = table.c.minute - table.c.minute % step
+                statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
+                statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
+                for webhook_id, minute, code, calls in connection.execute(statement.group_by(table.c.webhook_id, bucket, table.c.code)):
+                    codes = found[webhook_id].setdefault(int(minute), {})
+                    codes[code] = codes.get(code, 0) + int(calls)
             return found
 
         return await self._database.read(query)
+
+    async def roll_up(self, now: float) -> bool:
+        """Sum up the next quarters that are over, a few hours of them at most. Whether there are more."""
+        over = int(now // 60) - SETTLED_AFTER
+        over -= over % QUARTER
+
+        def job(connection: Connection) -> bool:
+            first = _begun(connection, over)
+            until = min(first + STEP, over)
+            if until <= first:
+                return False
+            _sum_up(connection, volumes, volumes.c.webhook_id, first, until)
+            _sum_up(connection, quarters, literal(ALL), first, until)
+            connection.execute(update(chores).where(_CHORE).values(at=milliseconds(now), reached=str(until)))
+            return until < over
+
+        return await self._writer.write(job)
+
+
+def _parts(
+    connection: Connection, summed: ColumnElement[bool], counted: ColumnElement[bool], since: int, until: int, step: int
+) -> list[tuple[Table, ColumnElement[bool], int, int]]:
+    """What to read the range from: quarters as far as they have been summed up, minutes from there on."""
+    reached = connection.scalar(select(chores.c.reached).where(_CHORE)) if step % QUARTER == 0 else None
+    border = min(max(since, int(reached or 0)), until)
+    return [(quarters, summed, since, border), (volumes, counted, border, until)]
+
+
+def _begun(connection: Connection, over: int) -> int:
+    """Where to go on. Locked until the commit: of two processes one sums up, and the other finds it done."""
+    reached = connection.scalar(select(chores.c.reached).where(_CHORE).with_for_update())
+    if reached is not None:
+        return int(reached)
+    oldest = select(func.min(volumes.c.minute)).where(volumes.c.webhook_id == webhooks.c.id).scalar_subquery()
+    first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
+    first = over if first is None else min(int(first) - int(first) % QUARTER, over)
+    inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(chores)
+    begun = inserting.values(name="volumes", at=0, reached=str(first)).on_conflict_do_nothing().returning(chores.c.reached)
+    # Where somebody else has begun meanwhile, nothing is left to do for us now.
+    return first if connection.scalar(begun) is not None else over
+
+
+def _sum_up(connection: Connection, table: Table, as_webhook: ColumnElement[str], first: int, until: int) -> None:
+    columns = ("calls", *_WITHIN)
+    bucket = table.c.minute - table.c.minute % QUARTER
+    sums = select(as_webhook, bucket, table.c.code, *(func.sum(table.c[column]) for column in columns))
+    sums = sums.where(table.c.webhook_id.in_(select(webhooks.c.id)), table.c.minute >= first, table.c.minute < until)
+    sums = sums.group_by(*([] if as_webhook is not table.c.webhook_id else [table.c.webhook_id]), bucket, table.c.code)
+    connection.execute(insert(quarters).from_select(["webhook_id", "minute", "code", *columns], sums))

@@ -96,12 +96,13 @@ class Exchange(Arrival):
             # A caller that asked before sending its body may send it or not after a refusal: only a closed connection is unambiguous.
             self.keep_alive = False
         said = [STATUS_LINE[answer.status]]
-        for name, value in answer.headers:
+        for name, value in (*protocol.server_state.default_headers, *answer.headers):
             said += (name, b": ", value, b"\r\n")
-        if answer.status not in (204, 304):
+        bodiless = answer.status in (204, 304)
+        if not bodiless:
             said.append(b"content-length: %d\r\n" % len(answer.body))
         said.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
-        if self._method != b"HEAD":
+        if not bodiless and self._method != b"HEAD":
             said.append(answer.body)
         protocol.transport.write(b"".join(said))
         self.response_started = self.response_complete = True

@@ -102,6 +102,8 @@ class Gateway:
     """The file or folder of the embedded engine's workflows; None with another engine."""
     fetch: Fetch | None = None
     keeping: Keeping = field(default_factory=Keeping)
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    """What the process was started with, as it may be shown."""
     rejections: Rejections = field(default_factory=Rejections)
     _patient_until: float = field(init=False, default=0.0)
     live: Hub = field(init=False)

@@ -4,8 +4,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
+import msgspec
 import structlog
 
 from postern.core.invocation import StoreUnavailable
@@ -15,11 +17,15 @@ from postern.identity import first_id_at
 from postern.usecases.access import SESSION_IDLE
 from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.present import iso
 
 EVERY = 600.0
 FIRST_AFTER = 30.0
 LOOK_EVERY = 15.0
+SUM_EVERY = 300.0
 STILL_GOING = ("running", "waiting", "sleeping")
+TOLD = ("invocations", "bodies", "rejected")
+"""What people ask about; what else is pruned has an end of its own."""
 
 Report = Callable[[str, int], None]
 T = TypeVar("T")
@@ -94,10 +100,37 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
             return await store.up_to(last, after)
 
         await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
+    while number := await gently(store.forget_volumes("", now - VOLUMES_KEPT)):
+        count("volumes", number)
     while number := await gently(store.expire(now, now - SESSION_IDLE, keeping.records_before(now))):
         count("expired", number)
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
+    told = msgspec.json.encode(counts).decode()
+    await store.reach("pruned", "", gateway.clock(), told)
+    if any(counts[what] for what in TOLD):
+        await store.reach("deleted", "", gateway.clock(), told)
     return dict(counts)
+
+
+async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
+    """The rule in force, when pruning last went round, and what was deleted the last time that anything was."""
+    require(actor, "read")
+    keeping, store = gateway.keeping, gateway.store.retention
+    pruned, deleted = await store.told("pruned"), await store.told("deleted")
+    return {
+        "historyDays": keeping.history_days,
+        "bodyDays": keeping.body_days,
+        "mostRows": keeping.most_rows or None,
+        "prunedAt": None if pruned is None else iso(pruned[0]),
+        "deletedAt": None if deleted is None else iso(deleted[0]),
+        "deleted": None if deleted is None else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
+    }
+
+
+async def roll_up(gateway: Gateway) -> None:
+    """Sum up what was counted, as far as it is over."""
+    while await gently(gateway.store.volumes.roll_up(gateway.clock())):
+        pass
 
 
 async def trim(gateway: Gateway, webhook_id: str) -> None:
@@ -159,18 +192,15 @@ async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None
 
 
 class Keeper:
-    """The loop: prunes now and then, in one process at a time, and trims at once where rejected calls pile up."""
+    """The loop: sums up and prunes now and then, in one process at a time, and trims at once where rejected calls pile up."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._next_look = gateway.clock() + FIRST_AFTER
+        self._next_sum = 0.0
 
     async def run(self) -> None:
         while True:
-            try:
-                await asyncio.wait_for(self._gateway.rejections.any_full.wait(), LOOK_EVERY)
-            except TimeoutError:
-                pass
             try:
                 await self.round()
             except StoreUnavailable as trouble:
@@ -178,11 +208,16 @@ class Keeper:
             except Exception:
                 log.exception("pruning failed")
                 await asyncio.sleep(LOOK_EVERY)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gateway.rejections.any_full.wait(), LOOK_EVERY)
 
     async def round(self) -> None:
         for webhook_id in self._gateway.rejections.take():
             await trim(self._gateway, webhook_id)
         now = self._gateway.clock()
+        if now >= self._next_sum:
+            await roll_up(self._gateway)
+            self._next_sum = now + SUM_EVERY
         if now < self._next_look:
             return
         self._next_look = now + EVERY / 2

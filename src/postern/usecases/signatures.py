@@ -58,12 +58,15 @@ async def providers(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
     return [dict(gateway.presets.about(name)) for name in gateway.presets.names()]
 
 
-async def propose(gateway: Gateway, actor: Actor, description: str | None = None, invocation_id: str | None = None) -> list[dict[str, Any]]:
-    """Which built-in scheme fits: by what the sender is called, or by what a recorded call of it looks like. Best first."""
+async def propose(
+    gateway: Gateway, actor: Actor, description: str | None = None, invocation_id: str | None = None, call: TestedCall | None = None
+) -> list[dict[str, Any]]:
+    """Which built-in scheme fits: by what the sender is called, or by what a call of it (recorded, or pasted) looks like. Best first."""
     require(actor, "read")
     if invocation_id is not None:
-        call = (await recorded(gateway, invocation_id)).as_call(gateway.base_url)
-        names = resembles(call, gateway.presets.load())
+        names = resembles((await recorded(gateway, invocation_id)).as_call(gateway.base_url), gateway.presets.load())
+    elif call is not None:
+        names = resembles(_call_of(call, gateway.clock()), gateway.presets.load())
     else:
         words = [word for word in (description or "").lower().replace(",", " ").split() if len(word) > 2]
         scores = {name: _score(gateway.presets.about(name), words) for name in gateway.presets.names()}

@@ -53,24 +53,27 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
 
 
 async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, dict[str, Any]]:
-    """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were refused."""
+    """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were refused or could not be started."""
     require(actor, "read")
     now = int(gateway.clock() // 60)
     first = now - now % SPARKLINE_STEP - 23 * SPARKLINE_STEP
-    found = await gateway.store.volumes.calls(webhook_ids, first, SPARKLINE_STEP) if webhook_ids else {}
+    if not webhook_ids:
+        return {}
+    found = await gateway.store.volumes.calls(webhook_ids, first, now + 1, SPARKLINE_STEP)
+    trouble = await gateway.store.deliveries.in_trouble(webhook_ids, (now - now % SPARKLINE_STEP - SPARKLINE_STEP) * 60)
     hours = range(first, now + 1, SPARKLINE_STEP)
-    return {webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours]) for webhook_id in webhook_ids}
+    return {webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours], trouble.get(webhook_id, 0)) for webhook_id in webhook_ids}
 
 
-def _day(hours: list[dict[str, int]]) -> dict[str, Any]:
+def _day(hours: list[dict[str, int]], not_started: int) -> dict[str, Any]:
     latest = hours[-2:]
     recent = sum(sum(hour.values()) for hour in latest)
     refused = sum(outcomes(hour)["rejected"] for hour in latest)
     return {
         "hours": [sum(hour.values()) for hour in hours],
         "calls": sum(sum(hour.values()) for hour in hours),
-        "recent": {"calls": recent, "rejected": refused},
-        "failing": refused > 0 and refused * 2 >= recent,
+        "recent": {"calls": recent, "rejected": refused, "notStarted": not_started},
+        "refusing": refused > 0 and refused * 2 >= recent,
     }
 
 

@@ -78,6 +78,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         known_workflows=known_workflows,
         fetch=fetch,
         keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows, settings.audit_days),
+        settings=settings.listed(),
         workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:

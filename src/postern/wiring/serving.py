@@ -12,6 +12,7 @@ from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
 from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.console import rehearse
 from postern.surfaces.exchange import Exchange
 from postern.surfaces.ingress import Ingress
 from postern.surfaces.server import listen
@@ -62,16 +63,17 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             replayer = Replayer(gateway)
             replaying = asyncio.create_task(replayer.run(), name="replays")
             keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
+            rehearsing = asyncio.create_task(rehearse(gateway), name="rehearsal")
             try:
                 ingress = Ingress(gateway, Allowlist.parse(settings.trusted_proxies), settings.client_header)
                 app = make_app(ingress, siblings.all if siblings else None)
                 await serve_http(partial(Exchange, ingress), app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
             finally:
-                for task in (*following, keeping):
+                for task in (*following, keeping, rehearsing):
                     task.cancel()
                 scheduler.stop()
                 replayer.stop()
-                await asyncio.gather(scheduling, replaying, keeping, return_exceptions=True)
+                await asyncio.gather(scheduling, replaying, keeping, rehearsing, return_exceptions=True)
                 if dispatching is not None:
                     dispatcher.stop()
                     with suppress(TimeoutError, asyncio.CancelledError):

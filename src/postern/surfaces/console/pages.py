@@ -1,11 +1,12 @@
 """How a page is made: templates with everything escaped, assets named by their content, headers that let nothing else in."""
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -44,6 +45,8 @@ NOTICES = {
     "disabled": "The webhook now refuses calls with 403.",
     "held": "On hold: calls are checked and stored as ever, and their workflows wait until you release them.",
     "released": "Released: what waited is started now, the oldest first.",
+    "dropped": "Dropped: what waited is not started. Each call stays in the history and can be replayed.",
+    "let-in": "Admitted: the calls that pass now were accepted, and their workflows are started.",
     "deleted": "The webhook is gone. Its URL will never be given out again.",
     "promoted": "The second secret is now the main one.",
     "replayed": "Replayed: the workflow is started again with the recorded payload.",
@@ -68,9 +71,25 @@ def asset(name: str) -> str:
     return f"/static/{name}?v={mark}"
 
 
+def _compiled() -> FileSystemBytecodeCache | None:
+    """What templates compile to, kept beside them as Python keeps its own: only where that may be written."""
+    folder = FOLDER / "templates" / "__pycache__"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
+
+
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        bytecode_cache=_compiled(),
+        auto_reload=False,
     )
     environment.globals["asset"] = asset
     environment.globals["words"] = words

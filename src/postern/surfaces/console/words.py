@@ -1,5 +1,6 @@
 """How the console says numbers, times and outcomes."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -173,6 +174,20 @@ def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
     return said
 
 
+def shown(value: Any) -> str:
+    """A changed setting's value, as people write it."""
+    match value:
+        case None | [] | {}:
+            return "nothing"
+        case bool():
+            return "on" if value else "off"
+        case list() if all(isinstance(one, str) for one in value):
+            return ", ".join(value)
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
 def under(errors: dict[str, str], prefix: str) -> str | None:
     """The first error of a list or of one of its entries."""
     return next((message for field, message in errors.items() if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")), None)
@@ -193,6 +208,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ms": milliseconds,
     "percent": percent,
     "code": code,
+    "shown": shown,
     "under": under,
     "zipped": zipped,
 }

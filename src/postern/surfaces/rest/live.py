@@ -1,6 +1,5 @@
 """Calls as they come in, as server-sent events."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -9,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from postern.core.problems import Refused
 from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.session import actor_of
 from postern.usecases.gateway import Gateway
@@ -18,7 +16,6 @@ from postern.usecases.live import Stream, follow
 # A proxy that collects an answer before it passes it on would hold events back for ever.
 HEADERS = {"x-accel-buffering": "no", "cache-control": "no-store"}
 ID = "^inv_[0-9a-f]{32}$"
-CHECK_EVERY = 10.0
 MEDIA_TYPE = "text/event-stream; charset=utf-8"
 
 
@@ -54,22 +51,14 @@ def live_rows(table: Table, gateway: Gateway) -> None:
         """
         if request.scope.get("head"):
             return Response(headers=HEADERS, media_type=MEDIA_TYPE)
-        stream = await follow(gateway, actor, webhook_id or None, last_event_id or after)
-        return LiveResponse(stream, _lines(gateway, request, stream))
+        stream = await follow(gateway, actor, lambda: actor_of(gateway, request), webhook_id or None, last_event_id or after)
+        return LiveResponse(stream, _lines(stream))
 
 
-async def _lines(gateway: Gateway, request: Request, stream: Stream) -> AsyncIterator[bytes]:
+async def _lines(stream: Stream) -> AsyncIterator[bytes]:
     newest = ""
-    clock = asyncio.get_running_loop().time
-    checked = clock()
     yield b"retry: 1000\n: live\n\n"
     async for event in stream.events():
-        if clock() - checked > CHECK_EVERY:
-            checked = clock()
-            try:
-                await actor_of(gateway, request)
-            except Refused:
-                return  # signed out, or the key was deleted
         if event is None:
             yield b": still here\n\n"
             continue

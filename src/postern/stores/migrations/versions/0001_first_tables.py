@@ -38,6 +38,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("reached", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column("told", sa.Text(), server_default="", nullable=False),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
@@ -159,6 +160,25 @@ def upgrade() -> None:
         postgresql_where=sa.text("outcome <> 'accepted'"),
     )
     op.create_index("invocations_of_webhook", "invocations", ["webhook_id", "id"], unique=False)
+    op.create_table(
+        "quarters",
+        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column("minute", sa.Integer(), nullable=False),
+        sa.Column("code", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column("calls", sa.Integer(), nullable=False),
+        sa.Column("within_1", sa.Integer(), nullable=False),
+        sa.Column("within_2", sa.Integer(), nullable=False),
+        sa.Column("within_5", sa.Integer(), nullable=False),
+        sa.Column("within_10", sa.Integer(), nullable=False),
+        sa.Column("within_25", sa.Integer(), nullable=False),
+        sa.Column("within_50", sa.Integer(), nullable=False),
+        sa.Column("within_100", sa.Integer(), nullable=False),
+        sa.Column("within_250", sa.Integer(), nullable=False),
+        sa.Column("within_1000", sa.Integer(), nullable=False),
+        sa.Column("within_5000", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("webhook_id", "minute", "code"),
+        sqlite_with_rowid=False,
+    )
     op.create_table(
         "replays",
         sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),

@@ -6,10 +6,12 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
-from postern.surfaces.console.visit import Form, Visit
-from postern.usecases import webhooks
+from postern.surfaces.console.views.tester import read_request
+from postern.surfaces.console.visit import Form, Visit, problem_of
+from postern.usecases import signatures, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.gateway import require
+from postern.usecases.signatures import TestedCall
 
 GENERATE = {"generate": True}
 
@@ -30,10 +32,10 @@ async def ask(visit: Visit) -> Response:
 
 async def form(visit: Visit) -> Response:
     require(visit.actor, "write")
-    return _form(visit, _answer(visit), {}, {})
+    return await _form(visit, _answer(visit), {}, {})
 
 
-def _form(visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200) -> Response:
+async def _form(visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200) -> Response:
     provider = values.get("provider") or visit.query.get("provider", "")
     common: dict[str, Any] = {
         "answer": answer,
@@ -43,13 +45,40 @@ def _form(visit: Visit, answer: str, values: dict[str, str], errors: dict[str, s
         "suggested": NAMES.get(answer, ""),
     }
     if answer == "signed" and not provider:
-        return visit.page("creation/sender.html", senders=senders.offered(visit.gateway), **common)
+        return await _choose(visit, **common)
     if answer == "signed":
         if provider not in (*visit.gateway.presets.names(), "custom"):
             raise Refused("not_found", "There is no sender of this name.")
         about = None if provider == "custom" else senders.about(visit.gateway, provider)
         return visit.page("creation/signed.html", status, provider=provider, about=about, **common)
     return visit.page(f"creation/{answer}.html", status, **common)
+
+
+async def _choose(visit: Visit, status: int = 200, **common: Any) -> Response:
+    """Which service it is: from the list, or found by a call that it has sent."""
+    call = visit.query.get("call", "")
+    if call and "proposed" not in common:
+        common["proposed"] = await signatures.propose(visit.gateway, visit.actor, invocation_id=call)
+    return visit.page("creation/sender.html", status, senders=senders.offered(visit.gateway), **({"proposed": None, "pasted": ""} | common))
+
+
+async def find(visit: Visit) -> Response:
+    require(visit.actor, "write")
+    pasted = (await visit.form()).get("request", "")
+    common: dict[str, Any] = {
+        "answer": "signed",
+        "title": ANSWERS["signed"][1],
+        "values": {},
+        "errors": {},
+        "suggested": "",
+        "pasted": pasted,
+    }
+    try:
+        call = validated(TestedCall, read_request(pasted))
+        proposed = await signatures.propose(visit.gateway, visit.actor, call=call)
+    except Refused as refused:
+        return await _choose(visit, refused.problem.status, proposed=[], problem=problem_of(refused), **common)
+    return await _choose(visit, proposed=proposed, **common)
 
 
 async def create(visit: Visit) -> Response:
@@ -62,7 +91,7 @@ async def create(visit: Visit) -> Response:
         if not refused.errors:
             raise
         errors = {_field(error.field): error.message[:1].upper() + error.message[1:] for error in refused.errors}
-        return _form(visit, answer, sent, errors, refused.problem.status)
+        return await _form(visit, answer, sent, errors, refused.problem.status)
     if answer == "schedule":
         return visit.to(f"/webhooks/{webhook['id']}/schedule", "created")
     if answer == "other" and sent.get("method") == "hmac":

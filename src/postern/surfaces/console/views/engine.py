@@ -36,6 +36,12 @@ async def record(visit: Visit) -> Response:
     return visit.to(f"/workflows?webhook={webhook_id}#record", "recording")
 
 
+async def stop_recording(visit: Visit) -> Response:
+    webhook_id = (await visit.form()).text("webhook")
+    await samples.disarm(visit.gateway, visit.actor, webhook_id)
+    return visit.to(f"/workflows?webhook={webhook_id}#record")
+
+
 async def forget(visit: Visit) -> Response:
     webhook_id = (await visit.form()).text("webhook")
     await samples.forget(visit.gateway, visit.actor, webhook_id)

@@ -6,16 +6,28 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console.visit import Visit, problem_of
-from postern.usecases import access, audit
+from postern.usecases import access, audit, retention, settings, webhooks
 
 TABS = [
     ("", "API keys"),
     ("users", "Users"),
     ("sessions", "Sessions"),
     ("connect", "Connect"),
+    ("retention", "Retention"),
+    ("engine", "Engine"),
+    ("environment", "All settings"),
     ("audit", "Audit log"),
     ("password", "Password"),
 ]
+RETENTION = ("POSTERN_HISTORY_DAYS", "POSTERN_BODY_DAYS", "POSTERN_HISTORY_ROWS")
+ENGINES = {
+    "embedded": ("Built in", "POSTERN_WORKFLOWS"),
+    "temporal": ("Temporal", "POSTERN_TEMPORAL_"),
+    "http": ("HTTP: n8n, Node-RED, or any URL", "POSTERN_HTTP_"),
+    "shopify-flow": ("Shopify Flow", "POSTERN_SHOPIFY_"),
+    "none": ("None", "POSTERN_NO_ENGINE_"),
+}
+"""Each engine's title, and what the variables of its settings begin with."""
 LEVELS = [
     ("read", "Read: look at everything"),
     ("write", "Write: change webhooks, replay"),
@@ -24,7 +36,7 @@ LEVELS = [
 
 
 def _page(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
-    tabs = [tab for tab in TABS if visit.actor.may("admin") or tab[0] in ("sessions", "connect", "password")]
+    tabs = [tab for tab in TABS if visit.actor.may("admin") or tab[0] in ("sessions", "connect", "retention", "password")]
     template = f"settings/{name or 'keys'}.html"
     return visit.page(template, status, tab=name, tabs=tabs, levels=LEVELS, **({"errors": {}, "values": {}} | context))
 
@@ -91,6 +103,28 @@ async def sessions(visit: Visit) -> Response:
 async def end_session(visit: Visit) -> Response:
     await access.revoke_session(visit.gateway, visit.actor, visit.at("session"))
     return visit.to("/settings/sessions")
+
+
+async def retained(visit: Visit) -> Response:
+    """How long what is kept is kept, what sets it, and what retention did last."""
+    known = await webhooks.listing(visit.gateway, visit.actor, 200)
+    own = [webhook for webhook in known.items if webhook["historyRetentionDays"] or webhook["bodyRetentionDays"] is not None]
+    listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
+    set_here = [one for one in listed if one["variable"] in RETENTION]
+    return _page(visit, "retention", kept=await retention.last(visit.gateway, visit.actor), own=own, set_here=set_here)
+
+
+async def engine(visit: Visit) -> Response:
+    running = visit.gateway.engine
+    listed = await settings.in_force(visit.gateway, visit.actor)
+    chosen = next((one["value"] for one in listed if one["variable"] == "POSTERN_ENGINE"), "none")
+    engines = {name: (title, [one for one in listed if one["variable"].startswith(prefix)]) for name, (title, prefix) in ENGINES.items()}
+    health = await running.health() if running is not None else None
+    return _page(visit, "engine", chosen=chosen, engines=engines, health=health, listed=listed)
+
+
+async def environment(visit: Visit) -> Response:
+    return _page(visit, "environment", listed=await settings.in_force(visit.gateway, visit.actor))
 
 
 async def log(visit: Visit) -> Response:

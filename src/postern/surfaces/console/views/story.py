@@ -34,8 +34,13 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item["code"] in AUTHENTICATION_CODES,
         "advice": await _advice(visit, item),
+        "may_find": webhook is not None and webhook["authentication"]["method"] != "hmac" and _looks_signed(item),
         "may_admit": item["status"] == "rejected" and bool(item["body"]) and item["code"] not in NEVER_READ and webhook is not None,
     }
+
+
+def _looks_signed(item: dict[str, Any]) -> bool:
+    return any("signature" in name or "hmac" in name for name, _ in item["headers"])
 
 
 async def _advice(visit: Visit, item: dict[str, Any]) -> dict[str, Any] | None:
@@ -63,7 +68,7 @@ def reason(item: dict[str, Any]) -> str:
         return f"Accepted, but the workflow engine could not be started: {item.get('error') or 'no reason was given'}."
     if item["status"] in ("started", "responded") and item.get("runs"):
         started = "1 workflow was started" if item["runs"] == 1 else f"{item['runs']} workflows were started"
-        return f"Accepted, and {started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
+        return f"{started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
     return words.STATUS_HELP.get(item["status"], "")
 
 

@@ -29,9 +29,16 @@ async def loaded(visit: Visit) -> dict[str, Any]:
     return await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
 
 
-def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, **context: Any) -> Response:
+def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any) -> Response:
+    """The tab's page, or one that is reached from it."""
     return visit.page(
-        f"webhook/{name or 'overview'}.html", status, webhook=webhook, tab=name, tabs=TABS, titles=senders.titles(visit.gateway), **context
+        f"webhook/{shown or name or 'overview'}.html",
+        status,
+        webhook=webhook,
+        tab=name,
+        tabs=TABS,
+        titles=senders.titles(visit.gateway),
+        **context,
     )
 
 
@@ -40,6 +47,7 @@ async def overview(visit: Visit) -> Response:
     span = visit.query.get("range", "day")
     chart = await volumes.chart(visit.gateway, visit.actor, webhook["id"], span)
     latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 5)
+    waiting = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "held"), 200) if webhook["held"] else None
     return tab(
         visit,
         "",
@@ -49,6 +57,7 @@ async def overview(visit: Visit) -> Response:
         items=latest.items,
         reason=story.reason,
         rotation=rotation(webhook),
+        waiting=waiting,
         names={},
         after=None,
         kept="",

@@ -36,6 +36,11 @@ async def release(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{visit.at('webhook')}", "released")
 
 
+async def drop(visit: Visit) -> Response:
+    await holds.drop(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}", "dropped")
+
+
 async def delete(visit: Visit) -> Response:
     await webhooks.remove(visit.gateway, visit.actor, visit.at("webhook"))
     return visit.to("/webhooks", "deleted")

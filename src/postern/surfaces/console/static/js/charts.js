@@ -53,7 +53,7 @@ function plot(box) {
       cursor: { y: false, points: { show: !isVolume } },
       scales: { x: { range: (_, low, high) => [low - 30 * box.dataset.step, high + 30 * box.dataset.step] }, y: { range: (_, __, high) => [0, Math.max(high * 1.1, isVolume ? 4 : 1)] } },
       axes: [
-        { ...axis, grid: { show: false }, space: 80 },
+        { ...axis, grid: { show: false }, space: 80, values: moments },
         { ...axis, grid: { stroke: line, width: 1 }, size: 56, values: (_, marks) => marks.map((mark) => (isVolume ? (Number.isInteger(mark) ? mark.toLocaleString() : "") : `${mark} ms`)) },
       ],
       series: [{}, ...series],
@@ -62,6 +62,19 @@ function plot(box) {
     [at, ...data],
     box,
   );
+}
+
+// In the reader's own way of writing times; the day is said where it begins.
+function moments(_, marks, __, ___, step) {
+  let before = "";
+  return marks.map((mark) => {
+    const at = new Date(mark * 1000);
+    const day = at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+    const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+    const said = step >= 86400 ? day : day === before ? time : `${time}\n${day}`;
+    before = day;
+    return said;
+  });
 }
 
 // The tallest first, so that each lower one is drawn in front of it.

@@ -8,6 +8,9 @@ copying();
 times();
 marks();
 
+// On a narrow screen the row of tabs goes on sideways: the one that is open is in sight.
+for (const tab of document.querySelectorAll(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
+
 const wanted = {
   "[data-chart]": "./charts.js",
   "[data-filter]": "./filter.js",

@@ -20,7 +20,8 @@ function listen(feed) {
     source = new EventSource(feed.dataset.live);
     source.addEventListener("call", (event) => put(feed, event.data));
     source.addEventListener("listening", () => tell("Listening", true));
-    source.addEventListener("error", () => tell("Reconnecting…", false));
+    // A stream that is closed for good was refused: most often nobody is signed in here any more.
+    source.addEventListener("error", () => tell(source.readyState === EventSource.CLOSED ? "Stopped. Reload the page to go on." : "Reconnecting…", false));
   };
 
   // A hidden tab needs no stream, and browsers allow few of them.

@@ -1,0 +1,67 @@
+"""Visiting the main pages once before anybody else does.
+
+The first visit to a page costs ten times the second: its templates are compiled, its statements built, the database's own pages read.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+
+from postern.core.invocation import HistoryFilter, StoreUnavailable
+from postern.core.problems import Refused
+from postern.core.records import Actor
+from postern.surfaces.console import pages
+from postern.surfaces.console.views import advanced, authentication, creation, history, live, settings, tester, volume, webhook, webhooks
+from postern.surfaces.console.visit import View, Visit
+from postern.usecases import history as calls
+from postern.usecases import webhooks as known
+from postern.usecases.gateway import Gateway
+
+# Only what looks: nothing that reveals, follows or asks the engine. First what people come to first.
+PAGES: list[View] = [webhooks.listing, history.listing, volume.show, live.everything, creation.ask, tester.ask, settings.keys, settings.log]
+WEBHOOK_PAGES: list[View] = [webhook.overview, webhook.live, webhook.calls, webhook.mapping, authentication.show, advanced.show]
+ACTOR = Actor("rehearsal", "admin")
+AFTER = 0.5
+PAUSE = 0.01
+"""Between two pages, for the calls that came in meanwhile."""
+
+log = structlog.get_logger("postern.console")
+
+
+async def rehearse(gateway: Gateway) -> None:
+    """Never in the way of a call, and no trouble when it fails: the page is made again when somebody asks for it."""
+    await asyncio.sleep(AFTER)
+    try:
+        await asyncio.to_thread(_compile)
+        for view, names in await acts(gateway):
+            with suppress(Refused):  # what it was to show was deleted meanwhile
+                await view(Visit(_request(names), gateway, ACTOR))
+            await asyncio.sleep(PAUSE)
+    except StoreUnavailable:
+        pass
+    except Exception:
+        log.exception("a page failed in its rehearsal")
+
+
+async def acts(gateway: Gateway) -> list[tuple[View, dict[str, str]]]:
+    """Each page, and what its address names: the newest webhook and the newest call."""
+    newest = await known.listing(gateway, ACTOR, 1)
+    latest = await calls.listing(gateway, ACTOR, HistoryFilter(), 1)
+    return [
+        *((view, {}) for view in PAGES),
+        *((view, {"webhook": one["id"]}) for one in newest.items for view in WEBHOOK_PAGES),
+        *((history.detail, {"invocation": one["id"]}) for one in latest.items),
+    ]
+
+
+def _compile() -> None:
+    for name in pages.ENVIRONMENT.list_templates(extensions=["html"]):
+        pages.ENVIRONMENT.get_template(name)
+
+
+def _request(names: dict[str, str]) -> Request:
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [], "path_params": names}
+    return Request(scope)

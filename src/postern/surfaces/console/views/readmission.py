@@ -1,0 +1,39 @@
+"""Refused calls, checked again with the settings as they are now: after a mended secret nothing need be sent again."""
+
+from starlette.responses import Response
+
+from postern.core.invocation import HistoryFilter
+from postern.surfaces.console.views import story
+from postern.surfaces.console.views.webhook import loaded, tab
+from postern.surfaces.console.visit import Visit
+from postern.usecases import history, readmission
+
+SHOWN = 50
+
+
+async def show(visit: Visit) -> Response:
+    webhook = await loaded(visit)
+    found = await readmission.recheck(visit.gateway, visit.actor, webhook["id"])
+    passing = {one["invocationId"] for one in found["wouldPass"]}
+    refused = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "rejected"), 200)
+    return tab(
+        visit,
+        "history",
+        webhook,
+        shown="refused",
+        passing=len(passing),
+        failing=found["stillRefused"],
+        items=[item for item in refused.items if item["id"] in passing][:SHOWN],
+        reason=story.reason,
+        names={},
+        after=None,
+        kept="",
+    )
+
+
+async def admit(visit: Visit) -> Response:
+    """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
+    webhook_id = visit.at("webhook")
+    found = await readmission.recheck(visit.gateway, visit.actor, webhook_id)
+    await readmission.admit(visit.gateway, visit.actor, [one["invocationId"] for one in found["wouldPass"]])
+    return visit.to(f"/webhooks/{webhook_id}/history", "let-in")
