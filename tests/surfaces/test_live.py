@@ -15,6 +15,7 @@ import pytest
 from beds.client import Client, admin_of
 from beds.house import OWNER, a_house
 from beds.program import Program, StartProgram
+from postern.core.records import Actor
 from postern.usecases.hub import LONGEST_QUEUE, Event, Hub, Listener
 from postern.usecases.live import follow
 
@@ -163,6 +164,10 @@ def test_a_stop_does_not_wait_for_those_who_listen(start_program: StartProgram) 
         assert ear.response.read() == b": live\n\n"
 
 
+async def still() -> Actor:
+    return OWNER
+
+
 def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_when_it_does(tmp_path: Path) -> None:
     """Without the socket, whose own buffers would take megabytes before anybody had to wait."""
     many = 3 * LONGEST_QUEUE
@@ -170,7 +175,7 @@ def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_
     async def story() -> None:
         async with a_house(tmp_path) as house:
             webhook = await house.webhook(rateLimit={"callsPerSecond": 100_000, "burst": 100_000})
-            stream = await follow(house.gateway, OWNER)
+            stream = await follow(house.gateway, OWNER, still)
             events = stream.events()
             first = (await house.call(webhook)).json["invocationId"]
             heard = await anext(events)
@@ -219,7 +224,7 @@ def test_a_call_that_was_under_way_when_somebody_began_to_listen_is_heard(tmp_pa
             webhook = await house.webhook()
             clock, history = house.gateway.clock, LateHistory(house.gateway.store.history)
             house.gateway.live = Hub(history, lambda: clock() + 5)  # type: ignore[arg-type]  # received five seconds before
-            stream = await follow(house.gateway, OWNER)
+            stream = await follow(house.gateway, OWNER, still)
             invocation = (await house.call(webhook)).json["invocationId"]
             history.may_look.set()
             heard = await anext(stream.events())
@@ -230,15 +235,14 @@ def test_a_call_that_was_under_way_when_somebody_began_to_listen_is_heard(tmp_pa
 
 
 QUICK = """
-import postern.surfaces.rest.live
 import postern.usecases.live
 
-postern.usecases.live.HEARTBEAT = postern.surfaces.rest.live.CHECK_EVERY = 0.5
+postern.usecases.live.HEARTBEAT = postern.usecases.live.CHECK_EVERY = 0.5
 """
 
 
 def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(start_program: StartProgram, tmp_path: Path) -> None:
-    """Every ten seconds; here every half."""
+    """Every five seconds; here every half."""
     (tmp_path / "sitecustomize.py").write_text(QUICK)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     program = start_program(POSTERN_ENGINE="none", PYTHONPATH=path)

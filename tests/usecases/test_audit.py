@@ -38,8 +38,16 @@ WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
 ONLY_READ = {
     *("access.keys", "access.sessions", "access.user", "access.users", "audit.listing", "config.export"),
     *("engine.runs", "engine.workflows", "history.as_curl", "history.listing", "history.preview", "history.show", "live.follow"),
-    *("readmission.recheck", "replays.listing", "replays.show", "retention.plan", "samples.new_workflow", "samples.sample"),
-    *("signatures.explain", "signatures.propose", "signatures.providers", "signatures.test"),
+    *(
+        "readmission.recheck",
+        "replays.listing",
+        "replays.show",
+        "retention.last",
+        "retention.plan",
+        "samples.new_workflow",
+        "samples.sample",
+    ),
+    *("settings.in_force", "signatures.explain", "signatures.propose", "signatures.providers", "signatures.test"),
     *("volumes.chart", "volumes.last_day", "webhooks.listing", "webhooks.show"),
     "idempotency.once",  # what it is asked to do leaves the note
 }
