@@ -6,7 +6,8 @@ import pytest
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started
-from postern.core.invocation import Delivery
+from postern.core.invocation import Delivery, Gone
+from postern.core.records import AuditEntry
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded, webhook
 
@@ -113,6 +114,30 @@ async def test_replays_in_opposite_orders_all_get_through(store: Store, second_s
         found = await store.history.get(id)
         assert found is not None
         assert [one.emission for one in found[1]] == list(range(1, 8))
+
+
+NOTE = AuditEntry("aud_1", NOW, "owner", "admin", "rejected call admitted", "", {})
+
+
+async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitted(store: Store) -> None:
+    gone, rejected = entry(), entry("rejected")
+    await recorded(store, gone, rejected)
+    await store.retention.delete([gone.invocation.id, rejected.invocation.id])
+    with pytest.raises(Gone):
+        await store.deliveries.replay(gone.invocation.id, {}, NOW, "queued", note=NOTE)
+    with pytest.raises(Gone):
+        await store.deliveries.admit(rejected.invocation, {}, NOW, "queued", None, 0.0, NOTE)
+    assert await store.deliveries.claim(NOW + 1, LEASE, 9) == []
+    assert await store.audit.page(9) == []
+
+
+async def test_a_call_admitted_while_its_hold_ends_does_not_wait_for_the_next_one(store: Store) -> None:
+    await webhook(store)
+    rejected = entry("rejected")
+    await recorded(store, rejected)
+    await store.deliveries.admit(rejected.invocation, {}, NOW, "held", None, 0.0, NOTE)  # it was held when somebody looked
+    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
+    assert claimed.invocation_id == rejected.invocation.id
 
 
 # --- the synchronous response ----------------------------------------------------------------------------------------

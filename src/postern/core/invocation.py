@@ -117,5 +117,9 @@ def status_of(outcome: str, delivery: Delivery | None) -> str:
     return "accepted" if delivery.state == "queued" else delivery.state
 
 
+class Gone(Exception):
+    """Retention has taken the invocation between the look at it and what was to become of it."""
+
+
 class StoreUnavailable(Exception):
     """The store cannot take it now: full, locked, absent, or too much is waiting. Nothing was written."""

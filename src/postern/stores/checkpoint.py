@@ -4,16 +4,20 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 
 WORTH_IT = 8 * 1024 * 1024
 TOO_LARGE = 256 * 1024 * 1024
+QUICK = 0.02
+MOST_PASSES = 8
 
 
 class Checkpoints:
     """Moves the write-ahead log into the database once it is worth it, so that the log begins again at its start.
 
-    Two steps. A thread copies nearly everything while commits go on; the log could only grow, for there is always
-    another commit before it is done. So the writer, between two of its commits, copies the rest, which is little.
+    Two steps. A thread copies nearly everything while commits go on; with that alone the log would only grow, for there
+    is always another commit before it is done. So the writer, between two of its commits, copies the rest, once that is
+    so little that no caller notices.
     """
 
     def __init__(self, path: str, every: float = 0.5) -> None:
@@ -51,16 +55,19 @@ class Checkpoints:
                 size = os.stat(self._path + "-wal").st_size
                 if size < WORTH_IT:
                     continue
-                self._checkpoint("PASSIVE")
-                if size > TOO_LARGE:
-                    # A long reader was in the way. It keeps writers out for as long as it copies: so only then.
-                    self._checkpoint("TRUNCATE")
-                else:
+                # Each pass leaves what was written during it: as long as the disk keeps up, less each time.
+                if any(self._checkpoint("PASSIVE") < QUICK for _ in range(MOST_PASSES)):
                     self._nearly.set()
+                elif size > TOO_LARGE:
+                    # A slow disk. This keeps writers out for as long as it copies, but the log must not fill the disk.
+                    self._checkpoint("TRUNCATE")
             except (OSError, sqlite3.Error):  # a full disk or a lock: the next round tries again
                 continue
 
-    def _checkpoint(self, how: str) -> None:
+    def _checkpoint(self, how: str) -> float:
+        """How long it took."""
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=1.0, check_same_thread=False)
+        began = time.perf_counter()
         self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+        return time.perf_counter() - began

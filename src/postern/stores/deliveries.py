@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, literal_column, s
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
-from postern.core.invocation import Delivery, Entry, Invocation
+from postern.core.invocation import Delivery, Entry, Gone, Invocation
 from postern.core.records import AuditEntry
 from postern.identity import first_id_at
 from postern.stores.audit import write_note
@@ -90,7 +90,9 @@ class Deliveries:
             of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
             # Locked first: a replay in another process waits here, and then counts this one.
             asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
-            webhook_id = connection.execute(asked).scalar_one()
+            webhook_id = connection.execute(asked).scalar()
+            if webhook_id is None:
+                raise Gone
             last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
             delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
             if state == "held" and settle_holds(connection, [delivery]):
@@ -106,13 +108,21 @@ class Deliveries:
         return await self._writer.write(job)
 
     async def admit(
-        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+        self,
+        invocation: Invocation,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        duplicate_key: bytes | None,
+        duplicate_until: float,
+        note: AuditEntry,
     ) -> Delivery | str | None:
         """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
 
         def job(connection: Connection) -> Delivery | str | None:
             key = delivery_key(invocation.id, 1)
-            connection.execute(select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update())
+            if connection.execute(select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update()).first() is None:
+                raise Gone
             if connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first() is not None:
                 return None
             if duplicate_key is not None:
@@ -121,8 +131,11 @@ class Deliveries:
                 if first is not None:
                     return first
             delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
+            if state == "held" and settle_holds(connection, [delivery]):
+                delivery.state = "queued"
             insert_delivery(connection, delivery)
             tell(connection, DUE)
+            write_note(connection, note)
             return delivery
 
         return await self._writer.write(job)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from postern.core.delivery import State, Trigger
-from postern.core.invocation import Delivery, HistoryFilter, Invocation
+from postern.core.invocation import Delivery, Gone, HistoryFilter, Invocation
 from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
@@ -64,7 +64,10 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
         sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload.text))
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
-    delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, state, sample, note)
+    try:
+        delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, state, sample, note)
+    except Gone:
+        raise Refused("not_found", "retention has taken this invocation just now") from None
     gateway.due.set()
     gateway.live.touch(invocation_id)
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}

@@ -93,7 +93,14 @@ class DeliveryStore(Protocol):
     async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]: ...
 
     async def admit(
-        self, invocation: Invocation, fields: dict[str, str], now: float, state: State, duplicate_key: bytes | None, duplicate_until: float
+        self,
+        invocation: Invocation,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        duplicate_key: bytes | None,
+        duplicate_until: float,
+        note: AuditEntry,
     ) -> Delivery | str | None:
         """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
         ...

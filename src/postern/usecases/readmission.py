@@ -6,7 +6,7 @@ from typing import Any
 from postern.core.admit import read_verified
 from postern.core.credential import Unproven
 from postern.core.delivery import State
-from postern.core.invocation import Delivery, HistoryFilter, Invocation
+from postern.core.invocation import Delivery, Gone, HistoryFilter, Invocation
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
 from postern.core.webhook import Webhook
@@ -38,12 +38,11 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
         raise Refused("invalid_request", errors=[FieldError("invocationIds", f"at most {MOST_RECHECKED} at once")])
     results = []
     for invocation_id in invocation_ids:
-        results.append({"invocationId": invocation_id, **await _admit_one(gateway, await recorded(gateway, invocation_id))})
+        results.append({"invocationId": invocation_id, **await _admit_one(gateway, actor, await recorded(gateway, invocation_id))})
     gateway.due.set()
-    if admitted := [one["invocationId"] for one in results if one["admitted"]]:
-        for invocation_id in admitted:
-            gateway.live.touch(invocation_id)
-        await gateway.store.audit.write(noted(gateway, actor, "rejected calls admitted", admitted[0], invocations=admitted))
+    for one in results:
+        if one["admitted"]:
+            gateway.live.touch(one["invocationId"])
     return {"items": results, "admitted": sum(1 for one in results if one["admitted"])}
 
 
@@ -54,7 +53,7 @@ class _Passed:
     duplicate_key: bytes | None
 
 
-async def _admit_one(gateway: Gateway, invocation: Invocation) -> dict[str, Any]:
+async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> dict[str, Any]:
     judged = await _judged_now(gateway, invocation)
     if isinstance(judged, str):
         return {"admitted": False, "reason": judged}
@@ -64,7 +63,11 @@ async def _admit_one(gateway: Gateway, invocation: Invocation) -> dict[str, Any]
     now = gateway.clock()
     until = now + judged.webhook.duplicates.window_seconds if judged.webhook.duplicates else 0.0
     state: State = "held" if judged.webhook.held else "queued"
-    admitted = await gateway.store.deliveries.admit(invocation, judged.fields, now, state, judged.duplicate_key, until)
+    note = noted(gateway, actor, "rejected call admitted", invocation.id)
+    try:
+        admitted = await gateway.store.deliveries.admit(invocation, judged.fields, now, state, judged.duplicate_key, until, note)
+    except Gone:
+        return {"admitted": False, "reason": "retention has taken it just now"}
     if isinstance(admitted, Delivery):
         return {"admitted": True, "reason": "", "deliveryKey": admitted.key}
     if admitted is None:

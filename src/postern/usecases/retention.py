@@ -143,10 +143,7 @@ async def trim(gateway: Gateway, webhook_id: str) -> None:
 
 
 async def gently(step: Awaitable[T]) -> T:
-    """One step, then a pause as long as it took: half the writer's time at most goes into deleting.
-
-    Steps that shrink when one takes long were tried: where the disk is what is slow, they only made pruning fall behind.
-    """
+    """One step, then a pause as long as it took: half the writer's time at most goes into deleting."""
     began = time.perf_counter()
     result = await step
     await asyncio.sleep(time.perf_counter() - began)
