@@ -122,6 +122,8 @@ NOTE = AuditEntry("aud_1", NOW, "owner", "admin", "rejected call admitted", "", 
 async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitted(store: Store) -> None:
     gone, rejected = entry(), entry("rejected")
     await recorded(store, gone, rejected)
+    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
+    await store.deliveries.failed(claimed, "over, so it may go", NOW)
     await store.retention.delete([gone.invocation.id, rejected.invocation.id])
     with pytest.raises(Gone):
         await store.deliveries.replay(gone.invocation.id, {}, NOW, "queued", note=NOTE)
