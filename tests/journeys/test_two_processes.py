@@ -170,7 +170,8 @@ def test_a_worker_that_dies_is_started_again(migrated_url: str, tmp_path: Path, 
         ("--workers", "2"),
     )
     try:
-        program.wait_until_ready()
+        # One worker that answers is not yet both of them: one that dies before it has served ends the start.
+        wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
         workers = [pid for pid in program.processes_left() if pid != program.process.pid]
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)
