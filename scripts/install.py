@@ -36,7 +36,8 @@ def main() -> None:
     run(*install, "--no-deps", "--editable", ".")
     (VENV / ".run").touch()
     if for_tests:
-        install_chromium() or say("no Chromium to be had: the tests that need a browser will skip")
+        if not install_chromium():
+            say("no Chromium to be had: the tests that need a browser will skip")
         (VENV / ".test").touch()
 
 

@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from postern.core.admit import admit, admit_head
+from postern.core.answer import Answer
 from postern.core.call import Call
 from postern.core.records import Actor
 from postern.settings import Settings
@@ -74,7 +75,6 @@ WEBHOOKS: dict[str, dict[str, Any]] = {
 
 async def fill(settings: Settings, calls: int = 420) -> None:
     async with opened(settings) as gateway:
-        gateway.call_log.style = "off"
         await access.ensure_admin(gateway, settings.admin_password)
         await example_curl(gateway)
         chance = random.Random(7)
@@ -119,7 +119,9 @@ async def _one(
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
     verdict = admit_head(webhook, call) or admit(webhook, call, gateway.limits)
-    await receive(gateway, webhook, call, verdict)
+    heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    receive(gateway, webhook, call, verdict, heard.set_result)
+    await heard
 
 
 def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tuple[bytes, bytes], ...], bytes]:
@@ -138,17 +140,17 @@ def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tup
             *signature,
         ), body
     if name == "Stripe payments":
-        event = {
+        paid = {
             "id": f"evt_{number}",
             "object": "event",
             "type": "checkout.session.completed",
             "data": {"object": {"id": f"cs_{number}", "amount_total": 4200}},
         }
-        body = json.dumps(event, separators=(",", ":")).encode()
+        body = json.dumps(paid, separators=(",", ":")).encode()
         signed_at = int(moment) - (900 if kind == "other" else 0)
         digest_hex = hmac.digest(STRIPE.encode(), f"{signed_at}.".encode() + body, hashlib.sha256).hex()
         if kind == "reformatted":
-            body = json.dumps(event, indent=1).encode()
+            body = json.dumps(paid, indent=1).encode()
         signature = () if kind == "bare" else ((b"stripe-signature", f"t={signed_at},v1={digest_hex}".encode()),)
         return (content, (b"user-agent", b"Stripe/1.0 (+https://stripe.com/docs/webhooks)"), *signature), body
     if name == "Newsletter form":

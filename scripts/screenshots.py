@@ -26,21 +26,36 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("new", "/webhooks/new", []),
     ("new-sender", "/webhooks/new/signed", []),
     ("new-signed", "/webhooks/new/signed?provider=stripe", []),
+    ("new-tool", "/webhooks/new/tool", []),
+    ("new-browser", "/webhooks/new/browser", []),
+    ("new-schedule", "/webhooks/new/schedule", []),
+    ("new-other", "/webhooks/new/other", []),
     ("ready", "/webhooks/{tool}/ready", []),
     ("overview", "/webhooks/{shop}", []),
     ("live", "/webhooks/{shop}/live", [".call:has(.bad) > summary"]),
     ("authentication", "/webhooks/{shop}/authentication", []),
     ("custom-scheme", "/webhooks/{shop}/authentication?start=stripe", ["label:has-text('HMAC SHA-256')"]),
     ("mapping", "/webhooks/{shop}/mapping", []),
+    ("response", "/webhooks/{tool}/response", []),
     ("schedule", "/webhooks/{shop}/schedule", []),
     ("advanced", "/webhooks/{shop}/advanced", []),
+    ("webhook-history", "/webhooks/{shop}/history", []),
+    ("refused", "/webhooks/{shop}/refused", []),
+    ("delete", "/webhooks/{shop}/delete", []),
+    ("live-all", "/live", []),
     ("history", "/history", []),
+    ("replays", "/replays", []),
     ("refused-call", "/history/{refused}", []),
     ("accepted-call", "/history/{accepted}", []),
     ("volume", "/volume", []),
     ("tester", "/tester", []),
     ("workflows", "/workflows", []),
     ("settings", "/settings", []),
+    ("users", "/settings/users", []),
+    ("sessions", "/settings/sessions", []),
+    ("connect", "/settings/connect", []),
+    ("environment", "/settings/environment", []),
+    ("password", "/settings/password", []),
     ("retention", "/settings/retention", []),
     ("engine", "/settings/engine", []),
     ("audit", "/settings/audit", []),
@@ -54,7 +69,7 @@ def main() -> None:
     if program is None:
         sys.exit("No browser: install Debian's chromium, or set CHROMIUM to one.")
     PICTURES.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=ROOT, prefix="pictures-") as folder:
         environment = _environment(Path(folder))
         subprocess.run([sys.executable, str(ROOT / "scripts" / "sample_data.py")], cwd=ROOT, env=environment, check=True)
         with subprocess.Popen([sys.executable, "-m", "postern", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as served:
@@ -77,8 +92,9 @@ def _environment(folder: Path) -> dict[str, str]:
     return inherited | {
         "PYTHONPATH": str(ROOT / "src"),
         "POSTERN_PORT": str(port),
-        "POSTERN_DATA_DIR": str(folder / "data"),
-        "POSTERN_WORKFLOWS": "examples/workflows",  # as it is seen in a picture
+        # As they are seen in a picture.
+        "POSTERN_DATA_DIR": str((folder / "data").relative_to(ROOT)),
+        "POSTERN_WORKFLOWS": "examples/workflows",
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
         "POSTERN_LOG": "off",
     }

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from reference import FOLDER, PAGES, commands, use_cases
+from screenshots import DARK, PHONE
+from screenshots import PAGES as SHOTS
 
 from beds.program import StartProgram, clean_environment
 from postern import presets
@@ -52,6 +54,17 @@ def test_every_command_is_documented_and_says_what_it_does() -> None:
 
 def test_every_use_case_is_documented() -> None:
     assert undocumented("use-cases.md", (f"| `{name}` |" for name, _, _ in use_cases())) == []
+
+
+def test_every_page_of_the_console_has_its_picture() -> None:
+    shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs" / "console.md").read_text()))
+    assert shown == {path.stem for path in (ROOT / "docs" / "console").iterdir()}, "run `make screenshots`, or show it in docs/console.md"
+    taken = {
+        name + ending
+        for name, _, _ in SHOTS
+        for ending in ("", *(["-dark"] if name in DARK else []), *(["-phone"] if name in PHONE else []))
+    }
+    assert shown == taken | {"sign-in"}
 
 
 def test_every_use_case_says_what_it_does() -> None:

@@ -132,15 +132,31 @@ class PostgresProcess:
         self._home, self._binaries, self._person = home, binaries, person
         self._surroundings = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC"}
         self._port = free_port()
-        self._server: subprocess.Popen[bytes] | None = None
+        self._server: subprocess.Popen[Any] | None = None
         self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
-        make = [binaries / "initdb", "-D", home / "data", "-U", "postgres", "-E", "UTF8", "--locale=C", "--auth=trust", "--no-sync"]
+        make: list[str | Path] = [
+            binaries / "initdb",
+            "-D",
+            home / "data",
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--auth=trust",
+            "--no-sync",
+        ]
         made = subprocess.run(make, cwd=home, env=self._surroundings, capture_output=True, text=True, timeout=60, check=False, **person)
         assert made.returncode == 0, f"initdb failed:\n{made.stdout}{made.stderr}"
 
     def start(self) -> None:
         settings = {**SETTINGS, "port": str(self._port), "unix_socket_directories": str(self._home)}
-        command = [self._binaries / "postgres", "-D", self._home / "data", *(f"--{name}={value}" for name, value in settings.items())]
+        command: list[str | Path] = [
+            self._binaries / "postgres",
+            "-D",
+            self._home / "data",
+            *(f"--{name}={value}" for name, value in settings.items()),
+        ]
         log = self._home / "log"
         with log.open("ab") as output:
             server = self._server = subprocess.Popen(

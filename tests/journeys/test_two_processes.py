@@ -135,7 +135,8 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_u
     try:
         program.wait_until_ready()
         _, path = make_webhook(program)
-        wait_until(lambda: ask(program, "POST", path, {})[0] == 200)
+        # Whichever worker a connection is dealt to: each hears of a new webhook by itself.
+        wait_until(lambda: all(ask(program, "POST", path, {})[0] == 200 for _ in range(20)), what="both workers to know the webhook")
         callers = Callers([port], path, 6)
         wait_until(lambda: len(callers.acknowledged) > 100, what="calls to be accepted")
         program.process.send_signal(signal.SIGHUP)

@@ -4,6 +4,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import pytest
 
 from beds.hooks import TOKEN, Hook, make_hook, stories, wait_until_served
 from beds.program import Program
+from beds.waiting import PATIENCE as PATIENCE_OF_OURS
 from beds.waiting import wait_until
 from beds.wire import Heard, Wire, exchange, request, wire
 
@@ -433,7 +435,8 @@ def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
     asked = post(to=house.hook, target="/webhook/nobody", body=b"")
     sent = 0
     with wire(house.port, room=4096) as connection:
-        connection.socket.settimeout(0.5)
+        # Well below the gateway's own patience with somebody who takes no answers.
+        connection.socket.settimeout(0.1)
         try:
             for _ in range(many // 100):
                 connection.send(asked * 100)
@@ -441,10 +444,19 @@ def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
         except TimeoutError:
             pass
         assert sent < many, "the gateway reads on although nobody takes its answers"
-        connection.socket.settimeout(10)
+        connection.socket.settimeout(PATIENCE_OF_OURS)
         heard = [connection.answer() for _ in range(sent)]
     assert {answer.status for answer in heard if answer} == {404}
     assert None not in heard
+
+
+def test_who_asks_much_and_goes_without_reading_breaks_nothing(house: House) -> None:
+    with wire(house.port, room=4096) as connection:
+        connection.socket.settimeout(0.1)
+        with suppress(TimeoutError, ConnectionError):
+            while True:
+                connection.send(post(to=house.hook, target="/webhook/nobody", body=b"") * 100)
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -> None:

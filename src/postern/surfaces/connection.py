@@ -66,6 +66,7 @@ class Protocol(HttpToolsProtocol):
         self.began: float | None = self.loop.time()
         """Since when a request has been on its way; None while none is."""
         self.lingering = False
+        self.gone = False
         self._idle_since = self.began
         self._in_head = True
         self._chunk = 0
@@ -79,6 +80,10 @@ class Protocol(HttpToolsProtocol):
         self._as_sent: list[tuple[bytes, bytes]] | None = None
         self._stuck_since: float | None = None
         self._said_all = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone = True  # uvicorn tells it to the newest request alone, and an earlier one may be waiting for its answer
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.lingering:

@@ -87,7 +87,7 @@ class Exchange(Arrival):
 
     def answer(self, answer: Answer) -> None:
         protocol = self._protocol
-        if self.response_complete or self.disconnected:
+        if self.response_complete or self.disconnected or protocol.gone:
             return
         if protocol.flow.write_paused:
             protocol.when_drained(lambda: self.answer(answer))
