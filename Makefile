@@ -18,7 +18,7 @@ run: .venv/.run ## set up, and serve in the foreground on http://127.0.0.1:8080 
 	@$(BIN)/postern serve
 
 test: .venv/.test check ## install all that the tests need, and run everything: lint, types, tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3
 
 check: lint types ## lint and types only
 

@@ -1,5 +1,7 @@
 """The fixtures that every test may ask for; what they are is said in `beds/`."""
 
+import pytest
+
 from beds.browser import browser, browser_context, notes, page
 from beds.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from beds.program import start_program
@@ -18,3 +20,15 @@ __all__ = [
     "shop",
     "start_program",
 ]
+
+LONGEST = ("journeys", "engines", "console", "surfaces", "duties")
+"""Folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that began last
+would be waited for by nobody but itself."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(item.config.rootpath).parts[1]
+        return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
