@@ -3,7 +3,8 @@
 Measured: answering so costs a third of what the ASGI interface costs, which was more than judging and storing the call.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -11,10 +12,24 @@ from postern.core.answer import Answer
 from postern.core.call import Headers
 from postern.surfaces.ingress import Arrival, Ingress
 
-if TYPE_CHECKING:
-    from postern.surfaces.connection import Protocol
-
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Line(Protocol):
+    """What an exchange needs of the connection it is on."""
+
+    client: Any
+    transport: Any
+    flow: Any
+    server_state: Any
+    expect_100_continue: bool
+    gone: bool
+
+    def discard(self, size: int) -> None: ...
+
+    def when_drained(self, then: Callable[[], None]) -> None: ...
+
+    def on_response_complete(self) -> None: ...
 
 
 class _Nobody:
@@ -27,19 +42,19 @@ class Exchange(Arrival):
     """``begin`` is called when the answers to all earlier requests have gone out; pieces of the body may be there before."""
 
     __slots__ = (
-        "_begun", "_early", "_expects", "_headers", "_method", "_protocol", "_url", "_whole", "disconnected", "keep_alive", "response_complete",
+        "_begun", "_early", "_expects", "_headers", "_line", "_method", "_url", "_whole", "disconnected", "keep_alive", "response_complete",
         "response_started",
     )  # fmt: skip
 
     message_event = _Nobody()
 
-    def __init__(self, ingress: Ingress, protocol: "Protocol", method: bytes, url: bytes, headers: Headers, keep_alive: bool) -> None:
+    def __init__(self, ingress: Ingress, line: Line, method: bytes, url: bytes, headers: Headers, keep_alive: bool) -> None:
         Arrival.__init__(self, ingress)
-        self._protocol = protocol
+        self._line = line
         self._method = method
         self._url = url
         self._headers = headers
-        self._expects = protocol.expect_100_continue
+        self._expects = line.expect_100_continue
         self._early: list[bytes] = []
         self._begun = False
         self._whole = False
@@ -53,7 +68,7 @@ class Exchange(Arrival):
             return
         self._begun = True
         path, _, query = self._url.partition(b"?")
-        client = self._protocol.client
+        client = self._line.client
         try:
             self.head(self._method.decode("ascii"), path, query, self._headers, client[0] if client else None)
             for piece in self._early:
@@ -61,7 +76,7 @@ class Exchange(Arrival):
             if self._whole:
                 self.finish()
             elif self._expects and not self.settled:
-                self._protocol.transport.write(CONTINUE)
+                self._line.transport.write(CONTINUE)
         except Exception:
             self.failed()
 
@@ -69,7 +84,7 @@ class Exchange(Arrival):
         if not self._begun:
             self._early.append(piece)
         elif self.settled:
-            self._protocol.discard(len(piece))
+            self._line.discard(len(piece))
         else:
             try:
                 self.body(piece)
@@ -86,17 +101,17 @@ class Exchange(Arrival):
             self.failed()
 
     def answer(self, answer: Answer) -> None:
-        protocol = self._protocol
-        if self.response_complete or self.disconnected or protocol.gone:
+        line = self._line
+        if self.response_complete or self.disconnected or line.gone:
             return
-        if protocol.flow.write_paused:
-            protocol.when_drained(lambda: self.answer(answer))
+        if line.flow.write_paused:
+            line.when_drained(lambda: self.answer(answer))
             return
         if self.unread and self._expects:
             # A caller that asked before sending its body may send it or not after a refusal: only a closed connection is unambiguous.
             self.keep_alive = False
         said = [STATUS_LINE[answer.status]]
-        for name, value in (*protocol.server_state.default_headers, *answer.headers):
+        for name, value in (*line.server_state.default_headers, *answer.headers):
             said += (name, b": ", value, b"\r\n")
         bodiless = answer.status in (204, 304)
         if not bodiless:
@@ -104,8 +119,8 @@ class Exchange(Arrival):
         said.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
         if not bodiless and self._method != b"HEAD":
             said.append(answer.body)
-        protocol.transport.write(b"".join(said))
+        line.transport.write(b"".join(said))
         self.response_started = self.response_complete = True
         if not self.keep_alive:
-            protocol.transport.close()
-        protocol.on_response_complete()
+            line.transport.close()
+        line.on_response_complete()
