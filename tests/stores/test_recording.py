@@ -35,6 +35,13 @@ async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, he
     assert await count(store, invocations) == await count(store, deliveries) == 500
 
 
+async def test_what_arrives_at_once_shares_one_commit(store: Store) -> None:
+    commits = []
+    event.listen(store.database.writer, "commit", commits.append)
+    await asyncio.gather(*(kept(store, entry()) for _ in range(50)))
+    assert len(commits) == 1
+
+
 async def test_nothing_is_acknowledged_before_its_commit(store: Store, held_up: HeldUp) -> None:
     let_go = await held_up()
     recording = asyncio.create_task(kept(store, entry()))
