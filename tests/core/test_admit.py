@@ -41,11 +41,11 @@ def test_each_question_comes_before_the_dearer_ones() -> None:
     assert judged(protected(**everything), wrong).code == "ip_not_allowed"
     wrong.address = "198.51.100.7"
     assert judged(protected(**everything), wrong).code == "credential_missing"
-    wrong.headers += ((b"x-api-key", b"right"),)
+    wrong = wrong.but(headers=(*wrong.headers, (b"x-api-key", b"right")))
     limits = Limits()
     assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "unsupported_media_type"
     assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "rate_limited"
-    wrong.headers = ((b"x-api-key", b"right"),)
+    wrong = wrong.but(headers=((b"x-api-key", b"right"),))
     assert judged(protected(**everything), wrong).code == "malformed_json"
 
 

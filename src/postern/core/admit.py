@@ -4,9 +4,10 @@ Cheap before costly, and nothing a stranger does may cost the real sender: the p
 who have proven themselves, the per-address limit counts failures only, and duplicate keys are claimed last of all.
 """
 
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
+
+import msgspec
 
 from postern.core.call import Call
 from postern.core.content import Payload, Unreadable, read_object
@@ -21,17 +22,16 @@ Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
 Step = tuple[str, bool, str]
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """What was decided about a call and why. ``detail`` and ``trace`` are for the owner; the caller hears the code."""
 
     outcome: Outcome
     code: str
     detail: str = ""
-    trace: list[Step] = field(default_factory=list)
+    trace: list[Step] = msgspec.field(default_factory=list)
     matched: Matched = ""
     payload: bytes = b""
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
     duplicate_key: bytes | None = None
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None

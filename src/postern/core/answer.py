@@ -1,7 +1,7 @@
 """What the caller hears."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -14,10 +14,9 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 Header = tuple[bytes, bytes]
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     status: int
-    headers: list[Header] = field(default_factory=list)
+    headers: list[Header] = msgspec.field(default_factory=list)
     body: bytes = b""
 
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ class Unreadable:
     detail: str
 
 
-class Payload(NamedTuple):
+class Payload(msgspec.Struct):
     """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks something up."""
 
     text: bytes

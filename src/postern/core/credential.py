@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, Protocol
 
+import msgspec
+
 from postern.core.call import Call
 
 Matched = Literal["", "main", "second"]
 
 
-@dataclass(slots=True)
-class VerifiedCall:
+class VerifiedCall(msgspec.Struct):
     """A call whose sender is proven (or need not be: method None). ``delivery_id`` is the sender's own id for it."""
 
     call: Call

@@ -94,7 +94,7 @@ def diagnose(
 ) -> Diagnosis:
     """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in words."""
     if at is not None:
-        call = replace(call, received_at=at)
+        call = call.but(received_at=at)
     setup = Setup(scheme, main, second, public_url, tolerance_seconds, require_timestamp_and_digest)
     received = _received(scheme, call)
     try:

@@ -1,6 +1,6 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small, moving part)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -11,8 +11,7 @@ from postern.core.delivery import State
 Json = bytes
 
 
-@dataclass(slots=True)
-class Invocation:
+class Invocation(msgspec.Struct):
     """One call to a known webhook and what was decided about it. Headers and query are masked before they get here."""
 
     id: str
@@ -42,8 +41,7 @@ class Invocation:
         return Call(self.method, self.path, self.query, headers, self.body or b"", self.address, self.received_at, base_url)
 
 
-@dataclass(slots=True)
-class Delivery:
+class Delivery(msgspec.Struct):
     key: str
     invocation_id: str
     webhook_id: str
@@ -58,7 +56,7 @@ class Delivery:
     started_at: float | None = None
     runs: int | None = None
     error: str = ""
-    log: list[dict[str, object]] = field(default_factory=list)
+    log: list[dict[str, object]] = msgspec.field(default_factory=list)
     """What each attempt came to, the newest last, bounded."""
     response: WorkflowResponse | None = None
     responded_at: float | None = None
@@ -68,8 +66,7 @@ class Delivery:
     """What the waiting caller heard: accepted, completed, workflow_failed, response_timeout."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """What one call asks the recorder to write, all or nothing."""
 
     invocation: Invocation
@@ -81,8 +78,7 @@ class Entry:
     """The finished trigger as JSON, where Record Events is armed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True):
     """It is on disk. ``first`` names the earlier invocation when the unique insert said: seen before."""
 
     first: str | None = None

@@ -140,7 +140,7 @@ def changed_urls(setup: Setup, call: Call) -> Iterator[Trial]:
         yield Trial(replace(setup, public_url=url), call, Change(f"Set the public URL to {url}", explanation, {"publicUrl": url}))
     if call.query:
         change = Change("Leave the query string out of the URL at the sender", "The sender signed the URL without its query string.")
-        yield Trial(setup, replace(call, query=b""), change)
+        yield Trial(setup, call.but(query=b""), change)
 
 
 def _urls(setup: Setup, call: Call) -> list[str]:
@@ -166,7 +166,7 @@ def changed_calls(setup: Setup, call: Call) -> Iterator[Trial]:
             explanation = (
                 f"The signature is that of the body {words}: it was changed on its way, or the sender signs another text than it sends."
             )
-            yield Trial(setup, replace(call, body=body), Change("Send the body byte for byte as it was signed", explanation))
+            yield Trial(setup, call.but(body=body), Change("Send the body byte for byte as it was signed", explanation))
 
 
 def changed_joins(setup: Setup, call: Call) -> Iterator[Trial]:

@@ -6,12 +6,12 @@ here together.
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -29,6 +29,7 @@ _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "error", "answer_code",
 )  # fmt: skip
 
+_RECORDED = Receipt()
 _WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
 _BOUNDS_US = tuple(bound * 1000 for bound in LATENCY_BOUNDS_MS)
 
@@ -57,7 +58,7 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
     _count(connection, [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)])
-    return [Receipt(firsts.get(entry.invocation.id)) for entry in entries]
+    return [Receipt(firsts.get(entry.invocation.id)) for entry in entries] if firsts else [_RECORDED] * len(entries)
 
 
 _invocation_values = attrgetter(*_INVOCATION_COLUMNS)
