@@ -1,8 +1,13 @@
 """What counts as a JSON object, and what is said about everything else."""
 
+import json
+
 import pytest
 from calls import call
+from hypothesis import given
+from hypothesis import strategies as st
 
+from postern.core import content
 from postern.core.content import Unreadable, read_object
 
 
@@ -118,7 +123,29 @@ def test_depth_is_what_nests_outside_of_texts(inside: bytes, deep: bool) -> None
         (rb'{"a":"\ude00\uD83D!"}', rb'{"a":"\ufffd\ufffd!"}'),
         (rb'{"a":"\ud83d\ude00"}', rb'{"a":"\ud83d\ude00"}'),
         (rb'{"a":"\\ud83d"}', rb'{"a":"\\ud83d"}'),
+        (rb'{"a":"\\\ud83d"}', rb'{"a":"\\\ufffd"}'),
+        (rb'{"a":"\n\ud83d\ud83d\ude00\ude00\u0041"}', rb'{"a":"\n\ufffd\ud83d\ude00\ufffd\u0041"}'),
     ],
 )
 def test_half_an_emoji_is_replaced_and_a_whole_one_is_not(sent: bytes, read_as: bytes) -> None:
     assert read(sent) == read_as
+
+
+def test_a_nul_is_no_escaped_backslash() -> None:
+    assert read(b'{"a":"\0n \\ud83d"}') == "malformed_json"
+
+
+NESTED = st.recursive(
+    st.none() | st.sampled_from(["[[", "}", '"', "\\", '\\"[']), lambda inside: st.lists(inside) | st.dictionaries(st.text("[]ab"), inside)
+)
+
+
+@given(NESTED, st.integers(0, 60))
+def test_depth_is_that_of_the_document(document: object, around: int) -> None:
+    def depth(value: object) -> int:
+        inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+        return 0 if inside is None else 1 + max(map(depth, inside), default=0)
+
+    beside = "[" * 3 + "1" + "]" * 3
+    text = f"[{beside}," * around + json.dumps(document) + "]" * around
+    assert content._depth(text.encode()) == max(around + depth(document), around + 3 if around else 0)

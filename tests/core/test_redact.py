@@ -60,3 +60,11 @@ def test_a_parameter_of_the_users_own_name_is_masked() -> None:
 
 def test_the_second_token_is_masked_as_well() -> None:
     assert stored(Mask(TokenCredential("bearer", SECRET, b"other-0987654321")), (b"x-note", b"other-0987654321")) == {"x-note": MASK}
+
+
+def test_a_short_token_that_is_a_word_of_the_content_type_does_not_hide_what_the_body_is() -> None:
+    mask = Mask(TokenCredential("bearer", b"json"))
+    assert stored(mask, (b"content-type", b"application/json")) == {"content-type": "application/json"}
+    assert stored(mask, (b"x-note", b"json")) == {"x-note": MASK}
+    long = Mask(TokenCredential("bearer", SECRET))
+    assert stored(long, (b"content-type", b"text/plain; key=" + SECRET)) == {"content-type": MASK}

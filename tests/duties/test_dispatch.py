@@ -73,6 +73,23 @@ async def test_a_slow_start_does_not_hold_up_the_next_ones_and_only_so_many_are_
     assert engine.most == 2
 
 
+async def test_large_bodies_are_not_all_at_hand_at_once(desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "BYTES_AT_ONCE", 2500)
+    webhook = await desk.webhook()
+    for text in ("x" * 1000,) * 5 + ("x" * 9000, ""):
+        await desk.accepted(webhook, {"text": text})
+    dispatcher = Dispatcher(desk.gateway)
+    running = asyncio.create_task(dispatcher.run())
+    async with asyncio.timeout(PATIENCE):
+        await engine.enough.wait()
+        engine.go.set()
+        while await states(desk) != ["started"] * 7:
+            await asyncio.sleep(0.01)
+        dispatcher.stop()
+        await running
+    assert engine.most == 2
+
+
 async def test_told_to_stop_it_waits_for_what_it_has_begun(desk: Desk, engine: SlowEngine) -> None:
     await desk.accepted(await desk.webhook(), {})
     dispatcher = Dispatcher(desk.gateway)

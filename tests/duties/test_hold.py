@@ -5,7 +5,7 @@ from sqlalchemy import select
 from duties.conftest import ACTOR, Desk
 from postern.core.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
 from postern.stores.tables import deliveries
-from postern.usecases import history, holds
+from postern.usecases import history, holds, webhooks
 from postern.usecases.dispatch import BATCH, Dispatcher
 
 pytestmark = pytest.mark.anyio
@@ -73,6 +73,14 @@ async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) ->
     assert (await history.show(desk.gateway, ACTOR, invocation))["status"] == "dropped"
     await history.replay(desk.gateway, ACTOR, invocation)
     assert await everything_due(desk) == [invocation]
+
+
+async def test_what_waits_behind_the_hold_of_a_deleted_webhook_is_dropped(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, {"n": 1})
+    await webhooks.remove(desk.gateway, ACTOR, webhook)
+    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["dropped"]
 
 
 async def test_a_replay_of_a_held_webhook_waits_too(desk: Desk) -> None:

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from beds.hooks import TOKEN, Hook, make_hook, stories
 from beds.program import Program
-from beds.waiting import free_port, wait_until
+from beds.waiting import PATIENCE, free_port, wait_until
 from beds.wire import Heard, exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
@@ -151,6 +153,48 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_pa
         assert "Traceback" not in house.program.output()
     finally:
         house.program.kill()
+
+
+def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked_for_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+    go = threading.Event()
+
+    class Engine(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.headers["Idempotency-Key"].partition(".")[0])
+            self.rfile.read(int(self.headers["Content-Length"]))
+            go.wait(PATIENCE)
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    engine = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=engine.serve_forever, daemon=True).start()
+    settings = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": f"http://127.0.0.1:{engine.server_port}/", "POSTERN_LOG": "json"}
+    hasty = make_hook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    other = make_hook(tmp_path / "data")
+    program = Program(tmp_path, settings)
+    try:
+        program.wait_until_ready()
+        first = exchange(program.port, "POST", hasty.path, CALL, b"{}")
+        assert first.code == "response_timeout"
+        program.process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):  # it waits for the start, or would be gone at once
+            program.process.wait(3)
+        go.set()
+        assert program.process.wait(PATIENCE) == 0
+        program = Program(tmp_path, {**settings, "POSTERN_PORT": str(program.port)})
+        program.wait_until_ready()
+        later = exchange(program.port, "POST", other.path, CALL, b"{}")
+        wait_until(lambda: later.headers["x-invocation-id"] in asked, what="the engine to be asked for the later call")
+        assert asked == [first.headers["x-invocation-id"], later.headers["x-invocation-id"]]
+    finally:
+        go.set()
+        program.kill()
+        engine.shutdown()
+        engine.server_close()
 
 
 def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ async def test_what_is_claimed_is_nobody_elses_until_the_lease_is_over(store: St
     rest = await store.deliveries.claim(NOW, LEASE, 3)
     assert sorted(one.invocation_id for one in [*claimed, *rest]) == sorted(ids)
     assert len(claimed) == 3
-    assert not await store.deliveries.any_due(NOW + 29)
+    assert not await store.deliveries.due_sizes(NOW + 29, 10)
     assert await store.deliveries.claim(NOW + 29, LEASE, 9) == []
-    assert await store.deliveries.any_due(NOW + 30)
+    assert await store.deliveries.due_sizes(NOW + 30, 10)
     assert len(await store.deliveries.claim(NOW + 30, LEASE, 9)) == 5
 
 
@@ -77,7 +77,7 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
         await store.deliveries.again(
             claimed, NOW + attempt * 100 + 50, f"down \ud800 {attempt}".replace("\ud800", "é"), NOW + attempt * 100
         )
-        assert not await store.deliveries.any_due(NOW + attempt * 100 + 49)
+        assert not await store.deliveries.due_sizes(NOW + attempt * 100 + 49, 10)
     told = await only(store, id)
     assert (told.state, told.attempts, told.error) == ("queued", 30, "down é 30")
     assert len(told.log) == 20

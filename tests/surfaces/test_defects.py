@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from beds.client import PASSWORD, Client, admin_of
 from beds.program import Program, StartProgram
-from beds.waiting import wait_until
+from beds.waiting import PATIENCE, wait_until
 
 PLANTED = """
 import postern.stores.access, postern.stores.webhooks, postern.usecases.live
@@ -102,3 +102,24 @@ async def a_tool(program: Program) -> dict[str, Any]:
 def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
     many = httpx2.post(f"{served.url}/sign-in", content=b"&".join(b"a=1" for _ in range(2001)), trust_env=False)
     assert (many.status_code, many.json()["code"]) == (413, "payload_too_large")
+
+
+def test_of_a_stranger_little_is_read(served: Program) -> None:
+    def told(path: str, kind: str, size: int = 17 * 1024) -> tuple[int, str]:
+        answer = httpx2.post(served.url + path, content=b" " * size, headers={"Content-Type": kind}, trust_env=False)
+        return answer.status_code, answer.json()["code"]
+
+    form, text = "application/x-www-form-urlencoded", "application/json"
+    for path, kind in (("/sign-in", form), ("/theme", form), ("/api/v1/sessions", text)):
+        assert told(path, kind) == (413, "payload_too_large"), path
+    # Who holds an invocation's response token may send a large answer; who does not is refused before it is read.
+    assert told("/api/v1/invocations/inv_1/response", text, 3 * 1024 * 1024) == (401, "not_authenticated")
+
+
+def test_what_looks_like_a_number_and_is_none_is_no_defect(served: Program) -> None:
+    with httpx2.Client(base_url=served.url, headers={"Origin": served.url}, trust_env=False, timeout=PATIENCE) as browser:
+        assert browser.post("/sign-in", data={"name": "admin", "password": PASSWORD}).status_code == 303
+        for path in ("/history?span=%C2%B2", "/history?span=" + "9" * 5000, "/replays?span=%C2%B2"):
+            assert browser.get(path).status_code in (200, 404), path
+        with browser.stream("GET", "/live/stream?newest=%C2%B2") as stream:
+            assert stream.status_code == 200

@@ -50,12 +50,18 @@ class Deliveries:
 
         return await self._writer.write(job)
 
-    async def any_due(self, now: float) -> bool:
-        """Cheap enough to ask often: a look at the partial index, without touching the writer."""
+    async def due_sizes(self, now: float, limit: int) -> list[int]:
+        """How large the bodies are of those that ``claim`` would give. Cheap enough to ask often: nothing touches the writer."""
 
-        def query(connection: Connection) -> bool:
-            found = select(deliveries.c.key).where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now)).limit(1)
-            return connection.execute(found).first() is not None
+        def query(connection: Connection) -> list[int]:
+            due = (
+                select(func.coalesce(invocations.c.body_size, 0))
+                .select_from(deliveries.outerjoin(invocations, invocations.c.id == deliveries.c.invocation_id))
+                .where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now))
+                .order_by(deliveries.c.next_at, deliveries.c.key)
+                .limit(limit)
+            )
+            return list(connection.execute(due).scalars())
 
         return await self._database.read(query)
 

@@ -13,7 +13,7 @@ from postern.stores import schedules, tables
 from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
-from postern.stores.tables import duplicate_keys, epochs, samples, secrets, tallies, webhooks
+from postern.stores.tables import DELIVERIES_APART, deliveries, duplicate_keys, epochs, samples, secrets, tallies, webhooks
 from postern.stores.vault import Vault
 from postern.stores.wake import CONFIGURATION, tell
 from postern.stores.writer import Writer
@@ -78,6 +78,10 @@ class Webhooks:
                 )
             )
             connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
+            if changed.rowcount == 1:
+                # Nobody can release or drop them any more, and what is held is never taken by retention.
+                held = update(deliveries).where(deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id)
+                connection.execute(held.values(state="dropped"))
             for table in (duplicate_keys, samples, tables.schedules):
                 connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
             write_note(connection, note if changed.rowcount == 1 else None)

@@ -83,6 +83,8 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True  # uvicorn tells it to the newest request alone, and an earlier one may be waiting for its answer
+        if isinstance(self.cycle, Exchange):
+            self.cycle.abandon()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

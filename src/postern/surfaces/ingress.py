@@ -13,6 +13,8 @@ from postern.usecases.gateway import Gateway
 from postern.usecases.receive import receive
 
 PREFIX = b"/webhook/"
+MOST_ARRIVING = 256 * 1024 * 1024
+"""Bytes of bodies that are on their way, all callers together: a body is kept until it has come in whole, whoever sends it."""
 
 log = structlog.get_logger("postern.ingress")
 
@@ -24,6 +26,17 @@ class Ingress:
         self.gateway = gateway
         self._trusted = trusted_proxies
         self._client_header = client_header.lower().encode()
+        self._arriving = 0
+
+    def has_room(self, size: int) -> bool:
+        """Takes the room, if there is any."""
+        if self._arriving + size > MOST_ARRIVING:
+            return False
+        self._arriving += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        self._arriving -= size
 
     def address_of(self, peer: str | None, headers: Headers) -> str:
         """Who is calling: the peer, or behind trusted proxies whom they name."""
@@ -78,25 +91,36 @@ class Arrival:
 
     def body(self, piece: bytes) -> None:
         """Counted while streaming: one byte too many is enough."""
-        self._size += len(piece)
-        if self._size > self._webhook.payload_limit:
+        size = len(piece)
+        if self._size + size > self._webhook.payload_limit:
             self._pieces.clear()
             self.unread = True
             self._settle(too_large(self._webhook))
-        else:
+        elif self._ingress.has_room(size):
+            self._size += size
             self._pieces.append(piece)
+        else:
+            self._pieces.clear()
+            self._refuse("temporarily_unavailable")
 
     def end(self) -> None:
         pieces = self._pieces
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._settle(admit(self._webhook, self._call, self._ingress.gateway.limits))
 
+    def abandon(self) -> None:
+        """No more of it will come, or is wanted."""
+        self._ingress.give_back(self._size)
+        self._size = 0
+
     def _settle(self, verdict: Verdict) -> None:
         self.settled = True
+        self.abandon()
         receive(self._ingress.gateway, self._webhook, self._call, verdict, self.answer)
 
     def _refuse(self, code: str) -> None:
         self.settled = self.unread = True
+        self.abandon()
         self.answer(say.refusal(code))
 
     def failed(self) -> None:

@@ -6,6 +6,7 @@ Starts are idempotent on the delivery's key, so a lease that runs out under a sl
 import asyncio
 import time
 from collections.abc import Awaitable
+from itertools import accumulate
 
 import structlog
 
@@ -20,6 +21,8 @@ LEASE = 30.0
 START_TIMEOUT = 20.0
 BATCH = 100
 AT_ONCE = 200
+BYTES_AT_ONCE = 64 * 1024 * 1024
+"""Of bodies whose starts are under way. Each is held several times while it is handed on; one that is larger goes alone."""
 LONGEST_BATCH = 0.5
 """A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under way."""
 LOOK_EVERY = 1.0
@@ -86,7 +89,8 @@ class Dispatcher:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._pause = 0.0
-        self._under_way: set[asyncio.Task[str]] = set()
+        self._under_way: dict[asyncio.Task[str], int] = {}
+        """With the size of each one's body."""
         self._unavailable = False
         self._stopping = asyncio.Event()
 
@@ -119,23 +123,28 @@ class Dispatcher:
         gateway = self._gateway
         self._gateway.due.clear()
         now = gateway.clock()
-        if not await gateway.store.deliveries.any_due(now):
+        sizes = await gateway.store.deliveries.due_sizes(now, 1 if self._pause else BATCH)
+        if not sizes:
             return 0
-        claimed = await gateway.store.deliveries.claim(now, LEASE, 1 if self._pause else BATCH)
+        fitting = await self._fitting(sizes)
+        claimed = await gateway.store.deliveries.claim(now, LEASE, fitting)
         if not claimed:
             return 0
         calls = await gateway.store.history.many([delivery.invocation_id for delivery in claimed])
-        starts = {asyncio.create_task(self._start(delivery, calls.get(delivery.invocation_id))) for delivery in claimed}
-        self._under_way |= starts
-        for start in starts:
+        starts = []
+        for delivery in claimed:
+            invocation = calls.get(delivery.invocation_id)
+            start = asyncio.create_task(self._start(delivery, invocation))
             start.add_done_callback(self._over)
+            starts.append(start)
+            self._under_way[start] = 0 if invocation is None else invocation.body_size
         _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
         if not slow and not self._unavailable:
             self._pause = 0.0
         return len(claimed)
 
     def _over(self, start: asyncio.Task[str]) -> None:
-        self._under_way.discard(start)
+        del self._under_way[start]
         self._unavailable |= not start.cancelled() and start.result() == "unavailable"
 
     async def _room(self) -> None:
@@ -147,6 +156,13 @@ class Dispatcher:
             self._unavailable = False
             self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
             await self._sleep(self._pause)
+
+    async def _fitting(self, sizes: list[int]) -> int:
+        """How many of these may begin beside those under way; one at least, when nothing is."""
+        while self._under_way and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        together = accumulate(sizes, initial=sum(self._under_way.values()))
+        return max(1, sum(size <= BYTES_AT_ONCE for size in together) - 1)
 
     async def _start(self, delivery: Delivery, invocation: Invocation | None) -> str:
         """How it went. Raises nothing: what could not be written down comes back when its lease is over."""

@@ -16,20 +16,26 @@ from postern.usecases.gateway import Gateway
 
 async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any) -> None:
     """The response action's door. The first answer in time wins; later ones are refused as gone, and recorded."""
-    found = await gateway.store.history.get(invocation_id)
-    deliveries = [] if found is None else found[1]
-    # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were replayed.
-    matching = [one for one in deliveries if gateway.is_response_token(token, one.key)]
-    if not matching:
-        raise Refused("not_authenticated", "the response token is not that of this invocation")
+    key = await delivery_of_token(gateway, invocation_id, token)
     try:
         response = workflow_response(200 if status is None else status, headers or {}, body)
     except InvalidResponse as error:
         raise Refused("invalid_request", errors=[FieldError(str(error).split()[0], str(error))]) from None
-    in_time = await take_answer(gateway, matching[0].key, response)
+    in_time = await take_answer(gateway, key, response)
     gateway.live.touch(invocation_id)
     if not in_time:
         raise Refused("gone")
+
+
+async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) -> str:
+    """The key of the invocation's delivery that was given this token."""
+    found = await gateway.store.history.get(invocation_id)
+    deliveries = [] if found is None else found[1]
+    # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were replayed.
+    matching = [one.key for one in deliveries if gateway.is_response_token(token, one.key)]
+    if not matching:
+        raise Refused("not_authenticated", "the response token is not that of this invocation")
+    return matching[0]
 
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:

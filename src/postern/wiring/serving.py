@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import socket
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from postern.surfaces.siblings import Siblings
 from postern.surfaces.workers import Place, Workers, up
 from postern.usecases import waking
 from postern.usecases.access import ensure_admin
-from postern.usecases.dispatch import Dispatcher
+from postern.usecases.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.example import example_curl
 from postern.usecases.gateway import Gateway
 from postern.usecases.replays import Replayer
@@ -74,10 +74,11 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 scheduler.stop()
                 replayer.stop()
                 await asyncio.gather(scheduling, replaying, keeping, rehearsing, return_exceptions=True)
-                if dispatching is not None:
-                    dispatcher.stop()
-                    with suppress(TimeoutError, asyncio.CancelledError):
-                        await asyncio.wait_for(dispatching, 10)
+                dispatcher.stop()
+                # A start that is cut off here may have reached the engine, and would be asked for again by the next process.
+                starting = [*gateway.finishing, *([dispatching] if dispatching is not None else [])]
+                if starting:
+                    await asyncio.wait(starting, timeout=START_TIMEOUT)
 
 
 def _listener(settings: Settings, shared: bool = False) -> socket.socket:

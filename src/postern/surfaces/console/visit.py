@@ -19,6 +19,7 @@ from postern.usecases.gateway import Gateway
 
 MOST_FIELDS = 2000
 LARGEST_FORM = 4 * 1024 * 1024
+LARGEST_FORM_OF_STRANGERS = 16 * 1024
 
 
 @dataclass
@@ -81,13 +82,18 @@ class Form(dict[str, str]):
         return [line.strip() for line in self.get(name, "").splitlines() if line.strip()]
 
 
-async def read_form(request: Request) -> Form:
+def number(text: str) -> int | None:
+    """What a parameter or field says, if it is a plain number: ``isdigit`` alone takes ² for one, which ``int`` does not."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
+async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
     raw = b""
     try:
         async for chunk in request.stream():
             raw += chunk
-            if len(raw) > LARGEST_FORM:
-                raise Refused("payload_too_large", "the form is larger than 4 MiB")
+            if len(raw) > largest:
+                raise Refused("payload_too_large", f"the form is larger than {largest // 1024} KiB")
     except ClientDisconnect:
         raise Refused("malformed_request", "the form ended early") from None
     text = raw.decode("utf-8", "replace")

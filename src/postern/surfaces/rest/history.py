@@ -13,11 +13,20 @@ from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import history, readmission, signatures, volumes
 from postern.usecases.gateway import Gateway
-from postern.usecases.respond import respond
+from postern.usecases.respond import delivery_of_token, respond
 
 Text = Annotated[str | None, Query(max_length=80)]
 FieldPath = Annotated[str | None, Query(max_length=1000, description="A field path, like customer.email or items[0].sku.")]
 Moment = Annotated[str | None, Query(max_length=40, description="ISO 8601, or seconds since 1970.", examples=["2026-11-21T09:00:00Z"])]
+
+
+def _response_token(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+async def _holds_response_token(gateway: Gateway, request: Request) -> None:
+    await delivery_of_token(gateway, request.path_params["invocation_id"], _response_token(request))
 
 
 def history_rows(table: Table, gateway: Gateway) -> None:
@@ -78,13 +87,11 @@ def history_rows(table: Table, gateway: Gateway) -> None:
     @row(
         "POST", "/{invocation_id}/response", "Answer the waiting caller",
         level=None, answers=history_shapes.Answered, refuses=("not_authenticated", "gone"),
-        extra={"security": [{"responseToken": []}]},
+        extra={"security": [{"responseToken": []}]}, door=_holds_response_token,
     )  # fmt: skip
     async def answer_invocation(request: Request, invocation_id: str, said: Annotated[history_shapes.ResponseAction, Body()]) -> Any:
         """The response action's door. The first answer in time wins."""
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        token = token if scheme.lower() == "bearer" else ""
-        await respond(gateway, invocation_id, token, said.status, said.headers, said.body)
+        await respond(gateway, invocation_id, _response_token(request), said.status, said.headers, said.body)
         return JSONResponse({"status": "answered"})
 
     @row("GET", "/{invocation_id}/explanation", "Explain a verdict", level="read", answers=history_shapes.Explanation)

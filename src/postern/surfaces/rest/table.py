@@ -5,7 +5,7 @@ parameters known, is the body JSON, is it right. Only then does the use case run
 """
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header
@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.records import Actor, Level
-from postern.surfaces.rest.bodies import read_json
+from postern.surfaces.rest.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.surfaces.rest.problems import MEDIA_TYPE
 from postern.surfaces.session import SAFE, actor_of
 from postern.usecases.configuration import field_errors
@@ -29,6 +29,7 @@ _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _KEY = re.compile(r"[\x20-\x7e]{1,200}")
 
 Handle = Callable[[Request], Coroutine[Any, Any, Response]]
+Door = Callable[[Gateway, Request], Awaitable[None]]
 
 
 def _actor(request: Request) -> Actor:
@@ -51,6 +52,9 @@ IDEMPOTENCY_KEY = {
 
 
 class Operation(APIRoute):
+    door: Door | None = None
+    """Asked before the body is read, where it is not an access level that says who may."""
+
     @property
     def extra(self) -> dict[str, Any]:
         return self.openapi_extra or {}
@@ -74,8 +78,11 @@ class Operation(APIRoute):
             if not all(_ID.fullmatch(value) for value in request.path_params.values()):
                 raise Refused("not_found")
             _check_query(request, known)
+            if self.door is not None:
+                await self.door(gateway, request)
             if body is not None:
-                check_body(body, await read_json(request))
+                known_to_us = level is not None or self.door is not None
+                check_body(body, await read_json(request, LARGEST_BODY if known_to_us else LARGEST_BODY_OF_STRANGERS))
             key = request.headers.get("idempotency-key") if idempotent else None
             if key is None:
                 return await handle(request)
@@ -148,6 +155,7 @@ class Table:
         media_type: str = "application/json",
         example: Any = None,
         extra: dict[str, Any] | None = None,
+        door: Door | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
         """``refuses``: the codes beyond those that follow from the row itself."""
 
@@ -173,6 +181,7 @@ class Table:
             )
             route = self._app.router.routes[-1]
             assert isinstance(route, Operation)
+            route.door = door
             route.responses |= _problems(_codes(route, method, level, idempotent, refuses))
             return endpoint
 

@@ -9,7 +9,7 @@ from postern.core.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, number
 from postern.usecases import history, readmission, remedies, webhooks
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
@@ -37,8 +37,8 @@ async def listing(visit: Visit) -> Response:
 def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
     span = chosen.get("span", "")
     since = history.moment(chosen.get("since"), "since")
-    if span.isdigit():
-        since = visit.gateway.clock() - int(span)
+    if (seconds := number(span)) is not None:
+        since = visit.gateway.clock() - seconds
     return HistoryFilter(
         chosen["webhook"] or None,
         chosen["status"] or None,
@@ -72,9 +72,9 @@ async def replay(visit: Visit) -> Response:
 async def fix(visit: Visit) -> Response:
     """One click in a refused call's story changes the webhook so that the next one like it comes in."""
     form = await visit.form()
-    invocation_id, number = visit.at("invocation"), form.text("number")
+    invocation_id = visit.at("invocation")
     if form.text("kind") == "signature":
-        await remedies.apply(visit.gateway, visit.actor, invocation_id, int(number) if number.isdigit() else 0)
+        await remedies.apply(visit.gateway, visit.actor, invocation_id, number(form.text("number")) or 0)
     else:
         item = await history.show(visit.gateway, visit.actor, invocation_id)
         webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.surfaces.console.views.history import FILTERS, names
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, number
 from postern.usecases import replays
 
 
@@ -18,8 +18,8 @@ async def plan(visit: Visit) -> Response:
     form = await visit.form()
     chosen: dict[str, Any] = {name: form.text(name) or None for name in FILTERS}
     since = chosen["since"]
-    if chosen["span"] and chosen["span"].isdigit():
-        since = str(visit.gateway.clock() - int(chosen["span"]))
+    if (seconds := number(chosen["span"] or "")) is not None:
+        since = str(visit.gateway.clock() - seconds)
     wanted = {
         "webhookId": chosen["webhook"],
         "status": chosen["status"],

@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
-from postern.surfaces.console.visit import problem_of, read_form
+from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, problem_of, read_form
 from postern.surfaces.session import COOKIE, address_of, check_origin, forget, remember
 from postern.usecases import access
 from postern.usecases.gateway import Gateway
@@ -17,7 +17,7 @@ def routes(gateway: Gateway) -> list[Route]:
         return pages.page(request, "sign_in.html", next=_ours(request.query_params.get("next", "")), name="")
 
     async def sign_in(request: Request) -> Response:
-        form = await read_form(request)
+        form = await read_form(request, LARGEST_FORM_OF_STRANGERS)
         name, onward = form.text("name"), _ours(form.text("next"))
         try:
             check_origin(gateway, request)
@@ -38,7 +38,7 @@ def routes(gateway: Gateway) -> list[Route]:
         return response
 
     async def theme(request: Request) -> Response:
-        chosen = (await read_form(request)).get("theme", "system")
+        chosen = (await read_form(request, LARGEST_FORM_OF_STRANGERS)).get("theme", "system")
         back = request.headers.get("referer", "")
         path = "/" + back.split("/", 3)[3] if back.count("/") >= 3 else "/webhooks"
         response = RedirectResponse(_ours(path), 303)
