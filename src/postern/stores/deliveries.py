@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, bindparam, func, literal_column, select, update
+from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
@@ -16,7 +16,7 @@ from postern.stores.audit import write_note
 from postern.stores.claims import claim_keys
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
-from postern.stores.recorder import insert_delivery, keep_sample, settle_holds
+from postern.stores.recorder import emit, insert_delivery, keep_sample
 from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
 from postern.stores.wake import ANSWER, DUE, tell
 from postern.stores.writer import Writer
@@ -84,20 +84,10 @@ class Deliveries:
         sample: bytes | None = None,
         note: AuditEntry | None = None,
     ) -> Delivery:
-        """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
-
         def job(connection: Connection) -> Delivery:
-            of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
-            # Locked first: a replay in another process waits here, and then counts this one.
-            asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
-            webhook_id = connection.execute(asked).scalar()
-            if webhook_id is None:
+            delivery = emit(connection, invocation_id, fields, state, now)
+            if delivery is None:
                 raise Gone
-            last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
-            delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
-            if state == "held" and settle_holds(connection, [delivery]):
-                delivery.state = "queued"
-            insert_delivery(connection, delivery)
             tell(connection, DUE)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
@@ -131,8 +121,6 @@ class Deliveries:
                 if first is not None:
                     return first
             delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
-            if state == "held" and settle_holds(connection, [delivery]):
-                delivery.state = "queued"
             insert_delivery(connection, delivery)
             tell(connection, DUE)
             write_note(connection, note)

@@ -3,17 +3,18 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
-from postern.core.delivery import State, delivery_key
-from postern.core.invocation import Delivery, HistoryFilter
+from postern.core.delivery import State
+from postern.core.invocation import HistoryFilter
 from postern.core.records import AuditEntry, Replay
 from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.history import LONGEST_LOOK, conditions_of, too_many_for_an_index
 from postern.stores.moments import milliseconds
-from postern.stores.recorder import insert_delivery
-from postern.stores.tables import deliveries, invocations, replays
+from postern.stores.recorder import emit
+from postern.stores.tables import invocations, replays
+from postern.stores.wake import DUE, tell
 from postern.stores.writer import Writer
 
 _filter = msgspec.json.Decoder(HistoryFilter)
@@ -113,28 +114,17 @@ class Replays:
     async def step(self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float) -> bool:
         def job(connection: Connection) -> bool:
             here = update(replays).where(replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position)
-            moved = here.values(
-                position=position,
-                done=replays.c.done + len(starts),
-                skipped=replays.c.skipped + skipped,
-                next_at=milliseconds(now + lease),
-            )
-            if connection.execute(moved).rowcount != 1:
+            if connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount != 1:
                 return False
-            for invocation_id, fields, state in starts:
-                _queue(connection, invocation_id, fields, state, now)
+            made = [emit(connection, invocation_id, fields, state, now) for invocation_id, fields, state in starts]
+            done = sum(one is not None for one in made)
+            counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
+            connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
+            if done:
+                tell(connection, DUE)
             return True
 
         return await self._writer.write(job)
-
-
-def _queue(connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float) -> None:
-    of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
-    last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
-    webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar()
-    if webhook_id is not None:  # else retention has just taken it
-        key = delivery_key(invocation_id, last + 1)
-        insert_delivery(connection, Delivery(key, invocation_id, webhook_id, last + 1, state, 0, now, fields, now))
 
 
 def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:

@@ -8,11 +8,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.identity import first_id_at
 from postern.stores.database import Database
-from postern.stores.history import belongs
 from postern.stores.moments import milliseconds
 from postern.stores.tables import (
     APART,
     audit,
+    belongs,
     chores,
     deliveries,
     duplicate_keys,
@@ -72,7 +72,7 @@ class Retention:
         last = await self._database.read(horizon)
         if last is None:
             return []
-        not_admitted = not_(exists().where(*belongs(deliveries)))
+        not_admitted = not_(exists().where(belongs()))
         wanted = select(invocations.c.id, invocations.c.body_size).where(*rejected, invocations.c.id <= last, not_admitted)
         return await self._step(wanted, after, limit)
 
@@ -125,7 +125,7 @@ class Retention:
     def _deliveries_of(connection: Connection, invocation_ids: list[str]) -> tuple[set[str], list[str], list[str]]:
         """Invocations that must stay because something is still to be started; the others' keys; those that the engine has seen."""
         asked = select(deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts)
-        asked = asked.select_from(invocations.join(deliveries, belongs(deliveries)[0] & belongs(deliveries)[1]))
+        asked = asked.select_from(invocations.join(deliveries, belongs()))
         rows = connection.execute(asked.where(invocations.c.id.in_(invocation_ids))).all()
         kept = {row.invocation_id for row in rows if row.state in _UNFINISHED}
         gone = [row for row in rows if row.invocation_id not in kept]

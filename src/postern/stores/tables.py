@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Index,
     Integer,
     LargeBinary,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
     literal_column,
     text,
 )
@@ -133,6 +135,12 @@ deliveries = Table(
 # `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
 APART = invocations.c.outcome != literal_column("'accepted'")
 DELIVERIES_APART = deliveries.c.state.in_([literal_column(f"'{state}'") for state in ("failed", "held", "dropped")])
+
+
+def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> ColumnElement[bool]:
+    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
+    return and_(deliveries.c.key >= invocation_id + ".", deliveries.c.key < invocation_id + "/")
+
 
 duplicate_keys = Table(
     "duplicate_keys",
