@@ -11,9 +11,11 @@ from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
 from postern.core.problems import Refused
 from postern.core.records import Replay
+from postern.settings import Settings
 from postern.stores.tables import deliveries
 from postern.usecases import audit, replays, webhooks
 from postern.usecases.replays import Replayer
+from postern.wiring.gateway import opened
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +98,16 @@ async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
     desk.gateway.clock = lambda: later
     await Replayer(desk.gateway).round()
     assert await emissions(desk) == Counter(ids)
+
+
+async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(settings: Settings) -> None:
+    async with opened(settings) as gateway:
+        plan = await replays.plan(gateway, ACTOR, {})
+        await replays.begin(gateway, ACTOR, plan["id"])
+        assert await gateway.store.replays.claim(gateway.clock(), replays.LEASE) is not None
+        assert await Replayer(gateway).round() is False
+    async with opened(settings, "http://127.0.0.1:1") as gateway:
+        assert await Replayer(gateway).round() is True
 
 
 async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:

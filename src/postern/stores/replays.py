@@ -93,6 +93,11 @@ class Replays:
 
         return await self._writer.write(job) if await self._database.read(look) else None
 
+    async def release(self, now: float) -> None:
+        """After a crash, when no other process serves this database: what the dead one was at goes on at once."""
+        under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
+        await self._writer.write(lambda connection: connection.execute(under_way.values(next_at=milliseconds(now))))
+
     async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
         """Looks through a bounded part of the history at a time, however rare what is wanted is in it."""
 

@@ -59,7 +59,6 @@ class Schedules:
         been lost meanwhile: to another process that took over, or to a change of the setting."""
 
         def job(connection: Connection) -> list[Receipt] | None:
-            assert claimed.lease_until is not None
             values: dict[str, Any] = {
                 "lease_until": None,
                 "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
@@ -73,10 +72,21 @@ class Schedules:
             }
             if run.seen is not None:
                 values |= dict(zip(("etag", "last_modified", "body_hash"), run.seen, strict=True))
-            ours = schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
-            if connection.execute(update(schedules).where(*ours).values(values)).rowcount != 1:
+            if connection.execute(update(schedules).where(*_still(claimed)).values(values)).rowcount != 1:
                 return None
             return record_all(connection, entries) if entries else []
+
+        return await self._writer.write(job)
+
+    async def release(self, now: float, claimed: list[ScheduleState] | None = None) -> int:
+        """Leases given back before their time, so that whoever serves next need not wait for them: these; or, where no other process
+        serves this database, every one that the loop of a dead one took. A run by hand, before its time, is a command's that may live."""
+
+        def job(connection: Connection) -> int:
+            if claimed is None:
+                given_back = schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None)
+                return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
+            return sum(connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount for one in claimed)
 
         return await self._writer.write(job)
 
@@ -124,6 +134,12 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
     inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(schedules)
     first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values
     connection.execute(inserting.values(first).on_conflict_do_update(index_elements=["webhook_id"], set_=values))
+
+
+def _still(claimed: ScheduleState) -> tuple[Any, Any]:
+    """Where the lease has not been lost since."""
+    assert claimed.lease_until is not None
+    return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
 
 
 def _nobody_at_it(now: float) -> Any:
