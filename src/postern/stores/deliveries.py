@@ -15,7 +15,7 @@ from postern.identity import first_id_at
 from postern.stores.audit import write_note
 from postern.stores.claims import claim_keys
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import emit, insert_delivery, keep_sample
 from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
 from postern.stores.wake import ANSWER, DUE, tell
@@ -214,7 +214,7 @@ class Deliveries:
         def query(connection: Connection) -> tuple[int, float]:
             due = select(deliveries.c.next_at).where(deliveries.c.state == "queued").order_by(deliveries.c.next_at).limit(10_000).subquery()
             count, oldest = connection.execute(select(func.count(), func.min(due.c.next_at)).select_from(due)).one()
-            return count, 0.0 if oldest is None else max(0.0, now - oldest / 1000)
+            return count, 0.0 if oldest is None else max(0.0, now - seconds(oldest))
 
         return await self._database.read(query)
 
@@ -265,16 +265,16 @@ def delivery_of(row: Row[Any]) -> Delivery:
         emission=row.emission,
         state=row.state,
         attempts=row.attempts,
-        next_at=row.next_at / 1000,
+        next_at=seconds(row.next_at),
         fields=msgspec.json.decode(row.fields),
-        created_at=row.created_at / 1000,
-        deadline=None if row.deadline is None else row.deadline / 1000,
-        started_at=None if row.started_at is None else row.started_at / 1000,
+        created_at=seconds(row.created_at),
+        deadline=seconds(row.deadline),
+        started_at=seconds(row.started_at),
         runs=row.runs,
         error=row.error,
         log=msgspec.json.decode(row.log) if row.log else [],
         response=response,
-        responded_at=None if row.responded_at is None else row.responded_at / 1000,
+        responded_at=seconds(row.responded_at),
         answer_code=row.answer_code,
-        released_at=None if row.released_at is None else row.released_at / 1000,
+        released_at=seconds(row.released_at),
     )

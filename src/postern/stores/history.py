@@ -8,6 +8,7 @@ from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invoca
 from postern.identity import first_id_at
 from postern.stores.database import Database
 from postern.stores.deliveries import delivery_of
+from postern.stores.moments import seconds
 from postern.stores.tables import APART, DELIVERIES_APART, belongs, deliveries, invocations
 
 LONGEST_LOOK = 5_000
@@ -183,7 +184,7 @@ def _invocation_of(row: Row[Any]) -> Invocation:
     return Invocation(
         id=row.id,
         webhook_id=row.webhook_id,
-        received_at=row.received_at / 1000,
+        received_at=seconds(row.received_at),
         outcome=row.outcome,
         code=row.code,
         status=row.status,

@@ -11,7 +11,7 @@ from postern.core.records import AuditEntry, Replay
 from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.history import LONGEST_LOOK, conditions_of, too_many_for_an_index
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import emit
 from postern.stores.tables import invocations, replays
 from postern.stores.wake import DUE, tell
@@ -143,12 +143,12 @@ def _replay_of(row: Row[Any]) -> Replay:
         state=row.state,
         wanted=_filter.decode(row.wanted),
         count=row.total,
-        created_at=row.created_at / 1000,
+        created_at=seconds(row.created_at),
         created_by=row.created_by,
         done=row.done,
         skipped=row.skipped,
         position=row.position,
-        started_at=None if row.started_at is None else row.started_at / 1000,
-        ended_at=None if row.ended_at is None else row.ended_at / 1000,
+        started_at=seconds(row.started_at),
+        ended_at=seconds(row.ended_at),
         error=row.error,
     )

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.identity import first_id_at
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import (
     APART,
     audit,
@@ -212,7 +212,7 @@ class Retention:
     async def told(self, name: str) -> tuple[float, str] | None:
         def query(connection: Connection) -> tuple[float, str] | None:
             row = connection.execute(select(chores.c.at, chores.c.told).where(chores.c.name == name)).first()
-            return None if row is None else (row.at / 1000, row.told)
+            return None if row is None else (seconds(row.at), row.told)
 
         return await self._database.read(query)
 

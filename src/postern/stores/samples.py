@@ -6,7 +6,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from postern.core.records import AuditEntry, Sample
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import samples, webhooks
 from postern.stores.webhooks import next_epoch
 from postern.stores.writer import Writer
@@ -41,8 +41,8 @@ class Samples:
                 return None
             return Sample(
                 webhook_id,
-                None if row.armed_until is None else row.armed_until / 1000,
-                None if row.stored_at is None else row.stored_at / 1000,
+                seconds(row.armed_until),
+                seconds(row.stored_at),
                 row.invocation_id,
                 row.trigger,
             )

@@ -12,7 +12,7 @@ from postern.core.records import AuditEntry, ScheduleRun, ScheduleState, StoredW
 from postern.core.schedule import next_run, saved_schedule
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import record_all
 from postern.stores.tables import schedules
 from postern.stores.writer import Writer
@@ -129,7 +129,7 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
     planned = None if row is None or afresh else row.next_run_at
     runs = webhook.enabled and setting["enabled"] and (afresh or row is None or row.paused_at is None)
     if runs and planned is None:
-        planned = milliseconds(next_run(saved_schedule(setting, anchor / 1000), webhook.updated_at, webhook.id))
+        planned = milliseconds(next_run(saved_schedule(setting, seconds(anchor)), webhook.updated_at, webhook.id))
     values["next_run_at"] = planned if runs else None
     inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(schedules)
     first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values
@@ -153,13 +153,13 @@ def _due(now: float) -> tuple[Any, Any]:
 def _state_of(row: Row[Any]) -> ScheduleState:
     return ScheduleState(
         webhook_id=row.webhook_id,
-        anchor=row.anchor / 1000,
-        next_run_at=_seconds(row.next_run_at),
-        lease_until=_seconds(row.lease_until),
+        anchor=seconds(row.anchor),
+        next_run_at=seconds(row.next_run_at),
+        lease_until=seconds(row.lease_until),
         consecutive_failures=row.consecutive_failures,
-        paused_at=_seconds(row.paused_at),
+        paused_at=seconds(row.paused_at),
         paused_reason=row.paused_reason,
-        last_at=_seconds(row.last_at),
+        last_at=seconds(row.last_at),
         last_result=row.last_result,
         last_reason=row.last_reason,
         last_duration_ms=row.last_duration_ms,
@@ -167,7 +167,3 @@ def _state_of(row: Row[Any]) -> ScheduleState:
         last_modified=row.last_modified,
         body_hash=row.body_hash,
     )
-
-
-def _seconds(moment: int | None) -> float | None:
-    return None if moment is None else moment / 1000

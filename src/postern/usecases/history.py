@@ -15,7 +15,7 @@ from postern.usecases.audit import noted
 from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page, iso, summary
+from postern.usecases.present import Page, iso, iso_or_none, summary
 
 STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
 
@@ -122,7 +122,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "fields": delivery.fields,
         "createdAt": iso(delivery.created_at),
         "releasedAt": None if delivery.released_at is None or delivery.state == "dropped" else iso(delivery.released_at),
-        "startedAt": None if delivery.started_at is None else iso(delivery.started_at),
+        "startedAt": iso_or_none(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,
         "log": [{**entry, "at": iso(float(str(entry["at"])))} for entry in delivery.log],
@@ -130,7 +130,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "nobodyListens": delivery.state == "started" and delivery.runs == 0,
         "error": delivery.error or None,
         "answer": None if delivery.deadline is None else delivery.answer_code or "waiting",
-        "respondedAt": None if delivery.responded_at is None else iso(delivery.responded_at),
+        "respondedAt": iso_or_none(delivery.responded_at),
         "late": delivery.responded_at is not None and delivery.answer_code != "accepted",
         "response": None
         if response is None

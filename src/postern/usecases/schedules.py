@@ -21,7 +21,7 @@ from postern.usecases.audit import noted
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.ports import Fetched, FetchTrouble
-from postern.usecases.present import iso
+from postern.usecases.present import iso_or_none
 from postern.usecases.receive import entry_of
 from postern.usecases.schedule_setting import SECRET_PREFIX
 from postern.usecases.webhooks import show, stored
@@ -121,7 +121,7 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
         "reason": outcome.reason or None,
         "durationMs": took,
         "invocationIds": [entry.invocation.id for entry in outcome.entries],
-        "nextRunAt": None if result.next_run_at is None else iso(result.next_run_at),
+        "nextRunAt": iso_or_none(result.next_run_at),
         "paused": result.paused,
     }
 
