@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.delivery import State, delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
@@ -21,6 +20,7 @@ from postern.stores.bulk import execute_for_each, insert_rows
 from postern.stores.claims import claim_keys
 from postern.stores.moments import milliseconds
 from postern.stores.tables import LATENCY_BOUNDS_MS, belongs, deliveries, invocations, samples, tallies, volumes, webhooks
+from postern.stores.upsert import insert_into
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -157,7 +157,7 @@ def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]
 
 @lru_cache(maxsize=4)
 def _tally_statement(dialect_name: str) -> Any:
-    statement = (postgresql.insert if dialect_name == "postgresql" else sqlite.insert)(tallies)
+    statement = insert_into(tallies, dialect_name)
     return statement.on_conflict_do_update(
         index_elements=["webhook_id", "name", "shard"],
         set_={"count": tallies.c.count + statement.excluded.count, "last_at": statement.excluded.last_at},
@@ -166,7 +166,7 @@ def _tally_statement(dialect_name: str) -> Any:
 
 @lru_cache(maxsize=4)
 def _volume_statement(dialect_name: str) -> Any:
-    statement = (postgresql.insert if dialect_name == "postgresql" else sqlite.insert)(volumes)
+    statement = insert_into(volumes, dialect_name)
     added = ("calls", *_WITHIN)
     return statement.on_conflict_do_update(
         index_elements=["webhook_id", "minute", "code", "shard"],

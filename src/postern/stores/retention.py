@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Select, Table, and_, delete, exists, func, insert, not_, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.identity import first_id_at
 from postern.stores.database import Database
@@ -25,6 +24,7 @@ from postern.stores.tables import (
     volumes,
     webhooks,
 )
+from postern.stores.upsert import insert_into
 from postern.stores.writer import Writer
 
 STEP = 500
@@ -233,7 +233,7 @@ class Retention:
             )
             if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
                 return True
-            inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(chores)
+            inserting = insert_into(chores, connection.dialect.name)
             first = inserting.values(name=name, at=milliseconds(now), reached="").on_conflict_do_nothing()
             return connection.execute(first.returning(chores.c.name)).first() is not None
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Row, delete, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Entry, Receipt
 from postern.core.records import AuditEntry, ScheduleRun, ScheduleState, StoredWebhook
@@ -15,6 +14,7 @@ from postern.stores.database import Database
 from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import record_all
 from postern.stores.tables import schedules
+from postern.stores.upsert import insert_into
 from postern.stores.writer import Writer
 
 _SAID_ONCE = ("url", "every", "cron", "timeZone", "headers", "onlyWhenChanged", "splitArray")
@@ -131,7 +131,7 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
     if runs and planned is None:
         planned = milliseconds(next_run(saved_schedule(setting, seconds(anchor)), webhook.updated_at, webhook.id))
     values["next_run_at"] = planned if runs else None
-    inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(schedules)
+    inserting = insert_into(schedules, connection.dialect.name)
     first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values
     connection.execute(inserting.values(first).on_conflict_do_update(index_elements=["webhook_id"], set_=values))
 
