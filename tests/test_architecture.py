@@ -209,7 +209,7 @@ def test_a_late_import_is_still_late(file: str) -> None:
 
 
 def test_a_command_on_sqlite_loads_nothing_of_postgres() -> None:
-    """A tenth of the time in which the program starts."""
+    """A seventh of the time in which the program starts."""
     code = "import postern.wiring.command, sys; print([name for name in sys.modules if 'psycopg' in name or 'dialects.postgresql' in name])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert ran.stdout.strip() == "[]"

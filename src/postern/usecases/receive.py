@@ -1,6 +1,5 @@
 """A call, from what arrived to what the caller hears: judge it, record it once, and only then answer."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -108,9 +107,7 @@ class Reception:
             else:
                 self._answer(answer, waited)
 
-        task = asyncio.create_task(answered())
-        self._gateway.finishing.add(task)
-        task.add_done_callback(self._gateway.finish)
+        self._gateway.background(answered())
 
     async def _capture(self, secret: bytes, answer: Answer) -> Answer:
         """The answer says that we have the secret: so it comes when we do."""

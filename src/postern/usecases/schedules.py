@@ -153,7 +153,7 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
     if not 200 <= fetched.status < 300:
         return failed(f"the source answered {fetched.status}", fetched.status, fetched.retry_after(gateway.clock()))
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
-    if before is not None and not changed(before, now_seen, fetched.status):
+    if before is not None and not changed(before, now_seen):
         return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
     return _taken_in(gateway, compiled, fetched, shown, host, setting["splitArray"], now_seen, failed)
 
