@@ -13,6 +13,7 @@ from postern.core.problems import Refused
 from postern.core.records import Replay
 from postern.settings import Settings
 from postern.stores.tables import deliveries
+from postern.stores.tables import replays as table
 from postern.usecases import audit, replays, webhooks
 from postern.usecases.replays import Replayer
 from postern.wiring.gateway import opened
@@ -171,8 +172,10 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
     await replays.begin(desk.gateway, ACTOR, plan["id"])
     replayer = Replayer(desk.gateway)
     waiting = asyncio.create_task(replayer.round())
-    await asyncio.sleep(0.1)
-    assert not await emissions(desk)
+    leases: set[int] = set()
+    while len(leases) < 4 and not waiting.done():  # as begun, as claimed, and renewed more than once
+        leases.add((await desk.rows(select(table.c.next_at)))[0].next_at)
+    assert (len(leases), await emissions(desk)) == (4, Counter())
     await replays.cancel(desk.gateway, ACTOR, plan["id"])
     await asyncio.wait_for(waiting, PATIENCE)
 

@@ -47,7 +47,7 @@ class Retention:
 
         return await self._database.read(query)
 
-    async def before(self, webhook_id: str, moment: float, after: str, limit: int = STEP) -> list[str]:
+    async def before(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
         """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
@@ -57,11 +57,11 @@ class Retention:
         newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
         return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
 
-    async def up_to(self, last: str, after: str, limit: int = STEP) -> list[str]:
+    async def up_to(self, last: str, after: str, limit: int | None = None) -> list[str]:
         """The oldest of all webhooks, up to that one: one step's worth."""
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit)
 
-    async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int = STEP) -> list[str]:
+    async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int | None = None) -> list[str]:
         """A webhook's rejected calls older than the newest so many. One that was admitted since is no longer one of them."""
         rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
 
@@ -76,15 +76,15 @@ class Retention:
         wanted = select(invocations.c.id, invocations.c.body_size).where(*rejected, invocations.c.id <= last, not_admitted)
         return await self._step(wanted, after, limit)
 
-    async def with_bodies(self, webhook_id: str, moment: float, after: str, limit: int = STEP) -> list[str]:
+    async def with_bodies(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
         wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment), invocations.c.body.is_not(None)
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
 
-    async def _step(self, statement: Select[Any], after: str, limit: int) -> list[str]:
+    async def _step(self, statement: Select[Any], after: str, limit: int | None) -> list[str]:
         def query(connection: Connection) -> list[str]:
             ids, size = [], 0
-            for row in connection.execute(statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit)):
+            for row in connection.execute(statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)):
                 ids.append(row.id)
                 size += row.body_size
                 if size > STEP_BYTES:
@@ -148,7 +148,7 @@ class Retention:
     async def forgot(self, keys: list[str]) -> None:
         await self._writer.write(lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys))))
 
-    async def expire(self, now: float, idle_sessions_before: float, records_before: float, limit: int = STEP) -> int:
+    async def expire(self, now: float, idle_sessions_before: float, records_before: float) -> int:
         """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit notes, and
         replays of many that are over, or were planned and never begun."""
         replay_over = func.coalesce(replays.c.ended_at, replays.c.created_at) < milliseconds(records_before)
@@ -162,18 +162,18 @@ class Retention:
                 (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),
                 (sessions, sessions.c.id, sessions.c.seen_at < milliseconds(idle_sessions_before)),
             ):
-                some = select(key).where(over).limit(limit).scalar_subquery()
+                some = select(key).where(over).limit(STEP).scalar_subquery()
                 gone += connection.execute(delete(table).where(over, key.in_(some))).rowcount
             return gone
 
         return await self._writer.write(job)
 
-    async def forget_volumes(self, webhook_id: str, before: float, limit: int = STEP) -> int:
+    async def forget_volumes(self, webhook_id: str, before: float) -> int:
         """One step of a webhook's counts, and of their sums; without an id the sums over all webhooks."""
 
         def some(connection: Connection, table: Table) -> int:
             old = table.c.webhook_id == webhook_id, table.c.minute < int(before // 60)
-            last = select(table.c.minute).where(*old).order_by(table.c.minute).offset(limit).limit(1)
+            last = select(table.c.minute).where(*old).order_by(table.c.minute).offset(STEP).limit(1)
             until = connection.execute(last).scalar_one_or_none()
             within = old if until is None else (*old, table.c.minute <= until)
             return connection.execute(delete(table).where(*within)).rowcount
