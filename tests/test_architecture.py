@@ -208,6 +208,13 @@ def test_a_late_import_is_still_late(file: str) -> None:
     assert LATE_IMPORTS[file] <= {module for function in functions for node in ast.walk(function) for module in imported(node)}
 
 
+def test_a_command_on_sqlite_loads_nothing_of_postgres() -> None:
+    """A seventh of the time in which the program starts."""
+    code = "import postern.wiring.command, sys; print([name for name in sys.modules if 'psycopg' in name or 'dialects.postgresql' in name])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
 def test_imports_point_down() -> None:
     code, said = lint_imports(ROOT)
     assert code == 0, said

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from postern.core.schedule import (
     InvalidSchedule,
+    Next,
     Schedule,
     after_run,
     changed,
@@ -150,36 +151,32 @@ def test_a_run_that_is_due_but_delayed_by_jitter_is_not_lost() -> None:
     assert next_run(MINUTELY, 600.0, "sch_1") == 600.0 + jitter
 
 
+def failed(schedule: Schedule, failures: int = 0, asked_for: float | None = None) -> Next:
+    return after_run(schedule, "", 0.0, succeeded=False, pause_after=20, failures=failures, asked_for=asked_for)
+
+
 def test_success_forgets_failures() -> None:
-    assert after_run(MINUTELY, "", 0.0, succeeded=True, failures=7).failures == 0
+    assert after_run(MINUTELY, "", 0.0, succeeded=True, pause_after=20, failures=7).failures == 0
 
 
 def test_one_failure_changes_nothing_and_more_leave_out_runs() -> None:
-    waits = [after_run(MINUTELY, "", 0.0, succeeded=False, failures=n).at for n in range(9)]
+    waits = [failed(MINUTELY, failures=n).at for n in range(9)]
     assert waits == [60, 180, 300, 540, 1020, 1980, 3660, 3660, 3660]
 
 
 def test_a_daily_schedule_is_not_held_back() -> None:
-    assert after_run(parse_schedule(every="1d"), "", 0.0, succeeded=False, failures=15).at == 86400
+    assert failed(parse_schedule(every="1d"), failures=15).at == 86400
 
 
 def test_the_source_may_ask_for_a_pause() -> None:
-    assert after_run(MINUTELY, "", 0.0, succeeded=False, asked_for=600).at == 660
-    assert after_run(MINUTELY, "", 0.0, succeeded=False, asked_for=1e12).at == 86460
+    assert failed(MINUTELY, asked_for=600).at == 660
+    assert failed(MINUTELY, asked_for=1e12).at == 86460
 
 
 def test_a_schedule_that_keeps_failing_pauses_itself() -> None:
-    assert not after_run(MINUTELY, "", 0.0, succeeded=False, failures=18).paused
-    verdict = after_run(MINUTELY, "", 0.0, succeeded=False, failures=19)
+    assert not failed(MINUTELY, failures=18).paused
+    verdict = failed(MINUTELY, failures=19)
     assert (verdict.paused, verdict.failures) == (True, 20)
-
-
-def test_the_first_answer_is_news() -> None:
-    assert changed(None, seen(None, None, b"{}"))
-
-
-def test_not_modified_is_no_news() -> None:
-    assert not changed(seen('"1"', None, b"{}"), seen(None, None, b""), 304)
 
 
 def test_the_same_etag_is_no_news_even_if_bytes_differ() -> None:

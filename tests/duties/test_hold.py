@@ -5,8 +5,9 @@ from sqlalchemy import select
 from duties.conftest import ACTOR, Desk
 from postern.core.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
 from postern.stores.tables import deliveries
-from postern.usecases import history, holds, webhooks
+from postern.usecases import history, holds, replays, webhooks
 from postern.usecases.dispatch import BATCH, Dispatcher
+from postern.usecases.replays import Replayer
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +95,7 @@ async def test_a_replay_of_a_held_webhook_waits_too(desk: Desk) -> None:
     assert await everything_due(desk) == [invocation]
 
 
-async def test_a_call_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(desk: Desk) -> None:
+async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(desk: Desk) -> None:
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     await holds.release(desk.gateway, ACTOR, webhook)
@@ -102,6 +103,12 @@ async def test_a_call_judged_during_the_hold_and_stored_after_its_release_does_n
     assert now is not None and not now.held
     now.held = True  # as another process knows it that has not heard of the release yet
     invocation = await desk.accepted(webhook, {"n": 1})
+    assert await everything_due(desk) == [invocation]
+    await history.replay(desk.gateway, ACTOR, invocation)
+    assert await everything_due(desk) == [invocation]
+    plan = await replays.plan(desk.gateway, ACTOR, {"webhookId": webhook})
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await Replayer(desk.gateway).round()
     assert await everything_due(desk) == [invocation]
 
 

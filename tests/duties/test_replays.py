@@ -11,9 +11,12 @@ from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
 from postern.core.problems import Refused
 from postern.core.records import Replay
+from postern.settings import Settings
 from postern.stores.tables import deliveries
+from postern.stores.tables import replays as table
 from postern.usecases import audit, replays, webhooks
 from postern.usecases.replays import Replayer
+from postern.wiring.gateway import opened
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +101,16 @@ async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
     assert await emissions(desk) == Counter(ids)
 
 
+async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(settings: Settings) -> None:
+    async with opened(settings) as gateway:
+        plan = await replays.plan(gateway, ACTOR, {})
+        await replays.begin(gateway, ACTOR, plan["id"])
+        assert await gateway.store.replays.claim(gateway.clock(), replays.LEASE) is not None
+        assert await Replayer(gateway).round() is False
+    async with opened(settings, "http://127.0.0.1:1") as gateway:
+        assert await Replayer(gateway).round() is True
+
+
 async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
     webhook = await desk.webhook()
     for number in range(50):
@@ -159,8 +172,10 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
     await replays.begin(desk.gateway, ACTOR, plan["id"])
     replayer = Replayer(desk.gateway)
     waiting = asyncio.create_task(replayer.round())
-    await asyncio.sleep(0.1)
-    assert not await emissions(desk)
+    leases: set[int] = set()
+    while len(leases) < 4 and not waiting.done():  # as begun, as claimed, and renewed more than once
+        leases.add((await desk.rows(select(table.c.next_at)))[0].next_at)
+    assert (len(leases), await emissions(desk)) == (4, Counter())
     await replays.cancel(desk.gateway, ACTOR, plan["id"])
     await asyncio.wait_for(waiting, PATIENCE)
 

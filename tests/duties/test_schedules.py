@@ -9,10 +9,12 @@ from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
 from postern.core.problems import Refused
 from postern.core.records import ScheduleState
+from postern.settings import Settings
 from postern.stores.tables import schedules as table
 from postern.stores.tables import secrets
 from postern.usecases import history, schedules, webhooks
 from postern.usecases.schedules import LEASE, Scheduler
+from postern.wiring.gateway import opened
 from stand_in import Received, Reply, StandIn, stand_in
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +115,43 @@ async def test_a_run_whose_process_died_is_taken_over_and_the_dead_ones_result_i
         assert await schedules.run(desk.gateway, dead) is None
     found = await history.listing(desk.gateway, ACTOR, history.HistoryFilter(webhook_id=webhook))
     assert len(found.items) == 1
+
+
+async def test_a_run_under_way_when_its_process_ends_is_begun_again_at_once(desk: Desk) -> None:
+    asked: asyncio.Queue[Received] = asyncio.Queue()
+
+    async def silent(received: Received) -> Reply:
+        await asked.put(received)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with stand_in(silent) as server:
+        webhook = await scheduled(desk, server)
+        await later(desk, 31)
+        for _ in range(2):
+            scheduler = Scheduler(desk.gateway)
+            running = asyncio.create_task(scheduler.run())
+            await asyncio.wait_for(asked.get(), PATIENCE)
+            assert not await desk.store.schedules.any_due(desk.gateway.clock())
+            scheduler.stop()
+            await asyncio.wait_for(running, PATIENCE)
+    assert await desk.store.schedules.any_due(desk.gateway.clock())
+    assert (await state(desk, webhook))["lastResult"] is None
+
+
+async def test_a_process_that_is_alone_begins_again_what_a_dead_one_had_claimed_and_leaves_a_commands_run(settings: Settings) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        async with opened(settings) as gateway:
+            desk = Desk(gateway)
+            claimed, by_hand = await scheduled(desk, server), await scheduled(desk, server)
+            await desk.store.writer.write(
+                lambda connection: connection.execute(update(table).where(table.c.webhook_id == claimed).values(next_run_at=1))
+            )
+            assert [one.webhook_id for one in await desk.store.schedules.claim(gateway.clock(), LEASE, 10)] == [claimed]
+            taken = await desk.store.schedules.take(by_hand, gateway.clock(), LEASE)
+        async with opened(settings, "http://127.0.0.1:1") as gateway:
+            assert await Desk(gateway).store.schedules.any_due(gateway.clock())
+            assert await schedules.run(gateway, taken) is not None
 
 
 async def test_each_element_of_an_array_is_a_trigger_when_that_is_chosen(desk: Desk) -> None:

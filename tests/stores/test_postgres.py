@@ -11,12 +11,14 @@ from sqlalchemy import Connection, select, text, update
 from beds.postgres import PostgresProcess
 from beds.program import run_postern
 from beds.recording import kept
-from postern.core.invocation import StoreUnavailable
+from beds.waiting import PATIENCE
+from postern.core.invocation import HistoryFilter, StoreUnavailable
+from postern.core.records import AuditEntry, Replay
 from postern.stores import schema
 from postern.stores.database import Database
 from postern.stores.store import Store
 from postern.stores.tables import deliveries, tallies
-from stores.conftest import entry
+from stores.conftest import NOW, entry
 
 pytestmark = pytest.mark.anyio
 
@@ -80,6 +82,27 @@ async def test_two_transactions_that_meet_in_opposite_order_both_succeed(migrate
     assert here is not None and there is not None
     await asyncio.gather(one.writer.write(touching(here.key, there.key)), other.writer.write(touching(there.key, here.key)))
     assert [(await one.deliveries.get(key.key)).attempts for key in (here, there)] == [2, 2]  # type: ignore[union-attr]
+    await one.close()
+    await other.close()
+
+
+async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: str) -> None:
+    one, other = Store(migrated_url, KEYS), Store(migrated_url, KEYS)
+    await one.open()
+    await other.open()
+    called = entry()
+    await kept(one, called)
+    planned, begun = (AuditEntry(id, NOW, "owner", "admin", "", "rpl_1", {}) for id in ("aud_1", "aud_2"))
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    listening = asyncio.create_task(other.listen(heard.put_nowait))
+    assert await asyncio.wait_for(heard.get(), PATIENCE) == "listening"
+    await one.replays.add(Replay("rpl_1", "planned", HistoryFilter(), 1, NOW, "owner"), planned)
+    await one.replays.begin("rpl_1", NOW, begun)
+    running = await one.replays.claim(NOW, 30)
+    assert running is not None
+    assert await one.replays.step(running, [(called.invocation.id, {}, "queued")], 0, called.invocation.id, NOW, 30)
+    assert await asyncio.wait_for(heard.get(), PATIENCE) == "due"
+    listening.cancel()
     await one.close()
     await other.close()
 

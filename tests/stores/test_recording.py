@@ -1,12 +1,14 @@
 """Recording: what arrives together is committed together, what cannot be stored harms nobody else, duplicates are settled once."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 from sqlalchemy import event, func, select
 
 from beds.recording import kept
+from beds.waiting import PATIENCE
 from postern.core.invocation import HistoryFilter, StoreUnavailable
 from postern.stores import writer
 from postern.stores.store import Store
@@ -42,13 +44,22 @@ async def test_what_arrives_at_once_shares_one_commit(store: Store) -> None:
     assert len(commits) == 1
 
 
-async def test_nothing_is_acknowledged_before_its_commit(store: Store, held_up: HeldUp) -> None:
-    let_go = await held_up()
+async def test_nothing_is_acknowledged_before_its_commit(store: Store) -> None:
+    committing, go_on = threading.Event(), threading.Event()
+
+    def commit(_: object) -> None:
+        committing.set()
+        go_on.wait(PATIENCE)
+
+    event.listen(store.database.writer, "commit", commit)
     recording = asyncio.create_task(kept(store, entry()))
-    await asyncio.sleep(0.05)
-    assert not recording.done()
-    await let_go()
+    assert await asyncio.to_thread(committing.wait, PATIENCE)
+    await asyncio.sleep(0)  # what has been told by now is heard
+    await asyncio.sleep(0)
+    acknowledged = recording.done()
+    go_on.set()
     await recording
+    assert not acknowledged
 
 
 @pytest.mark.parametrize(
@@ -139,7 +150,9 @@ async def firsts(store: Store, *keys: bytes, at: float = NOW) -> tuple[list[str]
 async def test_in_one_commit_the_first_of_a_key_wins(store: Store, held_up: HeldUp) -> None:
     let_go = await held_up()
     asking = asyncio.create_task(firsts(store, b"a", b"a", b"b", b"a"))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert store.writer.waiting == 5
     await let_go()
     ids, heard = await asking
     assert heard == [None, ids[0], None, ids[0]]

@@ -7,11 +7,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from postern.stores import schema
 from postern.stores.database import Database
-from postern.stores.tables import metadata
+from postern.stores.tables import for_migrations, metadata
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -28,7 +28,11 @@ def test_the_migrations_lead_to_the_tables(empty: Database) -> None:
         # SQLite tells defaults in other words than it was given them.
         options = {"compare_type": True, "compare_server_default": not empty.is_sqlite}
         context = MigrationContext.configure(connection, opts=options)
-        assert compare_metadata(context, metadata) == []
+        assert compare_metadata(context, for_migrations()) == []
+        found = inspect(connection)
+        made = [index for table in metadata.tables for index in found.get_indexes(table)]
+    partial = {index["name"] for index in made if index.get("dialect_options", {}).get(f"{connection.dialect.name}_where") is not None}
+    assert partial == {index.name for table in metadata.tables.values() for index in table.indexes if "where" in index.info}
 
 
 def test_the_newest_schema_is_told_without_alembic_as_alembic_tells_it() -> None:

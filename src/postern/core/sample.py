@@ -29,7 +29,7 @@ class Variable:
     expressions: dict[str, str]
 
 
-def recorded(trigger: Trigger) -> bytes:
+def sample_of(trigger: Trigger) -> bytes:
     """The trigger as a workflow meets it: the six variables, and the payload exactly as sent."""
     return msgspec.json.encode({**trigger.variables, "payload": msgspec.Raw(trigger.payload)})
 

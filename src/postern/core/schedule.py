@@ -19,7 +19,6 @@ LONGEST = 366 * 86400
 MOST_JITTER = 30.0
 LONGEST_BACKOFF = 3600.0
 LONGEST_ASKED_FOR = 86400.0
-PAUSE_AFTER = 20
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EVERY = re.compile(r"(\d{1,9}) ?([smhd]?)")
@@ -146,9 +145,9 @@ def after_run(
     now: float,
     *,
     succeeded: bool,
+    pause_after: int,
     failures: int = 0,
     asked_for: float | None = None,
-    pause_after: int = PAUSE_AFTER,
 ) -> Next:
     """When to fetch next. ``failures`` were counted before this run; ``asked_for`` is the source's own Retry-After.
 
@@ -185,12 +184,8 @@ def conditions(previous: Seen | None) -> Mapping[str, str]:
     return {name: value for name, value in asked.items() if value}
 
 
-def changed(previous: Seen | None, fetched: Seen, status: int = 200) -> bool:
-    """Whether the answer is news. The source's own word (304, the same ETag) goes before a comparison of bytes."""
-    if status == 304:
-        return False
-    if previous is None:
-        return True
+def changed(previous: Seen, fetched: Seen) -> bool:
+    """Whether the answer is news. The source's own word (the same ETag) goes before a comparison of bytes."""
     if previous.etag and previous.etag == fetched.etag:
         return False
     return previous.body_hash != fetched.body_hash

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from postern.core.records import ApiKey, AuditEntry
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import api_keys
 from postern.stores.writer import Writer
 
@@ -66,7 +66,7 @@ def _key_of(row: Row[tuple[object, ...]]) -> ApiKey:
         row.name,
         row.level,
         row.prefix,
-        row.created_at / 1000,
+        seconds(row.created_at),
         row.created_by,
-        None if row.last_used_at is None else row.last_used_at / 1000,
+        seconds(row.last_used_at),
     )

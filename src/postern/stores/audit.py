@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, insert, select
 
 from postern.core.records import AuditEntry
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import audit
 from postern.stores.writer import Writer
 
@@ -48,4 +48,4 @@ def write_note(connection: Connection, note: AuditEntry | None) -> None:
 
 
 def _entry_of(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(row.id, row.at / 1000, row.actor, row.level, row.action, row.subject, msgspec.json.decode(row.changes))
+    return AuditEntry(row.id, seconds(row.at), row.actor, row.level, row.action, row.subject, msgspec.json.decode(row.changes))

@@ -5,14 +5,12 @@ than the database's. Measured on Postgres, rows of history in batches of 100: CO
 of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-import psycopg
 from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, insert
 from sqlalchemy.exc import DBAPIError
 
@@ -53,10 +51,10 @@ def _in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
     and whether the server is gone."""
     driver = connection.connection.driver_connection
     assert driver is not None
+    kind = connection.dialect.loaded_dbapi.Error
     try:
         yield driver
-    except (sqlite3.Error, psycopg.Error) as error:
-        kind = sqlite3.Error if isinstance(error, sqlite3.Error) else psycopg.Error
+    except kind as error:
         gone = bool(getattr(driver, "closed", False))
         told = DBAPIError.instance(statement, None, error, kind, connection_invalidated=gone, dialect=connection.dialect)
         if gone:

@@ -1,13 +1,14 @@
 """Duplicate keys: claimed by insert, in the transaction of the invocation that claims. No look-up comes before it."""
 
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, String, bindparam, cast, func, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Entry
 from postern.stores.moments import milliseconds
 from postern.stores.tables import duplicate_keys
+from postern.stores.upsert import insert_into
 
 Claims = dict[tuple[str, bytes], Entry]
 
@@ -46,18 +47,16 @@ def _take_over(statement: Any, now: Any) -> Any:
     ).returning(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
 
 
-_CLAIM = _take_over(sqlite.insert(duplicate_keys), bindparam("now"))
-_CLAIMED = (
-    func.unnest(
-        *(
-            cast(bindparam(name), ARRAY(kind))
-            for name, kind in {"webhook_ids": String, "keys": LargeBinary, "invocation_ids": String, "expiries": BigInteger}.items()
-        )
-    )
-    .table_valued("webhook_id", "key", "invocation_id", "expires_at")
-    .render_derived()
-)
-_CLAIM_ALL = _take_over(postgresql.insert(duplicate_keys).from_select(list(_CLAIMED.c.keys()), select(_CLAIMED)), bindparam("now"))
+_CLAIM = _take_over(insert_into(duplicate_keys, "sqlite"), bindparam("now"))
+
+
+@cache
+def _claim_all() -> Any:
+    """Made when it is first needed: on SQLite it never is, nor what it would load (`upsert.py`)."""
+    kinds = {"webhook_ids": String, "keys": LargeBinary, "invocation_ids": String, "expiries": BigInteger}
+    arrays = func.unnest(*(cast(bindparam(name), ARRAY(kind)) for name, kind in kinds.items()))
+    claimed = arrays.table_valued("webhook_id", "key", "invocation_id", "expires_at").render_derived()
+    return _take_over(insert_into(duplicate_keys, "postgresql").from_select(list(claimed.c.keys()), select(claimed)), bindparam("now"))
 
 
 def _won_on_sqlite(connection: Connection, claims: Claims) -> set[tuple[str, bytes]]:
@@ -79,7 +78,7 @@ def _won_on_postgres(connection: Connection, claims: Claims) -> set[tuple[str, b
         "expiries": [milliseconds(entry.duplicate_until) for _, entry in ordered],
         "now": milliseconds(min(entry.invocation.received_at for _, entry in ordered)),
     }
-    return {(webhook_id, key) for webhook_id, key in connection.execute(_CLAIM_ALL, wanted)}
+    return {(webhook_id, key) for webhook_id, key in connection.execute(_claim_all(), wanted)}
 
 
 def _holders(connection: Connection, lost: list[tuple[str, bytes]]) -> dict[tuple[str, bytes], str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, bindparam, func, literal_column, select, update
+from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started, State, delivery_key
@@ -15,8 +15,8 @@ from postern.identity import first_id_at
 from postern.stores.audit import write_note
 from postern.stores.claims import claim_keys
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
-from postern.stores.recorder import insert_delivery, keep_sample, settle_holds
+from postern.stores.moments import milliseconds, seconds
+from postern.stores.recorder import emit, insert_delivery, keep_sample
 from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
 from postern.stores.wake import ANSWER, DUE, tell
 from postern.stores.writer import Writer
@@ -90,20 +90,10 @@ class Deliveries:
         sample: bytes | None = None,
         note: AuditEntry | None = None,
     ) -> Delivery:
-        """One more emission of the same invocation. Its number is taken in the transaction, so two replays are two."""
-
         def job(connection: Connection) -> Delivery:
-            of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
-            # Locked first: a replay in another process waits here, and then counts this one.
-            asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
-            webhook_id = connection.execute(asked).scalar()
-            if webhook_id is None:
+            delivery = emit(connection, invocation_id, fields, state, now)
+            if delivery is None:
                 raise Gone
-            last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
-            delivery = Delivery(delivery_key(invocation_id, last + 1), invocation_id, webhook_id, last + 1, state, 0, now, fields, now)
-            if state == "held" and settle_holds(connection, [delivery]):
-                delivery.state = "queued"
-            insert_delivery(connection, delivery)
             tell(connection, DUE)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
@@ -137,8 +127,6 @@ class Deliveries:
                 if first is not None:
                     return first
             delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
-            if state == "held" and settle_holds(connection, [delivery]):
-                delivery.state = "queued"
             insert_delivery(connection, delivery)
             tell(connection, DUE)
             write_note(connection, note)
@@ -232,7 +220,7 @@ class Deliveries:
         def query(connection: Connection) -> tuple[int, float]:
             due = select(deliveries.c.next_at).where(deliveries.c.state == "queued").order_by(deliveries.c.next_at).limit(10_000).subquery()
             count, oldest = connection.execute(select(func.count(), func.min(due.c.next_at)).select_from(due)).one()
-            return count, 0.0 if oldest is None else max(0.0, now - oldest / 1000)
+            return count, 0.0 if oldest is None else max(0.0, now - seconds(oldest))
 
         return await self._database.read(query)
 
@@ -283,16 +271,16 @@ def delivery_of(row: Row[Any]) -> Delivery:
         emission=row.emission,
         state=row.state,
         attempts=row.attempts,
-        next_at=row.next_at / 1000,
+        next_at=seconds(row.next_at),
         fields=msgspec.json.decode(row.fields),
-        created_at=row.created_at / 1000,
-        deadline=None if row.deadline is None else row.deadline / 1000,
-        started_at=None if row.started_at is None else row.started_at / 1000,
+        created_at=seconds(row.created_at),
+        deadline=seconds(row.deadline),
+        started_at=seconds(row.started_at),
         runs=row.runs,
         error=row.error,
         log=msgspec.json.decode(row.log) if row.log else [],
         response=response,
-        responded_at=None if row.responded_at is None else row.responded_at / 1000,
+        responded_at=seconds(row.responded_at),
         answer_code=row.answer_code,
-        released_at=None if row.released_at is None else row.released_at / 1000,
+        released_at=seconds(row.released_at),
     )

@@ -8,7 +8,8 @@ from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invoca
 from postern.identity import first_id_at
 from postern.stores.database import Database
 from postern.stores.deliveries import delivery_of
-from postern.stores.tables import APART, DELIVERIES_APART, deliveries, invocations
+from postern.stores.moments import seconds
+from postern.stores.tables import APART, DELIVERIES_APART, belongs, deliveries, invocations
 
 LONGEST_LOOK = 5_000
 """How many invocations one page looks through where no index helps (text search); the next page goes on from there."""
@@ -125,15 +126,10 @@ def conditions_of(wanted: HistoryFilter, dialect: str, many: bool = False) -> tu
     return conditions, indexed
 
 
-def belongs(table: Any, invocation_id: Any = invocations.c.id) -> list[ColumnElement[bool]]:
-    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
-    return [table.c.key >= invocation_id + ".", table.c.key < invocation_id + "/"]
-
-
 def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
     """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join, and sorts every delivery there is
     for one page. And nothing about the state in its WHERE: it would be looked for among all that wait, once for each row."""
-    newest = select(column).where(*belongs(deliveries)).order_by(deliveries.c.emission.desc())
+    newest = select(column).where(belongs()).order_by(deliveries.c.emission.desc())
     return newest.correlate(invocations).limit(1).scalar_subquery()
 
 
@@ -178,7 +174,7 @@ def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Deliv
     """In the order of their emissions."""
     if not invocation_ids:
         return []
-    ranges = or_(*(and_(deliveries.c.key >= f"{one}.", deliveries.c.key < f"{one}/") for one in invocation_ids))
+    ranges = or_(*(belongs(one) for one in invocation_ids))
     return sorted(
         (delivery_of(row) for row in connection.execute(select(deliveries).where(ranges))), key=lambda delivery: delivery.emission
     )
@@ -188,7 +184,7 @@ def _invocation_of(row: Row[Any]) -> Invocation:
     return Invocation(
         id=row.id,
         webhook_id=row.webhook_id,
-        received_at=row.received_at / 1000,
+        received_at=seconds(row.received_at),
         outcome=row.outcome,
         code=row.code,
         status=row.status,

@@ -2,12 +2,12 @@
 hold an API key, and a request a password, whose plain hash could be guessed at."""
 
 from sqlalchemy import Connection, delete, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.records import SeenRequest
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
 from postern.stores.tables import idempotency
+from postern.stores.upsert import insert_into
 from postern.stores.vault import Vault, VaultError
 from postern.stores.writer import Writer
 
@@ -29,9 +29,10 @@ class Idempotency:
             connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
             values = {"actor": actor, "key": key, "request": sealed, "answer": b"", "expires_at": milliseconds(until)}
             mine = (idempotency.c.actor == actor, idempotency.c.key == key)
-            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            made = dialect.insert(idempotency).values(values).on_conflict_do_nothing().returning(idempotency.c.key)
-            if connection.execute(made).first() is not None:  # of an insert, Postgres' driver does not say how many rows it made
+            made = insert_into(idempotency, connection.dialect.name).values(values).on_conflict_do_nothing()
+            if (
+                connection.execute(made.returning(idempotency.c.key)).first() is not None
+            ):  # of an insert, Postgres' driver does not say how many rows it made
                 return None
             row = connection.execute(select(idempotency).where(*mine)).first()
             try:

@@ -9,7 +9,7 @@ from postern.core.records import AuditEntry, Session, User
 from postern.stores.access import digest
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import sessions, users
 from postern.stores.writer import Writer
 
@@ -135,9 +135,9 @@ def _another_admin(connection: Connection, user_id: str) -> bool:
 
 
 def _user_of(row: Row[Any]) -> User:
-    signed_in = None if row.last_signed_in_at is None else row.last_signed_in_at / 1000
-    return User(row.id, row.name, row.level, row.password_hash, row.created_at / 1000, row.created_by, signed_in)
+    signed_in = seconds(row.last_signed_in_at)
+    return User(row.id, row.name, row.level, row.password_hash, seconds(row.created_at), row.created_by, signed_in)
 
 
 def _session_of(row: Row[Any]) -> Session:
-    return Session(row.id, row.user_id, row.created_at / 1000, row.seen_at / 1000, row.address, row.user_agent)
+    return Session(row.id, row.user_id, seconds(row.created_at), seconds(row.seen_at), row.address, row.user_agent)

@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, func, select, update
 
+from postern.core.delivery import State, delivery_key
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt
 from postern.stores.bulk import execute_for_each, insert_rows
 from postern.stores.claims import claim_keys
 from postern.stores.moments import milliseconds
-from postern.stores.tables import LATENCY_BOUNDS_MS, deliveries, invocations, samples, tallies, volumes, webhooks
+from postern.stores.tables import LATENCY_BOUNDS_MS, belongs, deliveries, invocations, samples, tallies, volumes, webhooks
+from postern.stores.upsert import insert_into
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
@@ -94,7 +95,24 @@ def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now:
 
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
+    """Held only if its webhook still is."""
+    if delivery.state == "held" and settle_holds(connection, [delivery]):
+        delivery.state = "queued"
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
+
+
+def emit(connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float) -> Delivery | None:
+    """One more emission of an invocation; None where retention has just taken it. Its number is taken in the transaction,
+    so two replays are two."""
+    # Locked first: a replay in another process waits here, and then counts this one.
+    asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
+    webhook_id = connection.scalar(asked)
+    if webhook_id is None:
+        return None
+    emission = (connection.scalar(select(func.max(deliveries.c.emission)).where(belongs(invocation_id))) or 0) + 1
+    delivery = Delivery(delivery_key(invocation_id, emission), invocation_id, webhook_id, emission, state, 0, now, fields, now)
+    insert_delivery(connection, delivery)
+    return delivery
 
 
 def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
@@ -139,7 +157,7 @@ def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]
 
 @lru_cache(maxsize=4)
 def _tally_statement(dialect_name: str) -> Any:
-    statement = (postgresql.insert if dialect_name == "postgresql" else sqlite.insert)(tallies)
+    statement = insert_into(tallies, dialect_name)
     return statement.on_conflict_do_update(
         index_elements=["webhook_id", "name", "shard"],
         set_={"count": tallies.c.count + statement.excluded.count, "last_at": statement.excluded.last_at},
@@ -148,7 +166,7 @@ def _tally_statement(dialect_name: str) -> Any:
 
 @lru_cache(maxsize=4)
 def _volume_statement(dialect_name: str) -> Any:
-    statement = (postgresql.insert if dialect_name == "postgresql" else sqlite.insert)(volumes)
+    statement = insert_into(volumes, dialect_name)
     added = ("calls", *_WITHIN)
     return statement.on_conflict_do_update(
         index_elements=["webhook_id", "minute", "code", "shard"],

@@ -3,17 +3,18 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
-from postern.core.delivery import State, delivery_key
-from postern.core.invocation import Delivery, HistoryFilter
+from postern.core.delivery import State
+from postern.core.invocation import HistoryFilter
 from postern.core.records import AuditEntry, Replay
 from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.history import LONGEST_LOOK, conditions_of, too_many_for_an_index
-from postern.stores.moments import milliseconds
-from postern.stores.recorder import insert_delivery
-from postern.stores.tables import deliveries, invocations, replays
+from postern.stores.moments import milliseconds, seconds
+from postern.stores.recorder import emit
+from postern.stores.tables import invocations, replays
+from postern.stores.wake import DUE, tell
 from postern.stores.writer import Writer
 
 _filter = msgspec.json.Decoder(HistoryFilter)
@@ -92,6 +93,11 @@ class Replays:
 
         return await self._writer.write(job) if await self._database.read(look) else None
 
+    async def release(self, now: float) -> None:
+        """After a crash, when no other process serves this database: what the dead one was at goes on at once."""
+        under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
+        await self._writer.write(lambda connection: connection.execute(under_way.values(next_at=milliseconds(now))))
+
     async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
         """Looks through a bounded part of the history at a time, however rare what is wanted is in it."""
 
@@ -113,28 +119,17 @@ class Replays:
     async def step(self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float) -> bool:
         def job(connection: Connection) -> bool:
             here = update(replays).where(replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position)
-            moved = here.values(
-                position=position,
-                done=replays.c.done + len(starts),
-                skipped=replays.c.skipped + skipped,
-                next_at=milliseconds(now + lease),
-            )
-            if connection.execute(moved).rowcount != 1:
+            if connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount != 1:
                 return False
-            for invocation_id, fields, state in starts:
-                _queue(connection, invocation_id, fields, state, now)
+            made = [emit(connection, invocation_id, fields, state, now) for invocation_id, fields, state in starts]
+            done = sum(one is not None for one in made)
+            counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
+            connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
+            if done:
+                tell(connection, DUE)
             return True
 
         return await self._writer.write(job)
-
-
-def _queue(connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float) -> None:
-    of_invocation = and_(deliveries.c.key >= f"{invocation_id}.", deliveries.c.key < f"{invocation_id}/")
-    last = connection.execute(select(func.max(deliveries.c.emission)).where(of_invocation)).scalar() or 0
-    webhook_id = connection.execute(select(invocations.c.webhook_id).where(invocations.c.id == invocation_id)).scalar()
-    if webhook_id is not None:  # else retention has just taken it
-        key = delivery_key(invocation_id, last + 1)
-        insert_delivery(connection, Delivery(key, invocation_id, webhook_id, last + 1, state, 0, now, fields, now))
 
 
 def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:
@@ -148,12 +143,12 @@ def _replay_of(row: Row[Any]) -> Replay:
         state=row.state,
         wanted=_filter.decode(row.wanted),
         count=row.total,
-        created_at=row.created_at / 1000,
+        created_at=seconds(row.created_at),
         created_by=row.created_by,
         done=row.done,
         skipped=row.skipped,
         position=row.position,
-        started_at=None if row.started_at is None else row.started_at / 1000,
-        ended_at=None if row.ended_at is None else row.ended_at / 1000,
+        started_at=seconds(row.started_at),
+        ended_at=seconds(row.ended_at),
         error=row.error,
     )

@@ -4,15 +4,14 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Select, Table, and_, delete, exists, func, insert, not_, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.identity import first_id_at
 from postern.stores.database import Database
-from postern.stores.history import belongs
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import (
     APART,
     audit,
+    belongs,
     chores,
     deliveries,
     duplicate_keys,
@@ -25,6 +24,7 @@ from postern.stores.tables import (
     volumes,
     webhooks,
 )
+from postern.stores.upsert import insert_into
 from postern.stores.writer import Writer
 
 STEP = 500
@@ -47,7 +47,7 @@ class Retention:
 
         return await self._database.read(query)
 
-    async def before(self, webhook_id: str, moment: float, after: str, limit: int = STEP) -> list[str]:
+    async def before(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
         """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
@@ -57,11 +57,11 @@ class Retention:
         newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
         return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
 
-    async def up_to(self, last: str, after: str, limit: int = STEP) -> list[str]:
+    async def up_to(self, last: str, after: str, limit: int | None = None) -> list[str]:
         """The oldest of all webhooks, up to that one: one step's worth."""
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit)
 
-    async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int = STEP) -> list[str]:
+    async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int | None = None) -> list[str]:
         """A webhook's rejected calls older than the newest so many. One that was admitted since is no longer one of them."""
         rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
 
@@ -72,19 +72,19 @@ class Retention:
         last = await self._database.read(horizon)
         if last is None:
             return []
-        not_admitted = not_(exists().where(*belongs(deliveries)))
+        not_admitted = not_(exists().where(belongs()))
         wanted = select(invocations.c.id, invocations.c.body_size).where(*rejected, invocations.c.id <= last, not_admitted)
         return await self._step(wanted, after, limit)
 
-    async def with_bodies(self, webhook_id: str, moment: float, after: str, limit: int = STEP) -> list[str]:
+    async def with_bodies(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
         wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment), invocations.c.body.is_not(None)
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
 
-    async def _step(self, statement: Select[Any], after: str, limit: int) -> list[str]:
+    async def _step(self, statement: Select[Any], after: str, limit: int | None) -> list[str]:
         def query(connection: Connection) -> list[str]:
             ids, size = [], 0
-            for row in connection.execute(statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit)):
+            for row in connection.execute(statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)):
                 ids.append(row.id)
                 size += row.body_size
                 if size > STEP_BYTES:
@@ -125,7 +125,7 @@ class Retention:
     def _deliveries_of(connection: Connection, invocation_ids: list[str]) -> tuple[set[str], list[str], list[str]]:
         """Invocations that must stay because something is still to be started; the others' keys; those that the engine has seen."""
         asked = select(deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts)
-        asked = asked.select_from(invocations.join(deliveries, belongs(deliveries)[0] & belongs(deliveries)[1]))
+        asked = asked.select_from(invocations.join(deliveries, belongs()))
         rows = connection.execute(asked.where(invocations.c.id.in_(invocation_ids))).all()
         kept = {row.invocation_id for row in rows if row.state in _UNFINISHED}
         gone = [row for row in rows if row.invocation_id not in kept]
@@ -148,7 +148,7 @@ class Retention:
     async def forgot(self, keys: list[str]) -> None:
         await self._writer.write(lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys))))
 
-    async def expire(self, now: float, idle_sessions_before: float, records_before: float, limit: int = STEP) -> int:
+    async def expire(self, now: float, idle_sessions_before: float, records_before: float) -> int:
         """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit notes, and
         replays of many that are over, or were planned and never begun."""
         replay_over = func.coalesce(replays.c.ended_at, replays.c.created_at) < milliseconds(records_before)
@@ -162,18 +162,18 @@ class Retention:
                 (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),
                 (sessions, sessions.c.id, sessions.c.seen_at < milliseconds(idle_sessions_before)),
             ):
-                some = select(key).where(over).limit(limit).scalar_subquery()
+                some = select(key).where(over).limit(STEP).scalar_subquery()
                 gone += connection.execute(delete(table).where(over, key.in_(some))).rowcount
             return gone
 
         return await self._writer.write(job)
 
-    async def forget_volumes(self, webhook_id: str, before: float, limit: int = STEP) -> int:
+    async def forget_volumes(self, webhook_id: str, before: float) -> int:
         """One step of a webhook's counts, and of their sums; without an id the sums over all webhooks."""
 
         def some(connection: Connection, table: Table) -> int:
             old = table.c.webhook_id == webhook_id, table.c.minute < int(before // 60)
-            last = select(table.c.minute).where(*old).order_by(table.c.minute).offset(limit).limit(1)
+            last = select(table.c.minute).where(*old).order_by(table.c.minute).offset(STEP).limit(1)
             until = connection.execute(last).scalar_one_or_none()
             within = old if until is None else (*old, table.c.minute <= until)
             return connection.execute(delete(table).where(*within)).rowcount
@@ -212,7 +212,7 @@ class Retention:
     async def told(self, name: str) -> tuple[float, str] | None:
         def query(connection: Connection) -> tuple[float, str] | None:
             row = connection.execute(select(chores.c.at, chores.c.told).where(chores.c.name == name)).first()
-            return None if row is None else (row.at / 1000, row.told)
+            return None if row is None else (seconds(row.at), row.told)
 
         return await self._database.read(query)
 
@@ -233,7 +233,7 @@ class Retention:
             )
             if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
                 return True
-            inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(chores)
+            inserting = insert_into(chores, connection.dialect.name)
             first = inserting.values(name=name, at=milliseconds(now), reached="").on_conflict_do_nothing()
             return connection.execute(first.returning(chores.c.name)).first() is not None
 

@@ -1,13 +1,13 @@
 """Record Events: which webhooks are armed, and the trigger that each one recorded last."""
 
 from sqlalchemy import Connection, Select, delete, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.records import AuditEntry, Sample
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import samples, webhooks
+from postern.stores.upsert import insert_into
 from postern.stores.webhooks import next_epoch
 from postern.stores.writer import Writer
 
@@ -25,7 +25,7 @@ class Samples:
             if webhook_id is not None:
                 alive = alive.where(webhooks.c.id == webhook_id)
             moment = None if until is None else milliseconds(until)
-            inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(samples)
+            inserting = insert_into(samples, connection.dialect.name)
             rows = inserting.from_select(["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type)))
             connection.execute(rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment}))
             told = update(webhooks).where(webhooks.c.id.in_(alive.scalar_subquery())).values(epoch=next_epoch(connection))
@@ -41,8 +41,8 @@ class Samples:
                 return None
             return Sample(
                 webhook_id,
-                None if row.armed_until is None else row.armed_until / 1000,
-                None if row.stored_at is None else row.stored_at / 1000,
+                seconds(row.armed_until),
+                seconds(row.stored_at),
                 row.invocation_id,
                 row.trigger,
             )

@@ -5,16 +5,16 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Row, delete, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.invocation import Entry, Receipt
 from postern.core.records import AuditEntry, ScheduleRun, ScheduleState, StoredWebhook
 from postern.core.schedule import next_run, saved_schedule
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import record_all
 from postern.stores.tables import schedules
+from postern.stores.upsert import insert_into
 from postern.stores.writer import Writer
 
 _SAID_ONCE = ("url", "every", "cron", "timeZone", "headers", "onlyWhenChanged", "splitArray")
@@ -59,7 +59,6 @@ class Schedules:
         been lost meanwhile: to another process that took over, or to a change of the setting."""
 
         def job(connection: Connection) -> list[Receipt] | None:
-            assert claimed.lease_until is not None
             values: dict[str, Any] = {
                 "lease_until": None,
                 "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
@@ -73,10 +72,21 @@ class Schedules:
             }
             if run.seen is not None:
                 values |= dict(zip(("etag", "last_modified", "body_hash"), run.seen, strict=True))
-            ours = schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
-            if connection.execute(update(schedules).where(*ours).values(values)).rowcount != 1:
+            if connection.execute(update(schedules).where(*_still(claimed)).values(values)).rowcount != 1:
                 return None
             return record_all(connection, entries) if entries else []
+
+        return await self._writer.write(job)
+
+    async def release(self, now: float, claimed: list[ScheduleState] | None = None) -> int:
+        """Leases given back before their time, so that whoever serves next need not wait for them: these; or, where no other process
+        serves this database, every one that the loop of a dead one took. A run by hand, before its time, is a command's that may live."""
+
+        def job(connection: Connection) -> int:
+            if claimed is None:
+                given_back = schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None)
+                return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
+            return sum(connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount for one in claimed)
 
         return await self._writer.write(job)
 
@@ -119,11 +129,17 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
     planned = None if row is None or afresh else row.next_run_at
     runs = webhook.enabled and setting["enabled"] and (afresh or row is None or row.paused_at is None)
     if runs and planned is None:
-        planned = milliseconds(next_run(saved_schedule(setting, anchor / 1000), webhook.updated_at, webhook.id))
+        planned = milliseconds(next_run(saved_schedule(setting, seconds(anchor)), webhook.updated_at, webhook.id))
     values["next_run_at"] = planned if runs else None
-    inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(schedules)
+    inserting = insert_into(schedules, connection.dialect.name)
     first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values
     connection.execute(inserting.values(first).on_conflict_do_update(index_elements=["webhook_id"], set_=values))
+
+
+def _still(claimed: ScheduleState) -> tuple[Any, Any]:
+    """Where the lease has not been lost since."""
+    assert claimed.lease_until is not None
+    return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
 
 
 def _nobody_at_it(now: float) -> Any:
@@ -137,13 +153,13 @@ def _due(now: float) -> tuple[Any, Any]:
 def _state_of(row: Row[Any]) -> ScheduleState:
     return ScheduleState(
         webhook_id=row.webhook_id,
-        anchor=row.anchor / 1000,
-        next_run_at=_seconds(row.next_run_at),
-        lease_until=_seconds(row.lease_until),
+        anchor=seconds(row.anchor),
+        next_run_at=seconds(row.next_run_at),
+        lease_until=seconds(row.lease_until),
         consecutive_failures=row.consecutive_failures,
-        paused_at=_seconds(row.paused_at),
+        paused_at=seconds(row.paused_at),
         paused_reason=row.paused_reason,
-        last_at=_seconds(row.last_at),
+        last_at=seconds(row.last_at),
         last_result=row.last_result,
         last_reason=row.last_reason,
         last_duration_ms=row.last_duration_ms,
@@ -151,7 +167,3 @@ def _state_of(row: Row[Any]) -> ScheduleState:
         last_modified=row.last_modified,
         body_hash=row.body_hash,
     )
-
-
-def _seconds(moment: int | None) -> float | None:
-    return None if moment is None else moment / 1000

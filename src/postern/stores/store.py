@@ -1,9 +1,6 @@
 """The store: every repository over one database and one writer."""
 
 from collections.abc import Callable
-from typing import Any
-
-import psycopg
 
 from postern.core.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores import schema, wake
@@ -43,7 +40,7 @@ class Store:
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
-        self._alone: psycopg.Connection[Any] | None = None
+        self._let_go: Callable[[], None] | None = None
 
     async def open(self, migrate: bool | None = None) -> None:
         """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a command."""
@@ -65,8 +62,8 @@ class Store:
         """Whether no other process has said the same of itself; ours until this one ends. On SQLite there is a file lock."""
         if self.database.is_sqlite:
             return True
-        self._alone = wake.hold(self.database.url)
-        return self._alone is not None
+        self._let_go = wake.hold(self.database.url)
+        return self._let_go is not None
 
     async def reachable(self) -> str | None:
         """None when the store answers and its schema is right, else what is wrong."""
@@ -78,8 +75,8 @@ class Store:
 
     async def close(self) -> None:
         await self.writer.close()
-        if self._alone is not None:
-            self._alone.close()
+        if self._let_go is not None:
+            self._let_go()
         if self._checkpoints is not None:
             self._checkpoints.stop()
         self.database.close()

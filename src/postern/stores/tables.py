@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Index,
     Integer,
     LargeBinary,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
     literal_column,
     text,
 )
@@ -27,6 +29,11 @@ metadata = MetaData()
 def Ascii(length: int) -> String:
     """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own order skips dots."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+def _partial(name: str, *columns: str, where: str) -> Index:
+    """Of the rows where that is so. Postgres is told in ``for_migrations``: to say it here would load its dialect at every start."""
+    return Index(name, *columns, sqlite_where=text(where), info={"where": where})
 
 
 webhooks = Table(
@@ -83,15 +90,8 @@ invocations = Table(
     Column("body", LargeBinary),  # last: a page of history reads the columns before it and never touches the overflow
     Index("invocations_of_webhook", "webhook_id", "id"),
     # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it amounts to.
-    Index("invocations_apart", "outcome", "id", sqlite_where=text("outcome <> 'accepted'"), postgresql_where=text("outcome <> 'accepted'")),
-    Index(
-        "invocations_apart_of_webhook",
-        "webhook_id",
-        "outcome",
-        "id",
-        sqlite_where=text("outcome <> 'accepted'"),
-        postgresql_where=text("outcome <> 'accepted'"),
-    ),
+    _partial("invocations_apart", "outcome", "id", where="outcome <> 'accepted'"),
+    _partial("invocations_apart_of_webhook", "webhook_id", "outcome", "id", where="outcome <> 'accepted'"),
 )
 
 deliveries = Table(
@@ -117,15 +117,8 @@ deliveries = Table(
     Column("responded_at", BigInteger),
     Column("answer_code", Ascii(40), nullable=False, server_default=""),
     Column("released_at", BigInteger),
-    Index("deliveries_due", "next_at", sqlite_where=text("state = 'queued'"), postgresql_where=text("state = 'queued'")),
-    Index(
-        "deliveries_apart",
-        "state",
-        "webhook_id",
-        "key",
-        sqlite_where=text("state IN ('failed', 'held', 'dropped')"),
-        postgresql_where=text("state IN ('failed', 'held', 'dropped')"),
-    ),
+    _partial("deliveries_due", "next_at", where="state = 'queued'"),
+    _partial("deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"),
     sqlite_with_rowid=False,
 )
 
@@ -133,6 +126,12 @@ deliveries = Table(
 # `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
 APART = invocations.c.outcome != literal_column("'accepted'")
 DELIVERIES_APART = deliveries.c.state.in_([literal_column(f"'{state}'") for state in ("failed", "held", "dropped")])
+
+
+def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> ColumnElement[bool]:
+    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
+    return and_(deliveries.c.key >= invocation_id + ".", deliveries.c.key < invocation_id + "/")
+
 
 duplicate_keys = Table(
     "duplicate_keys",
@@ -173,7 +172,7 @@ schedules = Table(
     Column("etag", Text, nullable=False, server_default=""),
     Column("last_modified", Text, nullable=False, server_default=""),
     Column("body_hash", Ascii(64), nullable=False, server_default=""),
-    Index("schedules_due", "next_run_at", sqlite_where=text("next_run_at IS NOT NULL"), postgresql_where=text("next_run_at IS NOT NULL")),
+    _partial("schedules_due", "next_run_at", where="next_run_at IS NOT NULL"),
 )
 
 # How far what is done now and then has come: when retention last went round and what it did, up to which invocation a webhook's
@@ -304,5 +303,14 @@ replays = Table(
     Column("started_at", BigInteger),
     Column("ended_at", BigInteger),
     Column("error", Text, nullable=False, server_default=""),
-    Index("replays_due", "next_at", sqlite_where=text("state = 'running'"), postgresql_where=text("state = 'running'")),
+    _partial("replays_due", "next_at", where="state = 'running'"),
 )
+
+
+def for_migrations() -> MetaData:
+    """With what only the making of tables needs to know."""
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            if "where" in index.info:
+                index.dialect_kwargs["postgresql_where"] = text(index.info["where"])
+    return metadata

@@ -4,12 +4,12 @@ The quarters are summed up afterwards, when nothing is counted into them any mor
 """
 
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.core.volume import Volume
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds
 from postern.stores.tables import LATENCY_BOUNDS_MS, chores, quarters, volumes, webhooks
+from postern.stores.upsert import insert_into
 from postern.stores.writer import Writer
 
 QUARTER = 15
@@ -99,7 +99,7 @@ def _begun(connection: Connection, over: int) -> int:
     oldest = select(func.min(volumes.c.minute)).where(volumes.c.webhook_id == webhooks.c.id).scalar_subquery()
     first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
     first = over if first is None else min(int(first) - int(first) % QUARTER, over)
-    inserting = (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(chores)
+    inserting = insert_into(chores, connection.dialect.name)
     begun = inserting.values(name="volumes", at=0, reached=str(first)).on_conflict_do_nothing().returning(chores.c.reached)
     # Where somebody else has begun meanwhile, nothing is left to do for us now.
     return first if connection.scalar(begun) is not None else over

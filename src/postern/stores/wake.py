@@ -6,9 +6,7 @@ heard: it only says when to look.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
-import psycopg
 import structlog
 from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import URL
@@ -31,6 +29,8 @@ def tell(connection: Connection, word: str) -> None:
 
 async def listen(url: URL, hear: Callable[[str], None]) -> None:
     """Runs until it is cancelled. ``LISTENING`` is heard at every beginning: what was said before went unheard."""
+    import psycopg  # not at the top: see `upsert.py`
+
     pause = 0.1
     while True:
         try:
@@ -47,12 +47,14 @@ async def listen(url: URL, hear: Callable[[str], None]) -> None:
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-def hold(url: URL) -> psycopg.Connection[Any] | None:
-    """The connection that is the only one of its kind for as long as it is open; None where another one is."""
+def hold(url: URL) -> Callable[[], None] | None:
+    """Take the lock that one process at a time may have: how to let go of it, or None where another one has it. Its connection holds it."""
+    import psycopg
+
     connection = psycopg.connect(_address(url), autocommit=True, **REACHING)
     row = connection.execute(f"SELECT pg_try_advisory_lock({ALONE_LOCK})").fetchone()
     if row == (True,):
-        return connection
+        return connection.close
     connection.close()
     return None
 

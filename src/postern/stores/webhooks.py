@@ -12,7 +12,7 @@ from postern.identity import new_id
 from postern.stores import schedules, tables
 from postern.stores.audit import write_note
 from postern.stores.database import Database
-from postern.stores.moments import milliseconds
+from postern.stores.moments import milliseconds, seconds
 from postern.stores.tables import DELIVERIES_APART, deliveries, duplicate_keys, epochs, samples, secrets, tallies, webhooks
 from postern.stores.vault import Vault
 from postern.stores.wake import CONFIGURATION, tell
@@ -139,7 +139,7 @@ class Webhooks:
             )
             found: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
             for webhook_id, name, count, last_at in connection.execute(statement.where(tallies.c.webhook_id.in_(webhook_ids))):
-                found[webhook_id][name] = Tally(int(count), last_at / 1000)
+                found[webhook_id][name] = Tally(int(count), seconds(last_at))
             return found
 
         return await self._database.read(query)
@@ -201,7 +201,7 @@ class Webhooks:
         for start in range(0, len(webhook_ids), 500):
             for row in connection.execute(select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))):
                 value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(row.id, value, row.created_at / 1000)
+                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(row.id, value, seconds(row.created_at))
         return held
 
     def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[StoredWebhook]:
@@ -225,11 +225,11 @@ class Webhooks:
             held=row.held,
             document=msgspec.json.decode(row.document),
             version=row.version,
-            created_at=row.created_at / 1000,
-            updated_at=row.updated_at / 1000,
+            created_at=seconds(row.created_at),
+            updated_at=seconds(row.updated_at),
             deleted=row.deleted_at is not None,
             secrets=kept,
-            armed_until=None if armed_until is None else armed_until / 1000,
+            armed_until=seconds(armed_until),
         )
 
 

@@ -12,7 +12,7 @@ from postern.identity import new_api_key, new_id, new_password, new_session_secr
 from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.passwords import NOBODY, check_password, hashed, matches, outdated
-from postern.usecases.present import iso
+from postern.usecases.present import iso, iso_or_none
 
 SESSION_IDLE = 12 * 3600.0
 SESSION_LONGEST = 30 * 24 * 3600.0
@@ -74,7 +74,7 @@ def told(key: ApiKey) -> dict[str, Any]:
         "prefix": key.prefix,
         "createdAt": iso(key.created_at),
         "createdBy": key.created_by,
-        "lastUsedAt": None if key.last_used_at is None else iso(key.last_used_at),
+        "lastUsedAt": iso_or_none(key.last_used_at),
     }
 
 
@@ -262,7 +262,7 @@ def user_told(user: User) -> dict[str, Any]:
         "level": user.level,
         "createdAt": iso(user.created_at),
         "createdBy": user.created_by,
-        "lastSignedInAt": None if user.last_signed_in_at is None else iso(user.last_signed_in_at),
+        "lastSignedInAt": iso_or_none(user.last_signed_in_at),
     }
 
 

@@ -7,7 +7,7 @@ from postern.core.delivery import EngineUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import iso
+from postern.usecases.present import iso, iso_or_none
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ async def runs(gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: st
             "state": run.state,
             "deliveryKey": run.delivery_key,
             "startedAt": iso(run.started_at),
-            "endedAt": None if run.ended_at is None else iso(run.ended_at),
+            "endedAt": iso_or_none(run.ended_at),
             "error": run.error or None,
             "steps": list(run.steps),
         }

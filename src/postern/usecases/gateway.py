@@ -3,11 +3,11 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
@@ -19,6 +19,8 @@ from postern.usecases.directory import Directory
 from postern.usecases.hub import Hub
 from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 from postern.usecases.rejections import Rejections
+
+T = TypeVar("T")
 
 PATIENCE = 22.0
 """Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/server.py`), which
@@ -87,8 +89,6 @@ class Gateway:
     waiters: Waiters = field(default_factory=Waiters)
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
-    finishing: set[asyncio.Task[Any]] = field(default_factory=set)
-    """Work that outlives the call it was begun for; kept here so that it is not lost half-way."""
     call_log: CallLog = field(default_factory=CallLog)
     clock: Callable[[], float] = time.time
     ending: bool = False
@@ -105,6 +105,7 @@ class Gateway:
     settings: list[dict[str, Any]] = field(default_factory=list)
     """What the process was started with, as it may be shown."""
     rejections: Rejections = field(default_factory=Rejections)
+    _finishing: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
     _patient_until: float = field(init=False, default=0.0)
     live: Hub = field(init=False)
     """Who watches calls as they come in."""
@@ -112,9 +113,15 @@ class Gateway:
     def __post_init__(self) -> None:
         self.live = Hub(self.store.history, self.clock)
 
-    def finish(self, task: asyncio.Task[Any]) -> None:
-        """Its outcome is written down by itself; whoever waited for it heard what it raised."""
-        self.finishing.discard(task)
+    def background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin work that outlives the call it is done for. Its outcome is written down by itself; who waits for it hears what it raises."""
+        task = asyncio.create_task(work)
+        self._finishing.add(task)  # the event loop itself would let go of it half-way
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._finishing.discard(task)
         if not task.cancelled():
             task.exception()
 

@@ -10,12 +10,12 @@ from postern.core.invocation import Delivery, Gone, HistoryFilter, Invocation
 from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
-from postern.core.sample import recorded
+from postern.core.sample import sample_of
 from postern.usecases.audit import noted
 from postern.usecases.curl import curl
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page, iso, summary
+from postern.usecases.present import Page, iso, iso_or_none, summary
 
 STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
 
@@ -36,19 +36,13 @@ async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
     """One call's whole story: what came, what was decided and why, what was started."""
     require(actor, "read")
-    found = await gateway.store.history.get(invocation_id)
-    if found is None:
-        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    return story(*found)
+    return story(*await recorded(gateway, invocation_id))
 
 
 async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
     """Start the workflow again with the recorded payload and the mapping as it is now."""
     require(actor, "write")
-    found = await gateway.store.history.get(invocation_id)
-    if found is None:
-        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    invocation, _ = found
+    invocation, _ = await recorded(gateway, invocation_id)
     if invocation.outcome != "accepted":
         raise Refused("conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay")
     webhook = gateway.directory.by_id(invocation.webhook_id)
@@ -61,7 +55,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     now = gateway.clock()
     sample = None
     if webhook.recording_until > now:
-        sample = recorded(Trigger("", webhook.id, invocation_id, fields, payload.text))
+        sample = sample_of(Trigger("", webhook.id, invocation_id, fields, payload.text))
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
     try:
@@ -76,19 +70,15 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
 async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
     """The recorded call as a command to paste, with placeholders where its secrets were."""
     require(actor, "read")
-    found = await gateway.store.history.get(invocation_id)
-    if found is None:
-        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    return curl(gateway.base_url, found[0])
+    invocation, _ = await recorded(gateway, invocation_id)
+    return curl(gateway.base_url, invocation)
 
 
 async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
     """What these paths would take out of a recorded call. None where there is nothing; a path that is none is refused by name."""
     require(actor, "read")
-    found = await gateway.store.history.get(invocation_id)
-    if found is None:
-        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    payload = payload_of(found[0])
+    invocation, _ = await recorded(gateway, invocation_id)
+    payload = payload_of(invocation)
     values: dict[str, str | None] = {}
     for name, path in paths.items():
         try:
@@ -97,6 +87,14 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
             raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]) from None
         values[name] = None if value is None else as_text(value)
     return values
+
+
+async def recorded(gateway: Gateway, invocation_id: str) -> tuple[Invocation, list[Delivery]]:
+    """The call and its deliveries, or ``Refused``."""
+    found = await gateway.store.history.get(invocation_id)
+    if found is None:
+        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
+    return found
 
 
 def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "fields": delivery.fields,
         "createdAt": iso(delivery.created_at),
         "releasedAt": None if delivery.released_at is None or delivery.state == "dropped" else iso(delivery.released_at),
-        "startedAt": None if delivery.started_at is None else iso(delivery.started_at),
+        "startedAt": iso_or_none(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,
         "log": [{**entry, "at": iso(float(str(entry["at"])))} for entry in delivery.log],
@@ -132,7 +130,7 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "nobodyListens": delivery.state == "started" and delivery.runs == 0,
         "error": delivery.error or None,
         "answer": None if delivery.deadline is None else delivery.answer_code or "waiting",
-        "respondedAt": None if delivery.responded_at is None else iso(delivery.responded_at),
+        "respondedAt": iso_or_none(delivery.responded_at),
         "late": delivery.responded_at is not None and delivery.answer_code != "accepted",
         "response": None
         if response is None

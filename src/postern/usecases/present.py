@@ -17,6 +17,10 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def iso_or_none(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)
+
+
 def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
     told = {
         "id": invocation.id,

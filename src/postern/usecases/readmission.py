@@ -12,7 +12,7 @@ from postern.core.records import Actor
 from postern.core.webhook import Webhook
 from postern.usecases.audit import noted
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.signatures import recorded
+from postern.usecases.history import recorded
 
 MOST_RECHECKED = 1_000
 _NEVER_READ = ("method_not_allowed", "webhook_disabled", "ip_not_allowed", "payload_too_large", "origin_not_allowed")
@@ -38,7 +38,8 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
         raise Refused("invalid_request", errors=[FieldError("invocationIds", f"at most {MOST_RECHECKED} at once")])
     results = []
     for invocation_id in invocation_ids:
-        results.append({"invocationId": invocation_id, **await _admit_one(gateway, actor, await recorded(gateway, invocation_id))})
+        invocation, _ = await recorded(gateway, invocation_id)
+        results.append({"invocationId": invocation_id, **await _admit_one(gateway, actor, invocation)})
     gateway.due.set()
     for one in results:
         if one["admitted"]:

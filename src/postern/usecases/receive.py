@@ -1,6 +1,5 @@
 """A call, from what arrived to what the caller hears: judge it, record it once, and only then answer."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -15,7 +14,7 @@ from postern.core.delivery import Trigger, delivery_key
 from postern.core.handshake import wants_empty_answers
 from postern.core.invocation import Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.problems import PROBLEMS
-from postern.core.sample import recorded
+from postern.core.sample import sample_of
 from postern.core.webhook import Webhook
 from postern.identity import new_id
 from postern.observe import CallLine, call_counts, refused_storage
@@ -108,9 +107,7 @@ class Reception:
             else:
                 self._answer(answer, waited)
 
-        task = asyncio.create_task(answered())
-        self._gateway.finishing.add(task)
-        task.add_done_callback(self._gateway.finish)
+        self._gateway.background(answered())
 
     async def _capture(self, secret: bytes, answer: Answer) -> Answer:
         """The answer says that we have the secret: so it comes when we do."""
@@ -195,7 +192,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
         if webhook.recording_until > now:
-            entry.sample = recorded(Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload))
+            entry.sample = sample_of(Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload))
         if webhook.duplicates is not None:
             entry.duplicate_key = verdict.duplicate_key
             entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds

@@ -6,6 +6,7 @@ from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases import signatures, webhooks
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.history import recorded
 
 _SECRETS = {"secret": "main", "secondSecret": "second"}
 
@@ -17,7 +18,8 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     if number >= len(changes) or changes[number]["patch"] is None:
         raise Refused("conflict", "this fix is no longer on offer: the webhook was changed meanwhile")
     patch = dict(changes[number]["patch"])
-    webhook = await webhooks.stored(gateway, (await signatures.recorded(gateway, invocation_id)).webhook_id)
+    invocation, _ = await recorded(gateway, invocation_id)
+    webhook = await webhooks.stored(gateway, invocation.webhook_id)
     if patch.get("provider", "") not in ("", webhook.document["authentication"]["provider"]):
         # Another sender starts without secrets; but it was with these that the call was seen to verify.
         patch |= {name: webhook.secrets[field].value.decode() for name, field in _SECRETS.items() if field in webhook.secrets}

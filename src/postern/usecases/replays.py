@@ -20,7 +20,7 @@ from postern.usecases.audit import noted
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.history import STATUSES, moment
-from postern.usecases.present import Page, iso
+from postern.usecases.present import Page, iso, iso_or_none
 
 MOST = 100_000
 STEP = 20
@@ -86,8 +86,8 @@ def told(replay: Replay) -> dict[str, Any]:
         "skipped": replay.skipped,
         "createdAt": iso(replay.created_at),
         "createdBy": replay.created_by,
-        "startedAt": None if replay.started_at is None else iso(replay.started_at),
-        "endedAt": None if replay.ended_at is None else iso(replay.ended_at),
+        "startedAt": iso_or_none(replay.started_at),
+        "endedAt": iso_or_none(replay.ended_at),
         "error": replay.error or None,
     }
 
@@ -113,8 +113,8 @@ def _told_filter(wanted: HistoryFilter) -> dict[str, Any]:
         "webhookId": wanted.webhook_id,
         "status": wanted.status,
         "code": wanted.code,
-        "since": None if wanted.since is None else iso(wanted.since),
-        "until": None if wanted.until is None else iso(wanted.until),
+        "since": iso_or_none(wanted.since),
+        "until": iso_or_none(wanted.until),
         "search": wanted.search,
     }
 

@@ -69,10 +69,7 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
         return None
     try:
         # Shielded: a start that is under way when the caller's time is over must still be written down as what it became.
-        starting = asyncio.create_task(start_delivery(gateway, delivery, payload))
-        gateway.finishing.add(starting)
-        starting.add_done_callback(gateway.finish)
-        started = await asyncio.shield(starting)
+        started = await asyncio.shield(gateway.background(start_delivery(gateway, delivery, payload)))
         if started.runs == 0:
             return "completed"
         ended = await gateway.engine.ended(delivery.key)

@@ -5,7 +5,7 @@ from typing import Any
 from postern.core.records import ScheduleState, StoredWebhook
 from postern.core.schedule import explain, saved_schedule
 from postern.usecases.gateway import Gateway
-from postern.usecases.present import iso
+from postern.usecases.present import iso_or_none
 
 
 async def schedule_states(gateway: Gateway, webhooks: list[StoredWebhook]) -> dict[str, dict[str, Any] | None]:
@@ -18,16 +18,12 @@ async def schedule_states(gateway: Gateway, webhooks: list[StoredWebhook]) -> di
 def _told(webhook: StoredWebhook, state: ScheduleState) -> dict[str, Any]:
     return {
         "inWords": explain(saved_schedule(webhook.document["schedule"], state.anchor)),
-        "nextRunAt": _time(state.next_run_at),
-        "lastRunAt": _time(state.last_at),
+        "nextRunAt": iso_or_none(state.next_run_at),
+        "lastRunAt": iso_or_none(state.last_at),
         "lastResult": state.last_result or None,
         "lastReason": state.last_reason or None,
         "lastDurationMs": state.last_duration_ms,
         "consecutiveFailures": state.consecutive_failures,
-        "pausedAt": _time(state.paused_at),
+        "pausedAt": iso_or_none(state.paused_at),
         "pausedReason": state.paused_reason or None,
     }
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else iso(seconds)

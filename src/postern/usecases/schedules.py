@@ -21,7 +21,7 @@ from postern.usecases.audit import noted
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.ports import Fetched, FetchTrouble
-from postern.usecases.present import iso
+from postern.usecases.present import iso_or_none
 from postern.usecases.receive import entry_of
 from postern.usecases.schedule_setting import SECRET_PREFIX
 from postern.usecases.webhooks import show, stored
@@ -121,7 +121,7 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
         "reason": outcome.reason or None,
         "durationMs": took,
         "invocationIds": [entry.invocation.id for entry in outcome.entries],
-        "nextRunAt": None if result.next_run_at is None else iso(result.next_run_at),
+        "nextRunAt": iso_or_none(result.next_run_at),
         "paused": result.paused,
     }
 
@@ -153,7 +153,7 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
     if not 200 <= fetched.status < 300:
         return failed(f"the source answered {fetched.status}", fetched.status, fetched.retry_after(gateway.clock()))
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
-    if before is not None and not changed(before, now_seen, fetched.status):
+    if before is not None and not changed(before, now_seen):
         return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
     return _taken_in(gateway, compiled, fetched, shown, host, setting["splitArray"], now_seen, failed)
 
@@ -200,7 +200,7 @@ class Scheduler:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], ScheduleState] = {}
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -224,9 +224,7 @@ class Scheduler:
                 await asyncio.wait(waiting, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
                 waiting[0].cancel()
         finally:
-            for task in self._running:
-                task.cancel()  # another process, or the next one, takes it over when the lease is over
-            await asyncio.gather(*self._running, return_exceptions=True)
+            await self._hand_on()
 
     async def round(self) -> int:
         """Begin as many due runs as there are places; how many."""
@@ -237,9 +235,22 @@ class Scheduler:
         claimed = await self._gateway.store.schedules.claim(now, LEASE, free)
         for one in claimed:
             task = asyncio.create_task(self._run(one))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._running[task] = one
+            task.add_done_callback(self._running.pop)
         return len(claimed)
+
+    async def _hand_on(self) -> None:
+        """What is under way when the process ends is begun again by another one, or the next, at once."""
+        under_way = dict(self._running)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        unfinished = [claimed for task, claimed in under_way.items() if task.cancelled()]
+        if unfinished:
+            try:
+                await self._gateway.store.schedules.release(self._gateway.clock(), unfinished)
+            except StoreUnavailable as trouble:
+                log.warning("runs could not be handed on: they begin again when their leases are over", error=str(trouble))
 
     async def _run(self, claimed: ScheduleState) -> None:
         try:

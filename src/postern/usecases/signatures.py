@@ -11,13 +11,13 @@ from pydantic import Field
 
 from postern.core.call import Call
 from postern.core.diagnose import Diagnosis, diagnose, resembles
-from postern.core.invocation import Invocation
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.records import Actor
 from postern.core.scheme import SignatureScheme
 from postern.core.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.usecases.configuration import Generate, Shape, SignatureAuthentication
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.history import recorded
 from postern.usecases.resolving import resolved
 
 
@@ -64,7 +64,8 @@ async def propose(
     """Which built-in scheme fits: by what the sender is called, or by what a call of it (recorded, or pasted) looks like. Best first."""
     require(actor, "read")
     if invocation_id is not None:
-        names = resembles((await recorded(gateway, invocation_id)).as_call(gateway.base_url), gateway.presets.load())
+        invocation, _ = await recorded(gateway, invocation_id)
+        names = resembles(invocation.as_call(gateway.base_url), gateway.presets.load())
     elif call is not None:
         names = resembles(_call_of(call, gateway.clock()), gateway.presets.load())
     else:
@@ -83,7 +84,8 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[s
         raise Refused("invalid_request", errors=[FieldError("call", "give call or invocationId, one of them")])
     check = await _check_of(gateway, request)
     if request.invocation_id is not None:
-        call = (await recorded(gateway, request.invocation_id)).as_call(gateway.base_url)
+        invocation, _ = await recorded(gateway, request.invocation_id)
+        call = invocation.as_call(gateway.base_url)
     else:
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
@@ -93,7 +95,7 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[s
 async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
     """Why a recorded call got its verdict, and what would fix it, checked against its webhook's present settings."""
     require(actor, "read")
-    invocation = await recorded(gateway, invocation_id)
+    invocation, _ = await recorded(gateway, invocation_id)
     problem = PROBLEMS.get(invocation.code)
     told: dict[str, Any] = {
         "invocationId": invocation.id,
@@ -111,14 +113,6 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
 
 
 # --- what stands behind them -----------------------------------------------------------------------------------------
-
-
-async def recorded(gateway: Gateway, invocation_id: str) -> Invocation:
-    """A recorded call, or ``Refused``."""
-    found = await gateway.store.history.get(invocation_id)
-    if found is None:
-        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    return found[0]
 
 
 async def _check_of(gateway: Gateway, request: SignatureTest) -> _Check:

@@ -86,6 +86,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         if runs_workflows or (serving_on is not None and settings.is_sqlite):
             # This process is alone: what one that died had claimed need not wait for its lease to run out.
             await store.deliveries.release(gateway.clock(), LEASE)
+            await store.schedules.release(gateway.clock())
+            await store.replays.release(gateway.clock())
         if engine is not None:
             await engine.open()
         yield gateway

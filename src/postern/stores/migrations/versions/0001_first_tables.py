@@ -333,5 +333,4 @@ def upgrade() -> None:
         sa.UniqueConstraint("short_code"),
     )
     op.create_index("ix_webhooks_epoch", "webhooks", ["epoch"], unique=False)
-    # ### end Alembic commands ###
     op.execute("INSERT INTO epochs (id, epoch) VALUES (1, 0)")
