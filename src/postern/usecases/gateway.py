@@ -120,6 +120,11 @@ class Gateway:
         task.add_done_callback(self._finished)
         return task
 
+    async def finish(self, seconds: float) -> None:
+        """What was begun in the background comes to its end, or has had its time."""
+        if self._finishing:
+            await asyncio.wait(self._finishing, timeout=seconds)
+
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._finishing.discard(task)
         if not task.cancelled():
