@@ -2,12 +2,15 @@
 
 import hmac
 import json
+import re
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import expect
 
-from beds.waiting import wait_until
+from beds.waiting import PATIENCE, wait_until
 from console.conftest import Console, shopify_signature, stripe_signature
 
 BODY = b'{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"ch_1","amount":10.00}}}'
@@ -112,11 +115,25 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 200
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
     console.open(f"/webhooks/{webhook['id']}")
-    expect(console.page.get_by_text("safe to promote")).to_be_visible()
+    wait = re.compile(r"Wait until no call has used the main one for an hour: in 5\d minutes at the earliest\.")
+    expect(console.page.get_by_text(wait)).to_be_visible()
+    expect(console.page.get_by_text("safe to promote")).to_be_hidden()
+    passed(console, hours=3)
+    assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+    console.open(f"/webhooks/{webhook['id']}")
+    said = "No call has used the main secret for 3 hours; 2 have used the second. The sender has changed over: safe to promote."
+    expect(console.page.get_by_text(said)).to_be_visible()
     console.click("Promote the second secret")
     expect(console.page.get_by_text("The second secret is now the main one.")).to_be_visible()
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 401
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+
+
+def passed(console: Console, hours: int) -> None:
+    """As if everything that was counted so far had been so many hours earlier."""
+    with closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database, database:
+        database.execute("UPDATE tallies SET last_at = last_at - ?", (hours * 3_600_000,))
+        database.execute("UPDATE secrets SET created_at = created_at - ?", (hours * 3_600_000,))
 
 
 def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) -> None:

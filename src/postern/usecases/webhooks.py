@@ -13,6 +13,7 @@ from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page as Page
 from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.rotation import rotation
 from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
 from postern.usecases.schedule_states import schedule_states
 
@@ -197,6 +198,8 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),
             }
+    if authentication["method"] != "none":
+        authentication["rotation"] = rotation(webhook.secrets, tallies, gateway.clock())
     if authentication["method"] == "hmac":
         authentication["announcedSecret"] = "captured" in webhook.secrets
         authentication["scheme"] = document["resolved"]["scheme"]

@@ -87,6 +87,11 @@ def _span(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
+def lasting(iso: str) -> str:
+    """How long it has been so."""
+    return _span((datetime.now(UTC) - moment(iso)).total_seconds())
+
+
 def exact(iso: str | None) -> str:
     return moment(iso).strftime("%-d %b %Y, %H:%M:%S UTC") if iso else ""
 
@@ -199,6 +204,7 @@ def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
+    "lasting": lasting,
     "exact": exact,
     "clock": clock,
     "number": number,

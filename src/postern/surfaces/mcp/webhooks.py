@@ -57,8 +57,8 @@ async def disable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion)
 
 @tool("Promote the second secret", "write", ask.OneVersion, destructive=True, repeatable=False)
 async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """End a rotation: the second secret becomes the main one and the former main secret is no longer accepted. Look at the last
-    matches in show_webhook first: the sender should be using the second one."""
+    """End a rotation: the second secret becomes the main one and the former main secret is no longer accepted. Look at
+    authentication.rotation in show_webhook first: wait until safeToPromote is true, or the sender's calls may be refused."""
     return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
 
 

@@ -49,10 +49,19 @@ class SecretUse(Told):
     set_at: str
 
 
+class Rotation(Told):
+    """Two secrets are valid. Promoting is safe once no call has used the main one for an hour and one has used the second since."""
+
+    safe_to_promote: bool
+    main_unused_since: str
+    safe_from: str | None
+
+
 class Authentication(Told):
     """Of secrets only whether they are set, how often each matched, and when last. The other settings are the method's own."""
 
     method: Literal["none", "token", "hmac"]
+    rotation: Rotation | None = None
 
 
 class Webhook(Told):

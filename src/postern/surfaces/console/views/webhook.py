@@ -167,12 +167,9 @@ def _number(text: str) -> float | str | None:
 
 
 def rotation(webhook: dict[str, Any]) -> dict[str, Any] | None:
-    """Where a change of secrets stands, and whether it is time to promote."""
+    """Where a change of secrets stands, with how often each was used."""
     how = webhook["authentication"]
-    first, second = ("token", "secondToken") if how["method"] == "token" else ("secret", "secondSecret")
-    if not how.get(f"{second}Set"):
+    if not how.get("rotation"):
         return None
-    use = {name: how.get(name.replace("oken", "okenUse") if "oken" in name else f"{name}Use") or {} for name in (first, second)}
-    main_last, second_last = use[first].get("lastMatchedAt"), use[second].get("lastMatchedAt")
-    safe = second_last is not None and (main_last is None or main_last < second_last)
-    return {"main": use[first], "second": use[second], "safe": safe}
+    main, second = ("tokenUse", "secondTokenUse") if how["method"] == "token" else ("secretUse", "secondSecretUse")
+    return {**how["rotation"], "main": how[main], "second": how[second]}
