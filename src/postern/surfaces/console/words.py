@@ -87,6 +87,10 @@ def _span(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
+def whose(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
 def lasting(iso: str) -> str:
     """How long it has been so."""
     return _span((datetime.now(UTC) - moment(iso)).total_seconds())
@@ -205,6 +209,7 @@ def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "lasting": lasting,
+    "whose": whose,
     "exact": exact,
     "clock": clock,
     "number": number,

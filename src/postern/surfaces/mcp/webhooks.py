@@ -29,7 +29,8 @@ async def show_webhook(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) ->
 async def create_webhook(gateway: Gateway, actor: Actor, asked: WebhookRequest) -> Any:
     """Make a webhook. It is enabled at once and the answer holds the URL to give to the sender. Choose the authentication by who
     calls: a service that signs its webhooks: {"method": "hmac", "provider": …} (see list_providers); your own code or an
-    automation tool: {"method": "token", "token": {"generate": true}}; none is for testing only. The field mapping takes up to
+    automation tool: {"method": "token", "token": {"generate": true}}; none is for testing only. Where the sender
+    makes the secret and it is not known yet, {"generate": true} stands in for it: secretAwaited is true until it is set. The field mapping takes up to
     four values out of the JSON body by their path, like customer.email or items[0].sku, and hands them to the workflow."""
     return await webhooks.create(gateway, actor, asked)
 

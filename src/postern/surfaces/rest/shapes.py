@@ -62,6 +62,8 @@ class Authentication(Told):
 
     method: Literal["none", "token", "hmac"]
     rotation: Rotation | None = None
+    secret_awaited: bool | None = None
+    """For signatures: the sender makes the secret and it has not been set yet. Until then every call is refused."""
 
 
 class Webhook(Told):

@@ -38,6 +38,7 @@ def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, sho
         tab=name,
         tabs=TABS,
         titles=senders.titles(visit.gateway),
+        awaited=senders.awaited(visit.gateway, webhook),
         **context,
     )
 
