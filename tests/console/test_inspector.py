@@ -55,6 +55,20 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     expect(console.page.locator("#values")).to_contain_text("ada@example.com")
 
 
+def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(console: Console) -> None:
+    webhook = console.webhook(name="Not theirs", authentication={"method": "token", "token": "a token"}, fieldMapping={"fieldOne": "n"})
+    console.call(webhook["url"], {"n": "a stranger's"})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    expect(console.page.locator("#values")).to_contain_text("a stranger's")
+    expect(console.page.get_by_text("No call has been accepted yet: this one was refused")).to_be_visible()
+    expect(console.page.locator("h1").get_by_role("link", name="Failing")).to_be_visible()  # as in the list
+    console.call(webhook["url"], {"n": "the sender's"}, X_Api_Key="a token")
+    console.call(webhook["url"], {"n": "a stranger's"})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    expect(console.page.locator("#values")).to_contain_text("the sender's")
+    expect(console.page.get_by_text("No call has been accepted yet")).to_be_hidden()
+
+
 def test_the_four_values_follow_what_is_typed(console: Console) -> None:
     webhook = console.webhook(name="Typed")
     console.call(webhook["url"], b'{"total": 10.00, "items": [{"sku": "TEA"}]}')
@@ -245,6 +259,21 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     expect(console.page.get_by_role("button", name="Copy fieldOne")).to_be_visible()
     console.click("Begin a workflow", "link")
     expect(console.page.get_by_label("workflow", exact=True)).to_contain_text("def ")
+
+
+def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
+    webhook = console.webhook(name="Noted <b>down</b>")
+    schedule = {"url": "https://example.com/orders", "every": "15m"}
+    assert console.api.patch(f"webhooks/{webhook['id']}", {"schedule": schedule, "name": "Noted"}).status == 200
+    assert console.api.patch(f"webhooks/{webhook['id']}", {"schedule": None, "name": "Noted <b>down</b>"}).status == 200
+    console.open(f"/settings/audit?subject={webhook['id']}")
+    rows = console.page.locator("tbody tr")
+    expect(rows.nth(1)).to_contain_text(re.compile(r"nothing → \{.*https://example.com/orders"))
+    expect(rows.nth(0)).to_contain_text(re.compile(r"https://example.com/orders.*\} → nothing"))
+    link = rows.nth(0).get_by_role("link", name="Noted <b>down</b>")
+    assert link.get_attribute("title") == webhook["id"]
+    link.click()
+    console.page.wait_for_url(f"**/webhooks/{webhook['id']}")
 
 
 def test_an_api_key_is_shown_once(console: Console) -> None:

@@ -186,7 +186,9 @@ def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
 def shown(value: Any) -> str:
     """A changed setting's value, as people write it."""
     match value:
-        case None | [] | {}:
+        case None | []:
+            return "nothing"
+        case dict() if not value:  # as a pattern, {} matches every dictionary
             return "nothing"
         case bool():
             return "on" if value else "off"

@@ -26,7 +26,10 @@ TABS = [
 
 
 async def loaded(visit: Visit) -> dict[str, Any]:
-    return await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    """The webhook, and how its last day went, for the head of every tab."""
+    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    days = await volumes.last_day(visit.gateway, visit.actor, [webhook["id"]])
+    return {**webhook, "day": days[webhook["id"]]}
 
 
 def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any) -> Response:
@@ -92,11 +95,11 @@ async def mapping(visit: Visit) -> Response:
 
 
 async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
-    """The last payload that came in: what the mapping is made from."""
+    """What the mapping is made from: the last payload that was accepted. A refused one, which anybody may have sent, only while
+    there is no other."""
     chosen = visit.query.get("call", "")
-    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 20)
-    ids = [chosen] if chosen else [item["id"] for item in page.items if item["bodySize"]]
-    for one in ids[:6]:
+    ids = [chosen] if chosen else [*await _with_body(visit, webhook, "accepted"), *await _with_body(visit, webhook, None)]
+    for one in ids:
         item = await history.show(visit.gateway, visit.actor, one)
         payload = tree.read(item["body"])
         payload = payload if isinstance(payload, dict) else item["payload"]
@@ -105,6 +108,11 @@ async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
             values = await _values(visit, one, paths)
             return {"item": item, "root": tree.tree(payload), "values": values, "fields": story.FIELD_LABELS}
     return {"item": None, "root": None, "values": {}, "fields": story.FIELD_LABELS}
+
+
+async def _with_body(visit: Visit, webhook: dict[str, Any], code: str | None) -> list[str]:
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], code=code), 20)
+    return [item["id"] for item in page.items if item["bodySize"]][:6]
 
 
 async def _values(visit: Visit, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
