@@ -63,11 +63,29 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     console.page.get_by_role("link", name="Shopify").click()
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
+    body = b'{"id":2}'
+    signature = shopify_signature("came later", body)
+    refused = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[1]["invocationId"]
+
+    # Wherever one comes back to, it is still asked for.
+    console.open("/webhooks")
+    console.page.get_by_role("row", name=webhook["url"].rpartition("/")[2]).get_by_role("link", name="Paste Shopify's secret").click()
+    expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
+    expect(console.page.get_by_role("heading", name="Paste Shopify's secret")).to_be_visible()
+    console.open(f"/history/{refused}")
+    expect(console.page.get_by_text("Shopify's secret is not set here yet.")).to_be_visible()
+    expect(console.page.get_by_role("link", name="Paste Shopify's secret")).to_be_visible()
+    for path in ("", "/authentication", "/ready"):
+        console.open(f"/webhooks/{webhook['id']}{path}")
+        expect(console.page.locator("#secrets").get_by_label("Signing secret")).to_be_visible()
+
     console.page.get_by_label("Signing secret").fill("came later")
     console.click("Save the secret")
     console.page.wait_for_url("**/authentication*")
-    body = b'{"id":2}'
-    assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("came later", body))[0] == 200
+    assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[0] == 200
+    for path in ("/webhooks", f"/webhooks/{webhook['id']}", f"/webhooks/{webhook['id']}/ready"):
+        console.open(path)
+        expect(console.page.get_by_text("Paste Shopify's secret")).to_be_hidden()
 
 
 def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console: Console, shop: str) -> None:

@@ -2,12 +2,15 @@
 
 import hmac
 import json
+import re
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import expect
 
-from beds.waiting import wait_until
+from beds.waiting import PATIENCE, wait_until
 from console.conftest import Console, shopify_signature, stripe_signature
 
 BODY = b'{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"ch_1","amount":10.00}}}'
@@ -50,6 +53,20 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     expect(console.page.get_by_text("Mapped. The next call")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "customer.e\\.mail"
     expect(console.page.locator("#values")).to_contain_text("ada@example.com")
+
+
+def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(console: Console) -> None:
+    webhook = console.webhook(name="Not theirs", authentication={"method": "token", "token": "a token"}, fieldMapping={"fieldOne": "n"})
+    console.call(webhook["url"], {"n": "a stranger's"})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    expect(console.page.locator("#values")).to_contain_text("a stranger's")
+    expect(console.page.get_by_text("No call has been accepted yet: this one was refused")).to_be_visible()
+    expect(console.page.locator("h1").get_by_role("link", name="Failing")).to_be_visible()  # as in the list
+    console.call(webhook["url"], {"n": "the sender's"}, X_Api_Key="a token")
+    console.call(webhook["url"], {"n": "a stranger's"})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    expect(console.page.locator("#values")).to_contain_text("the sender's")
+    expect(console.page.get_by_text("No call has been accepted yet")).to_be_hidden()
 
 
 def test_the_four_values_follow_what_is_typed(console: Console) -> None:
@@ -112,11 +129,25 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 200
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
     console.open(f"/webhooks/{webhook['id']}")
-    expect(console.page.get_by_text("safe to promote")).to_be_visible()
+    wait = re.compile(r"Wait until no call has used the main one for an hour: in 5\d minutes at the earliest\.")
+    expect(console.page.get_by_text(wait)).to_be_visible()
+    expect(console.page.get_by_text("safe to promote")).to_be_hidden()
+    passed(console, hours=3)
+    assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+    console.open(f"/webhooks/{webhook['id']}")
+    said = "No call has used the main secret for 3 hours; 2 have used the second. The sender has changed over: safe to promote."
+    expect(console.page.get_by_text(said)).to_be_visible()
     console.click("Promote the second secret")
     expect(console.page.get_by_text("The second secret is now the main one.")).to_be_visible()
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 401
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+
+
+def passed(console: Console, hours: int) -> None:
+    """As if everything that was counted so far had been so many hours earlier."""
+    with closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database, database:
+        database.execute("UPDATE tallies SET last_at = last_at - ?", (hours * 3_600_000,))
+        database.execute("UPDATE secrets SET created_at = created_at - ?", (hours * 3_600_000,))
 
 
 def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) -> None:
@@ -228,6 +259,21 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     expect(console.page.get_by_role("button", name="Copy fieldOne")).to_be_visible()
     console.click("Begin a workflow", "link")
     expect(console.page.get_by_label("workflow", exact=True)).to_contain_text("def ")
+
+
+def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
+    webhook = console.webhook(name="Noted <b>down</b>")
+    schedule = {"url": "https://example.com/orders", "every": "15m"}
+    assert console.api.patch(f"webhooks/{webhook['id']}", {"schedule": schedule, "name": "Noted"}).status == 200
+    assert console.api.patch(f"webhooks/{webhook['id']}", {"schedule": None, "name": "Noted <b>down</b>"}).status == 200
+    console.open(f"/settings/audit?subject={webhook['id']}")
+    rows = console.page.locator("tbody tr")
+    expect(rows.nth(1)).to_contain_text(re.compile(r"nothing → \{.*https://example.com/orders"))
+    expect(rows.nth(0)).to_contain_text(re.compile(r"https://example.com/orders.*\} → nothing"))
+    link = rows.nth(0).get_by_role("link", name="Noted <b>down</b>")
+    assert link.get_attribute("title") == webhook["id"]
+    link.click()
+    console.page.wait_for_url(f"**/webhooks/{webhook['id']}")
 
 
 def test_an_api_key_is_shown_once(console: Console) -> None:

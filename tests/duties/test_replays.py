@@ -4,21 +4,37 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import select
 
 from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
+from postern.core.answer import WorkflowResponse
+from postern.core.delivery import Started, Trigger
+from postern.core.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.core.records import Replay
 from postern.settings import Settings
 from postern.stores.tables import deliveries
 from postern.stores.tables import replays as table
-from postern.usecases import audit, replays, webhooks
+from postern.usecases import audit, history, hub, replays, webhooks
 from postern.usecases.replays import Replayer
 from postern.wiring.gateway import opened
 
 pytestmark = pytest.mark.anyio
+
+
+class Answering:
+    """An engine whose workflow answers the caller who waits, with 201."""
+
+    name = "answering"
+
+    async def start(self, trigger: Trigger) -> Started:
+        return Started(1)
+
+    async def ended(self, key: str) -> WorkflowResponse:
+        return WorkflowResponse(201, (), b"made")
 
 
 async def emissions(desk: Desk) -> Counter[str]:
@@ -135,6 +151,26 @@ async def test_a_replay_is_run_once_and_ends_once(desk: Desk) -> None:
             await again(desk.gateway, ACTOR, told["id"])
     actions = [entry["action"] for entry in (await audit.listing(desk.gateway, ACTOR, subject=told["id"])).items]
     assert actions == ["replay begun", "replay planned"]
+
+
+async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
+    desk.gateway.engine = Answering()  # type: ignore[assignment]
+    webhook = await desk.webhook(synchronousResponse={"enabled": True})
+    assert (await desk.call(webhook, {"n": 1})).status == 201
+
+    async def told() -> list[dict[str, Any]]:
+        """In the list, on its page, and in the live view."""
+        (item,) = (await history.listing(desk.gateway, ACTOR, HistoryFilter())).items
+        ((invocation, made),) = await desk.store.history.some([item["id"]])
+        return [item, await history.show(desk.gateway, ACTOR, item["id"]), msgspec.json.decode(hub.told((invocation, made)))]
+
+    before = await told()
+    assert {one["httpStatus"] for one in before} == {201}
+    await history.replay(desk.gateway, ACTOR, before[0]["id"])
+    after = await told()
+    assert [(one["httpStatus"], one["durationMs"]) for one in after] == [(201, before[0]["durationMs"])] * 3
+    assert {one["status"] for one in after} == {"accepted"}  # the status alone tells of the replay, which waits
+    desk.gateway.engine = None
 
 
 async def test_calls_of_a_deleted_webhook_are_skipped(desk: Desk) -> None:

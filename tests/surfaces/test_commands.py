@@ -161,6 +161,19 @@ def test_why_a_call_was_refused_and_who_may_have_sent_it(program: Program, folde
     assert refused(folder, "signatures", "propose") == USAGE
 
 
+def test_a_webhook_whose_secret_comes_from_its_sender_says_what_to_do_next(folder: Path, tmp_path: Path) -> None:
+    made = typed(folder, "webhooks", "create", "Paid", "--auth", "hmac", "--provider", "stripe").stdout
+    webhook = made.split()[2]
+    assert "until the signing secret of Stripe is set here" in " ".join(made.split())
+    assert f"Next: postern webhooks set {webhook} --secret file:PATH" in made
+    assert "needs its secret" in typed(folder, "webhooks", "list", "--search", "Paid").stdout
+    (tmp_path / "stripe.secret").write_text("whsec_right\n")
+    assert (
+        said(folder, "webhooks", "set", webhook, "--secret", f"file:{tmp_path / 'stripe.secret'}")["authentication"]["secretAwaited"]
+        is False
+    )
+
+
 def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
     """One process for one of them: the others differ in nothing that a process would show."""
     ran = run_postern(folder, "audit", "--limit", "1")

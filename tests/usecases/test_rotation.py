@@ -14,6 +14,7 @@ from postern.stores.vault import VaultError
 from postern.usecases import secrets, webhooks
 from postern.usecases.idempotency import once
 from postern.usecases.respond import respond
+from postern.usecases.rotation import QUIET
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +59,36 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
     await asyncio.gather(*senders)
     assert {one.status for one in heard} == {200}
     assert (await house.call(webhook, b"{}", headers=headers("old-old-old"))).status == 401
+
+
+async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for_an_hour(house: House) -> None:
+    webhook = await house.webhook(authentication={"method": "token", "token": "old", "secondToken": "new"})
+    began, later = house.gateway.clock(), 0.0
+    house.gateway.clock = lambda: began + later
+
+    async def told() -> tuple[bool, bool]:
+        """Whether it is said to be safe, and whether a time is told before which it is not."""
+        rotation = (await webhooks.show(house.gateway, OWNER, webhook["id"]))["authentication"]["rotation"]
+        return rotation["safeToPromote"], rotation["safeFrom"] is not None
+
+    async def call(token: str) -> None:
+        assert (await house.call(webhook, headers={"X-Api-Key": token})).status == 200
+
+    assert await told() == (False, True)
+    await call("old")
+    await call("new")
+    assert await told() == (False, True)
+    later = QUIET - 1
+    assert await told() == (False, True)
+    await call("old")
+    later += QUIET - 1
+    assert await told() == (False, True)
+    later += 1
+    assert await told() == (False, False)  # nobody has used the second one since
+    await call("new")
+    assert await told() == (True, False)
+    await webhooks.promote(house.gateway, OWNER, webhook["id"])
+    assert (await webhooks.show(house.gateway, OWNER, webhook["id"]))["authentication"]["rotation"] is None
 
 
 async def create() -> tuple[int, list[tuple[str, str]], bytes]:

@@ -12,7 +12,7 @@ import pytest
 from beds.house import OWNER, House
 from postern.core.problems import Refused
 from postern.core.records import Actor
-from postern.usecases import readmission, signatures, webhooks
+from postern.usecases import config, readmission, signatures, webhooks
 from postern.usecases.configuration import validated
 from postern.usecases.signatures import SignatureTest
 
@@ -27,7 +27,7 @@ def stripe(secret: str, body: bytes = BODY, at: float | None = None) -> dict[str
     return {"Stripe-Signature": f"t={stamp},v1={signature}"}
 
 
-def signed_by(provider: str, secret: str = "whsec_right", **more: Any) -> dict[str, Any]:
+def signed_by(provider: str, secret: Any = "whsec_right", **more: Any) -> dict[str, Any]:
     return {"method": "hmac", "provider": provider, "secret": secret, **more}
 
 
@@ -62,6 +62,40 @@ async def test_a_newer_preset_changes_nothing_until_its_owner_accepts_it(house: 
 
     await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"presetVersion": 2}})
     assert (await house.call(webhook, BODY, headers=old)).json["code"] == "timestamp_expired"
+
+
+async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: House) -> None:
+    generated = {"generate": True}
+
+    async def told(webhook: dict[str, Any], **changes: Any) -> tuple[bool, bool]:
+        """Whether the secret is awaited, by its field and by a warning."""
+        if changes:
+            await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": changes})
+        shown = await webhooks.show(house.gateway, OWNER, webhook["id"])
+        return shown["authentication"]["secretAwaited"], any("Stripe" in warning for warning in shown["warnings"])
+
+    webhook = await house.webhook(authentication=signed_by("stripe", secret=generated))
+    assert await told(webhook) == (True, True)
+    refusal = (await house.call(webhook, BODY, headers=stripe("whsec_right"))).json["invocationId"]
+    assert (await signatures.explain(house.gateway, OWNER, refusal))["explanation"] == signatures.SECRET_AWAITED
+    exported = await config.export(house.gateway, OWNER)
+    assert exported["webhooks"][0]["authentication"]["secret"] == generated  # no name to look for a secret that nobody has
+    assert (await config.apply(house.gateway, OWNER, exported, lambda kind, where: None))["changes"] == []
+    assert await told(webhook, publicUrl="https://else.example.com") == (True, True)
+    assert await told(webhook, secret="whsec_right") == (False, False)
+    assert await told(webhook, secret=generated) == (True, True)
+    assert await told(webhook, secondSecret="whsec_new") == (False, False)
+    await webhooks.promote(house.gateway, OWNER, webhook["id"])
+    assert await told(webhook) == (False, False)
+    (exported,) = (await config.export(house.gateway, OWNER))["webhooks"]
+    assert set(exported["authentication"]["secret"]) == {"env"}
+
+    for provider in webhooks.TAKES_OURS:
+        scheme = {"scheme": {"signature": ["header:X-Own"]}} if provider == "custom" else {}
+        ours = await house.webhook(authentication=signed_by(provider, secret=generated, **scheme))
+        assert await told(ours) == (False, False)
+    for provider in house.gateway.presets.names():
+        assert await house.webhook(authentication=signed_by(provider, secret=generated))
 
 
 async def test_promote_moves_the_second_secret_with_its_count_and_loses_no_call(house: House) -> None:

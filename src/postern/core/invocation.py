@@ -100,7 +100,8 @@ class HistoryFilter:
 class HistoryPage:
     """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next one."""
 
-    rows: list[tuple[Invocation, Delivery | None]]
+    rows: list[tuple[Invocation, list[Delivery]]]
+    """Each with its deliveries in the order of their emissions."""
     next_before: str | None = None
 
 

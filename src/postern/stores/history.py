@@ -39,8 +39,7 @@ class History:
             rows = connection.execute(select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)).all()
             more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
             found = [_invocation_of(row) for row in rows[:limit]]
-            newest = _newest_deliveries(connection, [invocation.id for invocation in found])
-            return HistoryPage([(invocation, newest.get(invocation.id)) for invocation in found], more)
+            return HistoryPage(_with_deliveries(connection, found), more)
 
         return await self._database.read(query)
 
@@ -72,11 +71,10 @@ class History:
 
         return await self._database.read(query)
 
-    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
-        def query(connection: Connection) -> list[tuple[Invocation, Delivery | None]]:
-            rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids))).all()
-            newest = _newest_deliveries(connection, [row.id for row in rows])
-            return [(_invocation_of(row), newest.get(row.id)) for row in rows]
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, list[Delivery]]]:
+        def query(connection: Connection) -> list[tuple[Invocation, list[Delivery]]]:
+            rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))
+            return _with_deliveries(connection, [_invocation_of(row) for row in rows])
 
         return await self._database.read(query)
 
@@ -166,8 +164,11 @@ def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
     return statement
 
 
-def _newest_deliveries(connection: Connection, invocation_ids: list[str]) -> dict[str, Delivery]:
-    return {delivery.invocation_id: delivery for delivery in _deliveries(connection, invocation_ids)}
+def _with_deliveries(connection: Connection, found: list[Invocation]) -> list[tuple[Invocation, list[Delivery]]]:
+    made: dict[str, list[Delivery]] = {invocation.id: [] for invocation in found}
+    for delivery in _deliveries(connection, list(made)):
+        made[delivery.invocation_id].append(delivery)
+    return [(invocation, made[invocation.id]) for invocation in found]
 
 
 def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Delivery]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredWebhook
+from postern.identity import is_stand_in
 from postern.usecases.audit import differences, noted, webhook_noted
 from postern.usecases.configuration import NoAuthentication, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
@@ -90,7 +91,10 @@ def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
     for name, kept in SECRETS.get(authentication["method"], ()):
         if kept in webhook.secrets:
             kind = "TOKEN" if authentication["method"] == "token" or kept == "verifyToken" else "SECRET"
-            authentication[name] = {"env": _variable(webhook, _NAMES[kept] + kind, taken)}
+            if is_stand_in(webhook.secrets[kept].value):
+                authentication[name] = {"generate": True}  # a name to look under would promise a secret that nobody has
+            else:
+                authentication[name] = {"env": _variable(webhook, _NAMES[kept] + kind, taken)}
     if webhook.document["schedule"]:
         headers = {name: {"env": _variable(webhook, f"HEADER_{name}", taken)} for name in webhook.document["schedule"]["headers"]}
         if headers:

@@ -30,7 +30,7 @@ async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: 
     if wanted.status is not None and wanted.status not in STATUSES:
         raise Refused("invalid_request", errors=[FieldError("status", f"choose one of: {', '.join(STATUSES)}")])
     page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
-    return Page([summary(invocation, delivery) for invocation, delivery in page.rows], page.next_before)
+    return Page([summary(*row) for row in page.rows], page.next_before)
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
     """One invocation whole: the call as stored, the verdict with its trace, every delivery with its attempts."""
     body = invocation.body
     text = None if body is None else body.decode("utf-8", "replace")
-    return summary(invocation, deliveries[-1] if deliveries else None) | {
+    return summary(invocation, deliveries) | {
         "path": invocation.path.decode("latin-1"),
         "query": invocation.query.decode("latin-1"),
         "headers": msgspec.json.decode(invocation.headers),

@@ -22,7 +22,7 @@ from postern.usecases.present import summary
 
 log = structlog.get_logger("postern.live")
 
-Row = tuple[Invocation, Delivery | None]
+Row = tuple[Invocation, list[Delivery]]
 
 MOST_LISTENERS = 200
 MOST_OF_ONE = 20

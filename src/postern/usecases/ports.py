@@ -149,8 +149,8 @@ class HistoryStore(Protocol):
 
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None: ...
 
-    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, Delivery | None]]:
-        """As on a page of history: without bodies, each with its newest delivery."""
+    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, list[Delivery]]]:
+        """As on a page of history: without bodies, each with its deliveries."""
         ...
 
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]: ...

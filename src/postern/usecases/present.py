@@ -21,7 +21,10 @@ def iso_or_none(seconds: float | None) -> str | None:
     return None if seconds is None else iso(seconds)
 
 
-def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
+def summary(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
+    """``deliveries`` in the order of their emissions. The status follows the newest; what the caller heard is the first one's for ever."""
+    newest = deliveries[-1] if deliveries else None
+    first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
     told = {
         "id": invocation.id,
         "webhookId": invocation.webhook_id,
@@ -29,11 +32,11 @@ def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
         "status": status_of(invocation.outcome, newest),
         "code": invocation.code,
         "detail": invocation.detail,
-        "httpStatus": _http_status(invocation, newest),
+        "httpStatus": _http_status(invocation, first),
         "method": invocation.method,
         "address": invocation.address,
         "bodySize": invocation.body_size,
-        "durationMs": _duration(invocation, newest),
+        "durationMs": _duration(invocation, first),
         "matched": invocation.matched or None,
         "duplicateOf": invocation.duplicate_of,
         "configVersion": invocation.config_version,
@@ -43,16 +46,16 @@ def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
     return told
 
 
-def _http_status(invocation: Invocation, newest: Delivery | None) -> int | None:
+def _http_status(invocation: Invocation, first: Delivery | None) -> int | None:
     if invocation.status:
         return invocation.status
-    if newest is None or not newest.answer_code:
+    if first is None or not first.answer_code:
         return None
     known = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
-    return newest.response.status if newest.answer_code == "accepted" and newest.response else known.get(newest.answer_code)
+    return first.response.status if first.answer_code == "accepted" and first.response else known.get(first.answer_code)
 
 
-def _duration(invocation: Invocation, newest: Delivery | None) -> float:
-    if newest is not None and newest.emission == 1 and newest.answer_code == "accepted" and newest.responded_at is not None:
-        return round((newest.responded_at - invocation.received_at) * 1000, 3)
+def _duration(invocation: Invocation, first: Delivery | None) -> float:
+    if first is not None and first.answer_code == "accepted" and first.responded_at is not None:
+        return round((first.responded_at - invocation.received_at) * 1000, 3)
     return invocation.duration_us / 1000

@@ -15,10 +15,13 @@ from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.records import Actor
 from postern.core.scheme import SignatureScheme
 from postern.core.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.identity import is_stand_in
 from postern.usecases.configuration import Generate, Shape, SignatureAuthentication
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.history import recorded
 from postern.usecases.resolving import resolved
+
+SECRET_AWAITED = "The sender's secret has not been set here yet. Until it is, no signature can match."
 
 
 class TestedCall(Shape):
@@ -179,6 +182,7 @@ async def _told(gateway: Gateway, actor: Actor, check: _Check, call: Call, at: f
         at=at,
         presets=gateway.presets.load(),
     )
+    awaits_secret = all(is_stand_in(secret) for secret in (check.main, check.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use: only for those who could change the secret anyway.
     may_see = not check.secrets_are_stored or actor.may("write")
     signed = found.signed_bytes
@@ -186,7 +190,7 @@ async def _told(gateway: Gateway, actor: Actor, check: _Check, call: Call, at: f
         "verified": found.verified,
         "matched": found.matched or None,
         "code": found.code,
-        "explanation": found.explanation,
+        "explanation": SECRET_AWAITED if awaits_secret and found.code == "signature_mismatch" else found.explanation,
         "steps": [{"step": step, "ok": ok, "detail": detail} for step, ok, detail in found.steps],
         "signedContent": None if signed is None else signed.decode("utf-8", "replace"),
         "signedContentBase64": None if signed is None else base64.b64encode(signed).decode(),

@@ -5,7 +5,7 @@ from typing import Any
 
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, AuditEntry, StoredSecret, StoredWebhook, Tally
-from postern.identity import new_id, new_short_code, new_signing_secret, new_token
+from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.audit import noted, webhook_noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
@@ -13,6 +13,7 @@ from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page as Page
 from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.rotation import rotation
 from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
 from postern.usecases.schedule_states import schedule_states
 
@@ -21,6 +22,9 @@ SECRETS = {
     "token": (("token", "main"), ("secondToken", "second")),
     "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
 }
+
+TAKES_OURS = ("generic", "custom", "standardwebhooks")
+"""Who signs with a secret that was made here. Every other sender makes its own, and a generated one only stands in for it."""
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
@@ -172,7 +176,7 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     how = webhook.document["authentication"]
-    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in ("generic", "custom", "standardwebhooks")):
+    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in TAKES_OURS):
         return {}
     told = {
         field: secret.value.decode("utf-8", "replace")
@@ -197,7 +201,10 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),
             }
+    if authentication["method"] != "none":
+        authentication["rotation"] = rotation(webhook.secrets, tallies, gateway.clock())
     if authentication["method"] == "hmac":
+        authentication["secretAwaited"] = awaits_secret(webhook)
         authentication["announcedSecret"] = "captured" in webhook.secrets
         authentication["scheme"] = document["resolved"]["scheme"]
         authentication["presetVersion"] = document["resolved"].get("presetVersion")
@@ -221,17 +228,28 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
             "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
         },
         "scheduleState": schedule,
-        "warnings": _warnings(document, schedule),
+        "warnings": _warnings(gateway, webhook, schedule),
     }
 
 
-def _warnings(document: dict[str, Any], schedule: dict[str, Any] | None) -> list[str]:
+def awaits_secret(webhook: StoredWebhook) -> bool:
+    """Whether nobody has told us the sender's secret yet, so that no call can be genuine."""
+    return all(is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second"))
+
+
+def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any] | None) -> list[str]:
+    document = webhook.document
     warnings = []
     if schedule is not None and schedule["pausedAt"]:
         failures = schedule["consecutiveFailures"]
         warnings.append(f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now.")
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+    if document["authentication"]["method"] == "hmac" and awaits_secret(webhook):
+        sender = gateway.presets.about(document["authentication"]["provider"])
+        warnings.append(
+            f"Every call is refused until the signing secret of {sender['title']} is set here. Where it is: {sender['secret']['where']}."
+        )
     if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
         warnings.append(
             "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
@@ -264,8 +282,17 @@ async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, byte
 
 
 def _made(document: dict[str, Any], sent: dict[str, str | Generate]) -> dict[str, bytes]:
-    make = new_signing_secret if document["authentication"]["method"] == "hmac" else new_token
-    return {field: (make() if isinstance(value, Generate) else value).encode() for field, value in sent.items()}
+    return {
+        field: (_generated(document["authentication"], field) if isinstance(value, Generate) else value).encode()
+        for field, value in sent.items()
+    }
+
+
+def _generated(authentication: dict[str, Any], field: str) -> str:
+    if authentication["method"] != "hmac":
+        return new_token()
+    is_known_to_the_sender = field == "verifyToken" or authentication["provider"] in TAKES_OURS
+    return new_signing_secret() if is_known_to_the_sender else new_stand_in()
 
 
 def _needs_main(document: dict[str, Any], is_set: bool) -> None:

@@ -67,7 +67,7 @@ def create(
     placement: Annotated[str, typer.Option(help="Where the token travels: header, bearer, basic or url.")] = "header",
     provider: Annotated[str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")] = None,
     secret: Annotated[
-        str | None, typer.Option(help="The token or signing secret: env:NAME, file:PATH or -. Left out: a token is generated.")
+        str | None, typer.Option(help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated.")
     ] = None,
     second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise.")] = None,
     as_json: Json = False,
@@ -104,6 +104,8 @@ def create(
     out.print(f"URL: {made['url']}", markup=False)
     for warning in made["warnings"]:
         out.print(f"Note: {warning}", style="yellow", markup=False)
+    if made["authentication"].get("secretAwaited"):
+        out.print(f"Next: postern webhooks set {made['id']} --secret file:PATH", markup=False)
 
 
 @commands.command("list")
@@ -236,4 +238,6 @@ def _authentication(webhook: dict[str, Any]) -> str:
 
 
 def _state(webhook: dict[str, Any]) -> str:
+    if webhook["enabled"] and webhook["authentication"].get("secretAwaited"):
+        return "needs its secret"
     return "held" if webhook["held"] else "enabled" if webhook["enabled"] else "disabled"

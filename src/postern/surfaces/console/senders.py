@@ -16,6 +16,12 @@ def titles(gateway: Gateway) -> dict[str, str]:
     return {name: str(gateway.presets.about(name)["title"]) for name in gateway.presets.names()}
 
 
+def awaited(gateway: Gateway, webhook: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The sender whose secret this webhook is still waiting for."""
+    how = webhook["authentication"] if webhook else {}
+    return about(gateway, how["provider"]) if how.get("secretAwaited") else None
+
+
 def offered(gateway: Gateway) -> list[dict[str, Any]]:
     """Every sender, the most asked-for ones first, the generic scheme last."""
     known = gateway.presets.names()

@@ -87,6 +87,15 @@ def _span(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
+def whose(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
+
+
+def lasting(iso: str) -> str:
+    """How long it has been so."""
+    return _span((datetime.now(UTC) - moment(iso)).total_seconds())
+
+
 def exact(iso: str | None) -> str:
     return moment(iso).strftime("%-d %b %Y, %H:%M:%S UTC") if iso else ""
 
@@ -177,7 +186,9 @@ def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
 def shown(value: Any) -> str:
     """A changed setting's value, as people write it."""
     match value:
-        case None | [] | {}:
+        case None | []:
+            return "nothing"
+        case dict() if not value:  # as a pattern, {} matches every dictionary
             return "nothing"
         case bool():
             return "on" if value else "off"
@@ -199,6 +210,8 @@ def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
+    "lasting": lasting,
+    "whose": whose,
     "exact": exact,
     "clock": clock,
     "number": number,

@@ -29,7 +29,8 @@ async def show_webhook(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) ->
 async def create_webhook(gateway: Gateway, actor: Actor, asked: WebhookRequest) -> Any:
     """Make a webhook. It is enabled at once and the answer holds the URL to give to the sender. Choose the authentication by who
     calls: a service that signs its webhooks: {"method": "hmac", "provider": …} (see list_providers); your own code or an
-    automation tool: {"method": "token", "token": {"generate": true}}; none is for testing only. The field mapping takes up to
+    automation tool: {"method": "token", "token": {"generate": true}}; none is for testing only. Where the sender
+    makes the secret and it is not known yet, {"generate": true} stands in for it: secretAwaited is true until it is set. The field mapping takes up to
     four values out of the JSON body by their path, like customer.email or items[0].sku, and hands them to the workflow."""
     return await webhooks.create(gateway, actor, asked)
 
@@ -57,8 +58,8 @@ async def disable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion)
 
 @tool("Promote the second secret", "write", ask.OneVersion, destructive=True, repeatable=False)
 async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """End a rotation: the second secret becomes the main one and the former main secret is no longer accepted. Look at the last
-    matches in show_webhook first: the sender should be using the second one."""
+    """End a rotation: the second secret becomes the main one and the former main secret is no longer accepted. Look at
+    authentication.rotation in show_webhook first: wait until safeToPromote is true, or the sender's calls may be refused."""
     return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
 
 

@@ -49,10 +49,21 @@ class SecretUse(Told):
     set_at: str
 
 
+class Rotation(Told):
+    """Two secrets are valid. Promoting is safe once no call has used the main one for an hour and one has used the second since."""
+
+    safe_to_promote: bool
+    main_unused_since: str
+    safe_from: str | None
+
+
 class Authentication(Told):
     """Of secrets only whether they are set, how often each matched, and when last. The other settings are the method's own."""
 
     method: Literal["none", "token", "hmac"]
+    rotation: Rotation | None = None
+    secret_awaited: bool | None = None
+    """For signatures: the sender makes the secret and it has not been set yet. Until then every call is refused."""
 
 
 class Webhook(Told):

@@ -96,8 +96,7 @@ async def create(visit: Visit) -> Response:
         return visit.to(f"/webhooks/{webhook['id']}/schedule", "created")
     if answer == "other" and sent.get("method") == "hmac":
         return visit.to(f"/webhooks/{webhook['id']}/authentication", "created")
-    later = "?secret=later" if answer == "signed" and not sent.get("secret") else ""
-    return visit.to(f"/webhooks/{webhook['id']}/ready{later}")
+    return visit.to(f"/webhooks/{webhook['id']}/ready")
 
 
 def _request(answer: str, sent: Form) -> dict[str, Any]:
@@ -133,7 +132,7 @@ async def ready(visit: Visit) -> Response:
         webhook=webhook,
         secret=token,
         about=about,
-        later=visit.query.get("secret") == "later",
+        awaited=senders.awaited(visit.gateway, webhook),
         full_url=url,
         snippets=snippets.snippets(webhook, token) if how["method"] != "hmac" else [],
         fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}') if webhook["cors"]["enabled"] else "",

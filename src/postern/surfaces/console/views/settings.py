@@ -5,6 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.problems import Refused
+from postern.surfaces.console.views.history import names
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases import access, audit, retention, settings, webhooks
 
@@ -129,7 +130,7 @@ async def environment(visit: Visit) -> Response:
 
 async def log(visit: Visit) -> Response:
     page = await audit.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), visit.query.get("subject") or None)
-    return _page(visit, "audit", entries=page.items, after=page.next_cursor)
+    return _page(visit, "audit", entries=page.items, after=page.next_cursor, names=await names(visit))
 
 
 async def connect(visit: Visit) -> Response:

@@ -4,7 +4,7 @@ from typing import Any
 
 from postern.core.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS, Refused
-from postern.surfaces.console import tree, words
+from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Visit
 from postern.usecases import history, signatures, webhooks
 
@@ -30,6 +30,7 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "raw": tree.indented(item["body"]) if item["body"] else "",
         "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
+        "awaited": senders.awaited(visit.gateway, webhook) if item["code"] == "signature_mismatch" else None,
         "fields": FIELD_LABELS,
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item["code"] in AUTHENTICATION_CODES,

@@ -26,7 +26,10 @@ TABS = [
 
 
 async def loaded(visit: Visit) -> dict[str, Any]:
-    return await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    """The webhook, and how its last day went, for the head of every tab."""
+    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    days = await volumes.last_day(visit.gateway, visit.actor, [webhook["id"]])
+    return {**webhook, "day": days[webhook["id"]]}
 
 
 def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any) -> Response:
@@ -38,6 +41,7 @@ def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, sho
         tab=name,
         tabs=TABS,
         titles=senders.titles(visit.gateway),
+        awaited=senders.awaited(visit.gateway, webhook),
         **context,
     )
 
@@ -91,11 +95,11 @@ async def mapping(visit: Visit) -> Response:
 
 
 async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
-    """The last payload that came in: what the mapping is made from."""
+    """What the mapping is made from: the last payload that was accepted. A refused one, which anybody may have sent, only while
+    there is no other."""
     chosen = visit.query.get("call", "")
-    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 20)
-    ids = [chosen] if chosen else [item["id"] for item in page.items if item["bodySize"]]
-    for one in ids[:6]:
+    ids = [chosen] if chosen else [*await _with_body(visit, webhook, "accepted"), *await _with_body(visit, webhook, None)]
+    for one in ids:
         item = await history.show(visit.gateway, visit.actor, one)
         payload = tree.read(item["body"])
         payload = payload if isinstance(payload, dict) else item["payload"]
@@ -104,6 +108,11 @@ async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
             values = await _values(visit, one, paths)
             return {"item": item, "root": tree.tree(payload), "values": values, "fields": story.FIELD_LABELS}
     return {"item": None, "root": None, "values": {}, "fields": story.FIELD_LABELS}
+
+
+async def _with_body(visit: Visit, webhook: dict[str, Any], code: str | None) -> list[str]:
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], code=code), 20)
+    return [item["id"] for item in page.items if item["bodySize"]][:6]
 
 
 async def _values(visit: Visit, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
@@ -167,12 +176,9 @@ def _number(text: str) -> float | str | None:
 
 
 def rotation(webhook: dict[str, Any]) -> dict[str, Any] | None:
-    """Where a change of secrets stands, and whether it is time to promote."""
+    """Where a change of secrets stands, with how often each was used."""
     how = webhook["authentication"]
-    first, second = ("token", "secondToken") if how["method"] == "token" else ("secret", "secondSecret")
-    if not how.get(f"{second}Set"):
+    if not how.get("rotation"):
         return None
-    use = {name: how.get(name.replace("oken", "okenUse") if "oken" in name else f"{name}Use") or {} for name in (first, second)}
-    main_last, second_last = use[first].get("lastMatchedAt"), use[second].get("lastMatchedAt")
-    safe = second_last is not None and (main_last is None or main_last < second_last)
-    return {"main": use[first], "second": use[second], "safe": safe}
+    main, second = ("tokenUse", "secondTokenUse") if how["method"] == "token" else ("secretUse", "secondSecretUse")
+    return {**how["rotation"], "main": how[main], "second": how[second]}
