@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import HistoryFilter
+from postern.core.invocation import STATUSES
 from postern.surfaces.cli.run import ACTOR, USAGE, end, out, session, show_json, show_table, show_tree
 from postern.usecases import history
 
@@ -18,7 +18,7 @@ InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The inv
 @commands.command("list")
 def listing(
     webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(history.STATUSES)}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
     code: Annotated[str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")] = None,
     since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
@@ -30,7 +30,7 @@ def listing(
     """The calls, newest first, rejected ones too."""
 
     async def use_case(gateway: Any) -> Any:
-        wanted = HistoryFilter(webhook, status, code, history.moment(since, "since"), history.moment(until, "until"), search)
+        wanted = history.filter_of(webhook_id=webhook, status=status, code=code, since=since, until=until, search=search)
         return await history.listing(gateway, ACTOR, wanted, limit, cursor)
 
     page = session.run(use_case)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from postern.core.invocation import STATUSES
 from postern.surfaces.cli.run import ACTOR, FAILED, err, out, plain, session, show_json, show_table
 from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
@@ -21,7 +22,7 @@ LOOK_EVERY = 0.5
 @commands.command("plan")
 def plan(
     webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(history.STATUSES)}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
     code: Annotated[str | None, typer.Option(help="Only calls with this reason.")] = None,
     since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
@@ -34,8 +35,12 @@ def plan(
 
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
-    wanted = {"webhookId": webhook, "status": status, "code": code, "since": since, "until": until, "search": search}
-    made = session.run(lambda gateway: replays.plan(gateway, ACTOR, wanted))
+
+    async def use_case(gateway: Gateway) -> dict[str, Any]:
+        wanted = history.filter_of(webhook_id=webhook, status=status, code=code, since=since, until=until, search=search)
+        return await replays.plan(gateway, ACTOR, wanted)
+
+    made = session.run(use_case)
     if as_json:
         show_json(made)
     else:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from postern.core.invocation import Status
 from postern.usecases.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)]
@@ -12,7 +13,6 @@ Version = Annotated[
     int | None,
     Field(description="The version you have read. When it has changed meanwhile the call is refused, so that nobody's change is lost."),
 ]
-Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
 
 
 class Nothing(Shape):

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import HistoryFilter
+from postern.core.invocation import Status
 from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.rest.webhooks import Cursor, Limit
@@ -27,7 +27,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
     async def list_invocations(
         actor: Asking,
         webhook_id: Annotated[Text, Query(alias="webhookId")] = None,
-        status: Annotated[history_shapes.Status | None, Query()] = None,
+        status: Annotated[Status | None, Query()] = None,
         code: Text = None,
         since: Moment = None,
         until: Moment = None,
@@ -35,9 +35,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Any:
-        wanted = HistoryFilter(
-            webhook_id or None, status, code or None, history.moment(since, "since"), history.moment(until, "until"), search or None
-        )
+        wanted = history.filter_of(webhook_id=webhook_id, status=status, code=code, since=since, until=until, search=search)
         page = await history.listing(gateway, actor, wanted, limit, cursor)
         return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
 

@@ -4,10 +4,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from postern.core.invocation import Status
 from postern.surfaces.rest.shapes import Told, WouldVerify
 from postern.usecases.shapes import Shape
-
-Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
 
 
 class InvocationSummary(Told):

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.table import PREFIX, Asking, Table
 from postern.surfaces.rest.webhooks import Cursor, Limit
-from postern.usecases import replays
+from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
 
 
@@ -17,7 +17,7 @@ def replay_rows(table: Table, gateway: Gateway) -> None:
     @row("POST", "", "Plan a replay of many", level="write", status=201, answers=history_shapes.Replay, idempotent=True)
     async def plan_replay(actor: Asking, request: history_shapes.ReplayRequest) -> Any:
         """Counts what the filter finds; nothing is started yet. What comes in later is not part of it."""
-        plan = await replays.plan(gateway, actor, request.filter.model_dump(by_alias=True))
+        plan = await replays.plan(gateway, actor, history.filter_of(**request.filter.model_dump(), within="filter."))
         return JSONResponse(plan, 201, {"location": f"{PREFIX}/replays/{plan['id']}"})
 
     @row("GET", "", "List replays", level="read", answers=shapes.Listing[history_shapes.Replay])

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from postern.core.invocation import HistoryFilter
 from postern.surfaces.console import pages
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.usecases import history
 from postern.usecases.live import Stream, follow
@@ -32,8 +32,8 @@ async def stream(visit: Visit) -> Response:
     after = seen if _ID.fullmatch(seen) else None
     # Joined before the newest are read: what comes in between is then told twice, and never missed.
     following = await follow(visit.gateway, visit.actor, lambda: actor_of(visit.gateway, visit.request), webhook_id, after)
-    newest = visit.query.get("newest", "")
-    count = 0 if after else min(int(newest), MOST) if newest.isdigit() else MOST
+    newest = whole_number(visit.query.get("newest", ""))
+    count = 0 if after else MOST if newest is None else min(newest, MOST)
     return Feed(following, _events(visit, following, webhook_id, count))
 
 
