@@ -6,13 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.invocation import STATUSES
-from postern.surfaces.cli.run import ACTOR, FAILED, err, out, plain, session, show_json, show_table
+from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, say, session, show_page
 from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
 
 commands = typer.Typer(no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 ReplayId = Annotated[str, typer.Argument(metavar="REPLAY", help="The replay's id (rpl_…).")]
 Watch = Annotated[bool, typer.Option("--watch", help="Stay and show the progress until it has ended. Ctrl-C leaves it running.")]
 
@@ -41,10 +40,7 @@ def plan(
         return await replays.plan(gateway, ACTOR, wanted)
 
     made = session.run(use_case)
-    if as_json:
-        show_json(made)
-    else:
-        out.print(f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", markup=False)
+    say(made, f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", as_json)
 
 
 @commands.command("run")
@@ -55,35 +51,37 @@ def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
         begun = await replays.begin(gateway, ACTOR, replay)
         return await _watched(gateway, replay) if watch else begun
 
-    _say(session.run(use_case), as_json, watched=watch)
+    _tell(session.run(use_case), as_json, watched=watch)
 
 
 @commands.command("show")
 def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """How far a replay is."""
     found = session.run(lambda gateway: _watched(gateway, replay) if watch else replays.show(gateway, ACTOR, replay))
-    _say(found, as_json, watched=watch)
+    _tell(found, as_json, watched=watch)
 
 
 @commands.command("list")
 def listing(
-    limit: Annotated[int, typer.Option(help="How many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
     """The replays, newest first."""
     page = session.run(lambda gateway: replays.listing(gateway, ACTOR, limit, cursor))
-    if as_json:
-        show_json({"items": page.items, "nextCursor": page.next_cursor})
-        return
-    rows = [[one["id"], one["state"], one["done"], one["skipped"], one["count"], one["createdAt"], one["createdBy"]] for one in page.items]
-    show_table(["id", "state", "done", "skipped", "of", "planned", "by"], rows, "No replay yet: postern replays plan")
+    show_page(
+        page,
+        as_json,
+        ["id", "state", "done", "skipped", "of", "planned", "by"],
+        "No replay yet: postern replays plan",
+        lambda one: [one[name] for name in ("id", "state", "done", "skipped", "count", "createdAt", "createdBy")],
+    )
 
 
 @commands.command("cancel")
 def cancel(replay: ReplayId, as_json: Json = False) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
-    _say(session.run(lambda gateway: replays.cancel(gateway, ACTOR, replay)), as_json)
+    _tell(session.run(lambda gateway: replays.cancel(gateway, ACTOR, replay)), as_json)
 
 
 async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
@@ -100,12 +98,9 @@ async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
         await asyncio.sleep(LOOK_EVERY)
 
 
-def _say(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
-    if as_json:
-        show_json(replay)
-    else:
-        skipped = f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
-        error = f": {replay['error']}" if replay["error"] else ""
-        out.print(plain(f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}"))
+def _tell(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
+    skipped = f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
+    error = f": {replay['error']}" if replay["error"] else ""
+    say(replay, f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}", as_json)
     if watched and replay["state"] != "completed":
         raise typer.Exit(FAILED)

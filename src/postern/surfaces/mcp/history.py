@@ -16,7 +16,7 @@ async def search_history(gateway: Gateway, actor: Actor, asked: ask.SearchHistor
     duration. nobodyListens means that it was started and no workflow wanted it. Payloads are told by show_invocation."""
     wanted = history.filter_of(**asked.model_dump(exclude={"limit", "cursor"}))
     page = await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
-    return {"items": page.items, "nextCursor": page.next_cursor}
+    return page.told()
 
 
 @tool("Show an invocation", "read", ask.OneInvocation)
@@ -76,7 +76,7 @@ async def cancel_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) ->
 async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Any:
     """The replays of many, newest first, planned, running and ended ones."""
     page = await replays.listing(gateway, actor, asked.limit, asked.cursor)
-    return {"items": page.items, "nextCursor": page.next_cursor}
+    return page.told()
 
 
 @tool("Show call volume", "read", ask.CallVolume)

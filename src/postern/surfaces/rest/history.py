@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from postern.core.delivery import FIELD_NAMES
 from postern.core.invocation import Status
 from postern.surfaces.rest import history_shapes, shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import Asking, Table
-from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import history, readmission, signatures, volumes
 from postern.usecases.gateway import Gateway
 from postern.usecases.respond import respond
@@ -37,7 +37,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
     ) -> Any:
         wanted = history.filter_of(webhook_id=webhook_id, status=status, code=code, since=since, until=until, search=search)
         page = await history.listing(gateway, actor, wanted, limit, cursor)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
     @row("GET", "/{invocation_id}", "Show an invocation", level="read", answers=history_shapes.Invocation)
     async def show_invocation(actor: Asking, invocation_id: str) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from postern.surfaces.rest import history_shapes, shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, Table
-from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
 
@@ -23,7 +23,7 @@ def replay_rows(table: Table, gateway: Gateway) -> None:
     @row("GET", "", "List replays", level="read", answers=shapes.Listing[history_shapes.Replay])
     async def list_replays(actor: Asking, limit: Limit = 50, cursor: Cursor = None) -> Any:
         page = await replays.listing(gateway, actor, limit, cursor)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
     @row("GET", "/{replay_id}", "Show a replay's progress", level="read", answers=history_shapes.Replay)
     async def show_replay(actor: Asking, replay_id: str) -> Any:

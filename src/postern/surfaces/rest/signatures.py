@@ -6,7 +6,7 @@ from fastapi import Body, Query
 from starlette.responses import JSONResponse
 
 from postern.surfaces.rest import shapes
-from postern.surfaces.rest.access import whole
+from postern.surfaces.rest.pages import whole
 from postern.surfaces.rest.table import Asking, Table
 from postern.usecases import signatures
 from postern.usecases.gateway import Gateway

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.surfaces.rest import history_shapes, shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
 from postern.usecases import holds, readmission, samples, schedules, webhooks
 from postern.usecases.configuration import WebhookRequest
@@ -20,11 +21,6 @@ EXAMPLE = {
     "fieldMapping": {"fieldOne": "order.number", "fieldTwo": "customer.email"},
 }
 
-Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
-
-
-# A page goes on where the last one ended: an id is all that takes, and callers need not know.
-Cursor = Annotated[str | None, Query(pattern="^[a-z]{2,4}_[0-9a-f]{32}$", description="nextCursor of the page before.")]
 Search = Annotated[str | None, Query(max_length=200, description="Part of the name, or the whole id or short code.")]
 
 
@@ -54,7 +50,7 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
     @row("GET", "", "List webhooks", level="read", answers=shapes.Listing[shapes.Webhook])
     async def list_webhooks(actor: Asking, limit: Limit = 50, cursor: Cursor = None, search: Search = None) -> Any:
         page = await webhooks.listing(gateway, actor, limit, cursor, search)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
     @row("POST", "", "Make a webhook", level="write", status=201, idempotent=True, answers=shapes.Webhook, versioned=True)
     async def create_webhook(actor: Asking, request: Annotated[WebhookRequest, Body(examples=[EXAMPLE])]) -> Any:
