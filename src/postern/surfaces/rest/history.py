@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from postern.core.delivery import FIELD_NAMES
 from postern.core.invocation import Status
-from postern.surfaces.rest import history_shapes, shapes
+from postern.surfaces.rest import history_shapes, shapes, signature_shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import Asking, Table
 from postern.usecases import history, readmission, signatures, volumes
@@ -85,7 +85,13 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         await respond(gateway, invocation_id, token, said.status, said.headers, said.body)
         return JSONResponse({"status": "answered"})
 
-    @row("GET", "/{invocation_id}/explanation", "Explain a verdict", level="read", answers=history_shapes.Explanation)
+    @row(
+        "GET",
+        "/{invocation_id}/explanation",
+        "Explain a verdict",
+        level="read",
+        answers=signature_shapes.SignatureExplanation | signature_shapes.Explanation,
+    )
     async def explain_invocation(actor: Asking, invocation_id: str) -> Any:
         """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
         return JSONResponse(await signatures.explain(gateway, actor, invocation_id))
