@@ -21,7 +21,7 @@ from postern.usecases.ports import Engine, Fetch, PresetShelf, Store
 from postern.usecases.rejections import Rejections
 
 PATIENCE = 22.0
-"""Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/server.py`), which
+"""Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/http/server.py`), which
 then cuts what is left."""
 
 
