@@ -8,9 +8,9 @@ import uvloop
 
 from postern.core import answer as say
 from postern.core.call import Headers
-from postern.surfaces.exchange import Exchange
-from postern.surfaces.ingress import Ingress
-from postern.surfaces.server import listen, serve
+from postern.surfaces.http.exchange import Exchange
+from postern.surfaces.http.ingress import Ingress
+from postern.surfaces.http.server import listen, serve
 
 ANSWER = say.accepted("inv_019aa0b1c2d37e4f8a9b0c1d2e3f4a5b")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from typing import Any
 
+from beds.described import as_described
 from beds.program import Program
 from beds.waiting import PATIENCE
 
@@ -34,13 +35,16 @@ class Client:
             body = json.dumps(body).encode()
         if body is not None:
             given.setdefault("Content-Type", "application/json")
+        path = path if path.startswith("/") else f"/api/v1/{path}"
         connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
         try:
-            connection.request(method, path if path.startswith("/") else f"/api/v1/{path}", body, {**self._headers, **given})
+            connection.request(method, path, body, {**self._headers, **given})
             response = connection.getresponse()
-            return Said(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read().decode())
+            said = Said(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read().decode())
         finally:
             connection.close()
+        as_described(method, path, said.status, said.text)
+        return said
 
     def get(self, path: str, **headers: str) -> Said:
         return self.ask("GET", path, **headers)

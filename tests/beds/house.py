@@ -13,7 +13,7 @@ from postern.core.answer import Answer
 from postern.core.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
 from postern.core.records import Actor
 from postern.settings import Settings
-from postern.surfaces.ingress import Arrival, Ingress
+from postern.surfaces.http.ingress import Arrival, Ingress
 from postern.usecases import history, webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 from postern.usecases.dispatch import Dispatcher

@@ -1,12 +1,14 @@
 """Paths into a payload."""
 
+from functools import reduce
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.content import Payload
 from postern.core.mapping import Mapping
-from postern.core.paths import InvalidPath, as_text, members, parse_path, walk
+from postern.core.paths import InvalidPath, as_text, extended, members, parse_path, walk
 
 DOCUMENT = (
     b'{"customer":{"email":"a@b.example","tags":["x","y"]},"items":[{"sku":"s0"},{"sku":"s1"}],"a.b":{"c\\"d":1},"0":"zero",'
@@ -62,6 +64,11 @@ def test_any_text_is_a_path_or_is_said_not_to_be(text: str) -> None:
     except InvalidPath:
         return
     assert walk(DOCUMENT, steps) is None or isinstance(walk(DOCUMENT, steps), bytes)
+
+
+@given(st.lists(st.text(min_size=1, max_size=12) | st.integers(0, 999_999_999), min_size=1, max_size=12))
+def test_a_written_path_is_read_as_the_steps_it_was_written_from(steps: list[str | int]) -> None:
+    assert parse_path(reduce(extended, steps, "")) == tuple(steps)
 
 
 @given(st.binary(max_size=200))

@@ -3,6 +3,7 @@ from sqlalchemy import Connection, event
 
 from duties.conftest import ACTOR, Desk
 from postern.core.invocation import HistoryFilter
+from postern.core.problems import Refused
 from postern.usecases import history
 
 pytestmark = pytest.mark.anyio
@@ -14,6 +15,28 @@ async def test_one_invocations_replay_does_not_hide_the_others_from_a_status_fil
     await history.replay(desk.gateway, ACTOR, replayed)
     found = await history.listing(desk.gateway, ACTOR, HistoryFilter(status="accepted"))
     assert [one["id"] for one in found.items] == [replayed, plain]
+
+
+@pytest.mark.parametrize(
+    ("asked", "wrong"),
+    [
+        ({"status": "lost"}, ["filter.status"]),
+        ({"since": "yesterday", "until": "1e3"}, ["filter.since", "filter.until"]),
+        (
+            {"search": "a\0b", "webhook_id": "\ud800", "code": "\0", "status": "-"},
+            ["filter.webhookId", "filter.code", "filter.search", "filter.status"],
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_filter_is_named_all_at_once(asked: dict[str, str], wrong: list[str]) -> None:
+    with pytest.raises(Refused) as refused:
+        history.filter_of(**asked, within="filter.")
+    assert [error.field for error in refused.value.errors] == wrong
+
+
+def test_a_filter_of_empty_texts_asks_for_nothing() -> None:
+    assert history.filter_of(webhook_id="", status="", code="", since="", until="", search="") == HistoryFilter()
+    assert history.filter_of(status="held", since="0", until="1970-01-01T00:01:00Z") == HistoryFilter(None, "held", None, 0.0, 60.0)
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from beds.client import admin_of
 from beds.program import Program, StartProgram, run_postern
 from beds.waiting import wait_until
 from duties.callers import asked, called, flood, made
@@ -70,6 +71,14 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
     rows = in_store(program, "SELECT id, outcome, duplicate_of FROM invocations")
     assert Counter(outcome for _, outcome, _ in rows) == {"accepted": 1, "duplicate": 199}
     assert {(outcome, of) for one, outcome, of in rows if one != first} == {("duplicate", first)}
+    # What only an engine makes there be, over the API: the client holds each answer against its description.
+    api = admin_of(program)
+    delivery = wait_until(lambda: (one := api.get(f"invocations/{first}").json["deliveries"][0])["state"] == "started" and one)
+    (run,) = api.get("runs").json["items"]
+    assert (run["deliveryKey"], delivery["response"]["status"]) == (delivery["key"], 201)
+    said = delivery["log"][-1]  # before it, where the engine was not ready yet: why
+    assert (said["outcome"], said["runs"], said["workflows"]) == ("started", 1, [run["workflow"]])
+    assert [one["name"] for one in api.get("workflows").json["items"]] == [run["workflow"]]
 
 
 @pytest.mark.parametrize(

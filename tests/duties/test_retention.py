@@ -5,6 +5,7 @@ from sqlalchemy import func, select
 
 from duties.conftest import ACTOR, Desk
 from postern.core.delivery import Run, Started
+from postern.core.invocation import HistoryFilter
 from postern.core.retention import DAY, REJECTED_KEPT, Keeping
 from postern.stores import retention as stored
 from postern.stores.tables import deliveries, duplicate_keys, forgotten, idempotency, invocations, volumes
@@ -129,8 +130,8 @@ async def test_expired_keys_and_old_counts_go(desk: Desk) -> None:
 
 
 async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: Desk) -> None:
-    begun, never_begun = [(await replays.plan(desk.gateway, ACTOR, {}))["id"] for _ in range(2)]
-    done = (await replays.plan(desk.gateway, ACTOR, {}))["id"]
+    begun, never_begun = [(await replays.plan(desk.gateway, ACTOR, HistoryFilter()))["id"] for _ in range(2)]
+    done = (await replays.plan(desk.gateway, ACTOR, HistoryFilter()))["id"]
     await replays.begin(desk.gateway, ACTOR, begun)
     await replays.cancel(desk.gateway, ACTOR, done)
     assert await desk.store.idempotency.begin("somebody", "key", b"\0" * 32, desk.gateway.clock(), desk.gateway.clock() + 60) is None

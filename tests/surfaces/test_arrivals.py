@@ -11,10 +11,10 @@ from uvicorn.server import ServerState
 from beds.house import Hearing, House, a_house
 from beds.waiting import PATIENCE
 from postern.core.address import Allowlist
-from postern.surfaces import ingress
-from postern.surfaces.connection import Protocol
-from postern.surfaces.exchange import Exchange
-from postern.surfaces.ingress import Ingress
+from postern.surfaces.http import ingress
+from postern.surfaces.http.connection import Protocol
+from postern.surfaces.http.exchange import Exchange
+from postern.surfaces.http.ingress import Ingress
 
 pytestmark = pytest.mark.anyio
 

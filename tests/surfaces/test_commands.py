@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from reference import commands
 
 from beds.client import Client, admin_of
 from beds.commands import typed
@@ -15,6 +16,7 @@ from beds.waiting import wait_until
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 
 NOWHERE = "0" * 32
+WORKFLOWS = Path(__file__).resolve().parent.parent.parent / "examples" / "workflows"
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +174,82 @@ def test_a_webhook_whose_secret_comes_from_its_sender_says_what_to_do_next(folde
         said(folder, "webhooks", "set", webhook, "--secret", f"file:{tmp_path / 'stripe.secret'}")["authentication"]["secretAwaited"]
         is False
     )
+
+
+def test_whatever_a_command_prints_with_json_is_json(
+    program: Program, folder: Path, call: tuple[dict[str, Any], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A story in which every command that has --json is typed with it. A new one is asked for at the end."""
+    missing = {tuple(words) for words, command in commands() if any("--json" in one.opts for one in command.params)}
+
+    def tell(*words: str, code: int = 0) -> Any:
+        ran = typed(folder, *words, "--json", POSTERN_WORKFLOWS=str(WORKFLOWS), POSTERN_BASE_URL=program.url)
+        assert ran.exit_code == code, (words, ran.output)
+        missing.discard(words[:1])
+        missing.discard(words[:2])
+        return json.loads(ran.stdout)
+
+    orders, invocation = call[0]["id"], call[1]
+    for command in ("show", "disable", "enable", "record", "hold"):
+        tell("webhooks", command, orders)
+    tell("webhooks", "set", orders, "fieldMapping.fieldTwo=items[0].sku")
+    tell("replay", invocation)
+    assert tell("webhooks", "drop", orders)["dropped"] == 1
+    tell("webhooks", "release", orders)
+    assert tell("webhooks", "sample", orders)["event"]["fieldTwo"] == "[red]A-1"
+    assert [one["name"] for one in tell("workflows", "list")["items"]] == ["order_lookup"]
+    tell("workflows", "test", "order_lookup", "--sample", orders)
+    assert tell("webhooks", "sample", orders, "--forget") == {"forgotten": orders}
+
+    timed = tell("webhooks", "create", "Timed", 'schedule={"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}')["id"]
+    assert tell("webhooks", "run", timed, code=FAILED)["result"] == "failed"
+    tell("webhooks", "resume", timed)
+    monkeypatch.setenv("SECRET", "one secret")
+    rotating = tell("webhooks", "create", "Rotating", "--second-secret", "env:SECRET")["id"]
+    tell("webhooks", "promote", rotating)
+    scheme = {"signature": ["header:X-Hook-Signature"], "signedContent": "{body}", "encoding": "hex", "handshake": "asana"}
+    setting = f"authentication.scheme={json.dumps(scheme)}"
+    asana = tell("webhooks", "create", "Asana", setting, "--auth", "hmac", "--provider", "custom", "--secret", "env:SECRET")
+    announced = {"X-Hook-Secret": "b537207f20cbfa02357cf448134da559"}
+    wait_until(lambda: httpx2.post(asana["url"], json={}, headers=announced, trust_env=False).status_code == 200)
+    tell("webhooks", "adopt-secret", asana["id"])
+    assert httpx2.post(asana["url"], json={}, headers={"X-Hook-Signature": "0" * 64}, trust_env=False).status_code == 401
+
+    first, *_ = tell("history", "list", "--limit", "1")["items"]
+    assert tell("signatures", "test", "--webhook", asana["id"], "--invocation", first["id"], code=FAILED)["verified"] is False
+    tell("signatures", "explain", first["id"])
+    tell("signatures", "propose", "stripe")
+    tell("signatures", "providers")
+    tell("history", "show", invocation)
+    tell("history", "curl", invocation)
+    tell("history", "preview", invocation, "fieldOne=number")
+    tell("history", "recheck", asana["id"], "--admit")
+    tell("replays", "cancel", tell("replays", "plan", "--webhook", orders)["id"])
+    planned = tell("replays", "plan", "--webhook", orders)["id"]
+    tell("replays", "run", planned)
+    tell("replays", "show", planned)
+    assert tell("replays", "list")["items"][0]["id"] == planned
+
+    tell("keys", "list")
+    tell("keys", "delete", tell("keys", "create", "Shop")["id"])
+    user = tell("users", "create", "nora", "--password", "env:SECRET")["id"]
+    tell("users", "change", user, "--level", "write")
+    assert Client(program.port).post("sessions", {"name": "nora", "password": "one secret"}).status == 201
+    tell("sessions", "revoke", tell("sessions", "list")["items"][0]["id"])
+    tell("users", "list")
+    tell("users", "delete", user)
+    tell("webhooks", "delete", rotating)
+    for words in (("audit",), ("prune", "--dry-run"), ("settings",), ("secrets", "rotate-key")):
+        tell(*words)
+    file = tmp_path / "webhooks.yaml"
+    file.write_text(json.dumps(tell("export")))
+    assert tell("apply", str(file))["changes"] == []
+
+    page = tell("webhooks", "list", "--limit", "1")
+    rest = tell("webhooks", "list", "--cursor", page["nextCursor"])
+    assert [one["id"] for one in page["items"] + rest["items"]][:2] == [asana["id"], timed]
+    assert page["nextCursor"] in typed(folder, "webhooks", "list", "--limit", "1").stderr
+    assert missing == set()
 
 
 def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:

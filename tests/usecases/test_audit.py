@@ -82,7 +82,7 @@ class Stage:
         await self.accepted()
 
     async def planned(self) -> str:
-        return str((await replays.plan(self.gateway, WHO, {}))["id"])
+        return str((await replays.plan(self.gateway, WHO, HistoryFilter()))["id"])
 
     async def user(self) -> str:
         name = f"user {next(NUMBERS)}"

@@ -21,6 +21,9 @@ from postern.core.webhook import DuplicateKey, Webhook
 Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
 Step = tuple[str, bool, str]
 
+NEVER_READ = ("method_not_allowed", "webhook_disabled", "ip_not_allowed", "payload_too_large", "origin_not_allowed")
+"""Refused before there was a body to keep: such a call cannot be judged again."""
+
 
 class Verdict(msgspec.Struct):
     """What was decided about a call and why. ``detail`` and ``trace`` are for the owner; the caller hears the code."""

@@ -1,6 +1,7 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small, moving part)."""
 
 from dataclasses import dataclass
+from typing import Literal, cast, get_args
 
 import msgspec
 
@@ -9,6 +10,10 @@ from postern.core.call import Call
 from postern.core.delivery import State
 
 Json = bytes
+
+Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
+"""What a user sees of an invocation; ``status_of`` tells it."""
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class Invocation(msgspec.Struct):
@@ -89,7 +94,7 @@ class HistoryFilter:
     """Which invocations: every part that is given must hold."""
 
     webhook_id: str | None = None
-    status: str | None = None
+    status: Status | None = None
     code: str | None = None
     since: float | None = None
     until: float | None = None
@@ -105,10 +110,10 @@ class HistoryPage:
     next_before: str | None = None
 
 
-def status_of(outcome: str, delivery: Delivery | None) -> str:
-    """The invocation status a user sees, told by the newest delivery: rejected, duplicate, handshake, accepted, held, started, responded, failed, dropped."""
+def status_of(outcome: str, delivery: Delivery | None) -> Status:
+    """The invocation status a user sees, told by the newest delivery."""
     if delivery is None:
-        return outcome
+        return cast(Status, outcome)
     if delivery.responded_at is not None and delivery.state == "started":
         return "responded"
     return "accepted" if delivery.state == "queued" else delivery.state

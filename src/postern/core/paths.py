@@ -17,6 +17,7 @@ _TEXT = msgspec.json.Decoder(str)
 
 _LONGEST = 500
 _DEEPEST = 32
+_SPECIAL = re.compile(r"([.\[\]\\])")
 _STEP = re.compile(r"\.?(?P<key>(?:[^.\[\]\\]|\\.)+)|\[(?P<index>\d{1,9})\]")
 
 
@@ -46,6 +47,14 @@ def parse_path(text: str) -> Path:
     if len(steps) > _DEEPEST:
         raise InvalidPath(f"a path has at most {_DEEPEST} steps")
     return tuple(steps)
+
+
+def extended(path: str, step: str | int) -> str:
+    """The path one step further: a dot inside a key is escaped, so that it is not taken for two steps."""
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    key = _SPECIAL.sub(r"\\\1", step)
+    return f"{path}.{key}" if path else key
 
 
 def members(document: msgspec.Raw | bytes) -> dict[str, msgspec.Raw]:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from postern.core.delivery import FIELD_NAMES, Trigger
+from postern.core.paths import Path, extended
 
 MOST_VARIABLES = 200
 DEEPEST = 8
@@ -15,8 +17,6 @@ LONGEST_EXAMPLE = 200
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIXED = ("webhookId", *FIELD_NAMES, "invocationId")
-
-Steps = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _json_in(text: Any) -> Any:
         return None
 
 
-def _inside(value: Any, left: int, steps: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+def _inside(value: Any, left: int, steps: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every named place within; of an array its first element, for the others are alike."""
     if len(steps) >= DEEPEST:
         return
@@ -73,7 +73,7 @@ def _inside(value: Any, left: int, steps: Steps = ()) -> Iterator[tuple[Steps, A
                 yield one
 
 
-def _variable(outer: Steps, value: Any, inner: Steps) -> Variable:
+def _variable(outer: Path, value: Any, inner: Path) -> Variable:
     """``inner`` are the steps within a text that has to be parsed first."""
     python = "event" + "".join(f"[{msgspec.json.encode(step).decode()}]" for step in outer)
     script = "".join(map(_in_script, outer))
@@ -86,22 +86,11 @@ def _variable(outer: Steps, value: Any, inner: Steps) -> Variable:
     if not inner:  # Liquid has nothing that parses JSON
         first, *rest = outer
         expressions["liquid"] = f"{{{{ {first}{''.join(map(_in_script, rest))} }}}}"
-    return Variable(_path((*outer, *inner)), _type(value), _example(value), expressions)
+    return Variable(reduce(extended, (*outer, *inner), ""), _type(value), _example(value), expressions)
 
 
 def _in_script(step: str | int) -> str:
     return f".{step}" if isinstance(step, str) and _PLAIN.fullmatch(step) else f"[{msgspec.json.encode(step).decode()}]"
-
-
-def _path(steps: Steps) -> str:
-    """In the notation of the field mapping."""
-    written = ""
-    for step in steps:
-        if isinstance(step, int):
-            written += f"[{step}]"
-        else:
-            written += ("." if written else "") + re.sub(r"([.\[\]\\])", r"\\\1", step)
-    return written
 
 
 def _type(value: Any) -> str:

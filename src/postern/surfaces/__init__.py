@@ -1,1 +1,1 @@
-"""Where people and programs meet Postern: ingress, REST, MCP, CLI, console. Each is a thin table over the use cases."""
+"""Where people and programs meet Postern: the HTTP server with its ingress; REST, MCP, CLI and console, thin tables over the use cases."""

@@ -1,19 +1,22 @@
-"""The application: the pages and APIs. Calls at webhooks never get here (``exchange.py``)."""
+"""The application: the pages and APIs. Calls at webhooks never get here (``http/exchange.py``)."""
 
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.surfaces.health import Numbers
-from postern.surfaces.ingress import Ingress
+from postern.surfaces.console import console_routes
+from postern.surfaces.health import Numbers, health_routes
+from postern.surfaces.http.ingress import Ingress
 from postern.surfaces.mcp.door import PATH as MCP
 from postern.surfaces.mcp.door import Door
-from postern.surfaces.rest.app import make_rest
-from postern.surfaces.rest.problems import STORE_AWAY, problem_response
+from postern.surfaces.rest.app import make_api
+from postern.surfaces.rest.envelope import Envelope
+from postern.surfaces.rest.problems import STORE_AWAY, problem_page, problem_response
 
 log = structlog.get_logger("postern.app")
 
@@ -21,8 +24,10 @@ App = Callable[..., Any]
 
 
 def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
-    mcp = Door(ingress.gateway)
-    pages = make_rest(ingress.gateway, numbers)
+    gateway = ingress.gateway
+    mcp = Door(gateway)
+    beside = [*health_routes(gateway, numbers), Route("/problems/{code}", problem_page), *console_routes(gateway)]
+    pages = Envelope(make_api(gateway, beside))
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":

@@ -23,7 +23,7 @@ from postern.usecases.rejections import Rejections
 T = TypeVar("T")
 
 PATIENCE = 22.0
-"""Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/server.py`), which
+"""Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/http/server.py`), which
 then cuts what is left."""
 
 

@@ -1,12 +1,12 @@
 """Reading what happened, and having it happen again."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from postern.core.delivery import State, Trigger
-from postern.core.invocation import Delivery, Gone, HistoryFilter, Invocation
+from postern.core.invocation import STATUSES, Delivery, Gone, HistoryFilter, Invocation, Status
 from postern.core.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor
@@ -17,9 +17,6 @@ from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.present import Page, iso, iso_or_none, summary
 
-STATUSES = ("rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped")
-
-
 LAST_MOMENT = 253402300800.0
 """The end of the year 9999."""
 
@@ -27,8 +24,6 @@ LAST_MOMENT = 253402300800.0
 async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None) -> Page:
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
-    if wanted.status is not None and wanted.status not in STATUSES:
-        raise Refused("invalid_request", errors=[FieldError("status", f"choose one of: {', '.join(STATUSES)}")])
     page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
     return Page([summary(*row) for row in page.rows], page.next_before)
 
@@ -140,6 +135,36 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
             "body": response.body.decode("utf-8", "replace"),
         },
     }
+
+
+def filter_of(
+    *,
+    webhook_id: str | None = None,
+    status: str | None = None,
+    code: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    search: str | None = None,
+    within: str = "",
+) -> HistoryFilter:
+    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is refused by its
+    field's name, with what it stands ``within`` before it."""
+    errors = []
+    for field, text in (("webhookId", webhook_id), ("code", code), ("search", search)):
+        # Neither can be in what is stored, and Postgres will not even be asked for it.
+        if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+            errors.append(FieldError(within + field, "holds a character that no text has"))
+    if status and status not in STATUSES:
+        errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
+    times: list[float | None] = []
+    for field, text in (("since", since), ("until", until)):
+        try:
+            times.append(moment(text, within + field))
+        except Refused as refused:
+            errors += refused.errors
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    return HistoryFilter(webhook_id or None, cast(Status, status) if status else None, code or None, times[0], times[1], search or None)
 
 
 def moment(text: str | None, field: str) -> float | None:

@@ -10,7 +10,10 @@ from postern.core.invocation import Delivery, Invocation, status_of
 @dataclass(slots=True)
 class Page:
     items: list[dict[str, Any]]
-    next_cursor: str | None
+    next_cursor: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        return {"items": self.items, "nextCursor": self.next_cursor}
 
 
 def iso(seconds: float) -> str:

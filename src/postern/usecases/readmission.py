@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from postern.core.admit import read_verified
+from postern.core.admit import NEVER_READ, read_verified
 from postern.core.credential import Unproven
 from postern.core.delivery import State
 from postern.core.invocation import Delivery, Gone, HistoryFilter, Invocation
@@ -15,7 +15,6 @@ from postern.usecases.gateway import Gateway, require
 from postern.usecases.history import recorded
 
 MOST_RECHECKED = 1_000
-_NEVER_READ = ("method_not_allowed", "webhook_disabled", "ip_not_allowed", "payload_too_large", "origin_not_allowed")
 
 
 async def recheck(gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED) -> dict[str, Any]:
@@ -83,7 +82,7 @@ async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | st
         return "its webhook has been deleted"
     if invocation.outcome != "rejected":
         return "it was not rejected"
-    if invocation.code in _NEVER_READ or invocation.body is None:
+    if invocation.code in NEVER_READ or invocation.body is None:
         return "its body was never read"
     if len(invocation.body) < invocation.body_size:
         return "only the beginning of its body is kept"

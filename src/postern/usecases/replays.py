@@ -19,7 +19,6 @@ from postern.identity import new_id
 from postern.usecases.audit import noted
 from postern.usecases.dispatch import payload_of
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.history import STATUSES, moment
 from postern.usecases.present import Page, iso, iso_or_none
 
 MOST = 100_000
@@ -31,10 +30,11 @@ LOOK_EVERY = 1.0
 log = structlog.get_logger("postern.replays")
 
 
-async def plan(gateway: Gateway, actor: Actor, wanted: dict[str, Any]) -> dict[str, Any]:
+async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> dict[str, Any]:
     """How many calls that would be. What comes in from now on is not among them."""
     require(actor, "write")
-    asked = _filter_of(gateway, wanted)
+    now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
+    asked = replace(wanted, until=now if wanted.until is None else min(wanted.until, now))
     count = await gateway.store.replays.count(asked, MOST + 1)
     if count > MOST:
         raise Refused("invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")])
@@ -90,22 +90,6 @@ def told(replay: Replay) -> dict[str, Any]:
         "endedAt": iso_or_none(replay.ended_at),
         "error": replay.error or None,
     }
-
-
-def _filter_of(gateway: Gateway, wanted: dict[str, Any]) -> HistoryFilter:
-    status = wanted.get("status")
-    if status is not None and status not in STATUSES:
-        raise Refused("invalid_request", errors=[FieldError("filter.status", f"choose one of: {', '.join(STATUSES)}")])
-    now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
-    until = moment(wanted.get("until"), "filter.until")
-    return HistoryFilter(
-        webhook_id=wanted.get("webhookId") or None,
-        status=status,
-        code=wanted.get("code") or None,
-        since=moment(wanted.get("since"), "filter.since"),
-        until=now if until is None else min(until, now),
-        search=wanted.get("search") or None,
-    )
 
 
 def _told_filter(wanted: HistoryFilter) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from postern.stores.database import Database
 from postern.stores.vault import VaultError
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
-from postern.surfaces.workers import Place
+from postern.surfaces.http.workers import Place
 from postern.usecases.gateway import Gateway
 from postern.wiring.gateway import alone, opened
 

@@ -13,12 +13,12 @@ from postern.settings import Settings
 from postern.surfaces.app import make_app
 from postern.surfaces.cli.run import USAGE, end
 from postern.surfaces.console import rehearse
-from postern.surfaces.exchange import Exchange
-from postern.surfaces.ingress import Ingress
-from postern.surfaces.server import listen
-from postern.surfaces.server import serve as serve_http
-from postern.surfaces.siblings import Siblings
-from postern.surfaces.workers import Place, Workers, up
+from postern.surfaces.http.exchange import Exchange
+from postern.surfaces.http.ingress import Ingress
+from postern.surfaces.http.server import listen
+from postern.surfaces.http.server import serve as serve_http
+from postern.surfaces.http.siblings import Siblings
+from postern.surfaces.http.workers import Place, Workers, up
 from postern.usecases import waking
 from postern.usecases.access import ensure_admin
 from postern.usecases.dispatch import START_TIMEOUT, Dispatcher

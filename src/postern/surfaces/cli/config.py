@@ -9,10 +9,8 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from postern.surfaces.cli.run import ACTOR, DIFFERS, USAGE, end, err, out, plain, session, show_json
+from postern.surfaces.cli.run import ACTOR, DIFFERS, USAGE, Json, end, err, out, plain, session, show_json
 from postern.usecases import config
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 HEAD = """\
 # Postern's webhooks. `postern apply FILE` makes them what this file says; what a webhook leaves out has its default.

@@ -5,53 +5,47 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import HistoryFilter
-from postern.surfaces.cli.run import ACTOR, USAGE, end, out, session, show_json, show_table, show_tree
+from postern.core.invocation import STATUSES
+from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, say, session, show_json, show_page, show_table
+from postern.surfaces.cli.run import show as show_found
 from postern.usecases import history
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")]
 
 
 @commands.command("list")
 def listing(
     webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(history.STATUSES)}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
     code: Annotated[str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")] = None,
     since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
     search: Annotated[str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")] = None,
-    limit: Annotated[int, typer.Option(help="How many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
     """The calls, newest first, rejected ones too."""
 
     async def use_case(gateway: Any) -> Any:
-        wanted = HistoryFilter(webhook, status, code, history.moment(since, "since"), history.moment(until, "until"), search)
+        wanted = history.filter_of(webhook_id=webhook, status=status, code=code, since=since, until=until, search=search)
         return await history.listing(gateway, ACTOR, wanted, limit, cursor)
 
-    page = session.run(use_case)
-    if as_json:
-        show_json({"items": page.items, "nextCursor": page.next_cursor})
-        return
-    show_table(
+    show_page(
+        session.run(use_case),
+        as_json,
         ["received", "id", "status", "reason", "http", "ms", "from"],
-        [
-            [one["receivedAt"], one["id"], _status(one), one["detail"] or one["code"], one["httpStatus"], one["durationMs"], one["address"]]
-            for one in page.items
-        ],
         "No call yet.",
+        _row,
     )
 
 
 @commands.command("show")
 def show(invocation: InvocationId, as_json: Json = False) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
-    found = session.run(lambda gateway: history.show(gateway, ACTOR, invocation))
-    (show_json if as_json else show_tree)(found)
+    show_found(session.run(lambda gateway: history.show(gateway, ACTOR, invocation)), as_json)
 
 
 @commands.command("curl")
@@ -93,10 +87,12 @@ def preview(
 def replay(invocation: InvocationId, as_json: Json = False) -> None:
     """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
     done = session.run(lambda gateway: history.replay(gateway, ACTOR, invocation))
-    if as_json:
-        show_json(done)
-    else:
-        out.print(f"Replay {done['delivery']['emission']} of {invocation} is queued.", markup=False)
+    say(done, f"Replay {done['delivery']['emission']} of {invocation} is queued.", as_json)
+
+
+def _row(one: dict[str, Any]) -> list[Any]:
+    reason = one["detail"] or one["code"]
+    return [one["receivedAt"], one["id"], _status(one), reason, one["httpStatus"], one["durationMs"], one["address"]]
 
 
 def _status(one: dict[str, Any]) -> str:

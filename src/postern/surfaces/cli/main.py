@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.core.records import LEVELS
-from postern.surfaces.cli import config, history, mcp, operating, people, pruning, replays, signatures, workflows
-from postern.surfaces.cli.run import ACTOR, EXIT_CODES, USAGE, end, err, out, session, show_json, show_table
-from postern.usecases import access
+from postern.surfaces.cli import config, history, keys, mcp, operating, people, pruning, replays, signatures, workflows
+from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, out, show_page
+from postern.usecases.present import Page
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,52 +29,11 @@ app.command("export")(config.export)
 app.command("apply")(config.apply)
 app.command("mcp")(mcp.mcp)
 
-keys = typer.Typer(no_args_is_help=True, help="API keys.")
-app.add_typer(keys, name="keys")
+app.add_typer(keys.commands, name="keys")
 app.add_typer(people.users, name="users")
 app.add_typer(people.sessions, name="sessions")
 app.command("audit")(people.audit)
 app.add_typer(workflows.commands, name="workflows")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-
-
-@keys.command("create")
-def create_key(
-    name: Annotated[str, typer.Argument(help="What or whom it is for.")],
-    level: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
-    as_json: Json = False,
-) -> None:
-    """Make an API key. It is shown now and never again."""
-    if level not in LEVELS:
-        end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
-    made = session.run(lambda gateway: access.create_key(gateway, ACTOR, name, level))
-    if as_json:
-        show_json(made)
-    else:
-        out.print(made["key"], markup=False)
-
-
-@keys.command("list")
-def list_keys(as_json: Json = False) -> None:
-    """The API keys: what they are for, what they may do, when they were last used."""
-    found = session.run(lambda gateway: access.keys(gateway, ACTOR))
-    if as_json:
-        show_json({"items": found})
-    else:
-        columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
-        show_table(columns, [[one[column] for column in columns] for one in found], "No API key yet: postern keys create NAME")
-
-
-@keys.command("delete")
-def delete_key(key: Annotated[str, typer.Argument(help="The key's id (key_…).")], as_json: Json = False) -> None:
-    """Revoke an API key at once."""
-    session.run(lambda gateway: access.delete_key(gateway, ACTOR, key))
-    if as_json:
-        show_json({"deleted": key})
-    else:
-        out.print("Revoked.")
-
 
 Copy = Callable[[str, str, Callable[[str, int, int], None]], dict[str, int]]
 
@@ -125,10 +83,7 @@ def make_cli(
     @app.command("settings")
     def settings_command(as_json: Json = False) -> None:
         """Every setting: its environment variable, the value in force, what it is for."""
-        listed = list_settings()
-        if as_json:
-            show_json({"items": listed})
-        else:
-            show_table(["variable", "value", "what it is for"], [[one["variable"], one["value"], one["help"]] for one in listed], "")
+        settings = Page(list_settings())
+        show_page(settings, as_json, ["variable", "value", "what it is for"], "", lambda one: [one["variable"], one["value"], one["help"]])
 
     return app

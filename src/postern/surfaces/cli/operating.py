@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, end, out, session, show_json, show_table
-from postern.surfaces.cli.webhooks import Json, WebhookId
+from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, Json, end, say, session, show_json, show_table
+from postern.surfaces.cli.webhooks import WebhookId
 from postern.surfaces.cli.webhooks import commands as commands
 from postern.usecases import holds, samples, schedules
 
@@ -15,7 +15,7 @@ def run(webhook: WebhookId, as_json: Json = False) -> None:
     """Fetch a schedule's source once, now, and take in what comes."""
     done = session.run(lambda gateway: schedules.run_now(gateway, ACTOR, webhook))
     started = ", ".join(done["invocationIds"]) or "nothing started"
-    _say(done, f"{done['result']} in {done['durationMs']} ms{': ' + done['reason'] if done['reason'] else ''} ({started})", as_json)
+    say(done, f"{done['result']} in {done['durationMs']} ms{': ' + done['reason'] if done['reason'] else ''} ({started})", as_json)
     if done["result"] == "failed":
         raise typer.Exit(FAILED)
 
@@ -24,21 +24,21 @@ def run(webhook: WebhookId, as_json: Json = False) -> None:
 def resume(webhook: WebhookId, as_json: Json = False) -> None:
     """Let a schedule go on that has paused itself."""
     done = session.run(lambda gateway: schedules.resume(gateway, ACTOR, webhook))
-    _say(done, f"It goes on at {done['scheduleState']['nextRunAt']}.", as_json)
+    say(done, f"It goes on at {done['scheduleState']['nextRunAt']}.", as_json)
 
 
 @commands.command("hold")
 def hold(webhook: WebhookId, as_json: Json = False) -> None:
     """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
     done = session.run(lambda gateway: holds.hold(gateway, ACTOR, webhook))
-    _say(done, "On hold: calls are recorded, and wait.", as_json)
+    say(done, "On hold: calls are recorded, and wait.", as_json)
 
 
 @commands.command("release")
 def release(webhook: WebhookId, as_json: Json = False) -> None:
     """End the hold and start what waited, the oldest first."""
     done = session.run(lambda gateway: holds.release(gateway, ACTOR, webhook))
-    _say(done, f"Released: {done['released']} deliveries are due now.", as_json)
+    say(done, f"Released: {done['released']} deliveries are due now.", as_json)
 
 
 @commands.command("drop")
@@ -51,7 +51,7 @@ def drop(
     if not yes and not as_json:
         typer.confirm("What waits now will not be started. Drop it?", abort=True)
     done = session.run(lambda gateway: holds.drop(gateway, ACTOR, webhook))
-    _say(done, f"Dropped {done['dropped']} deliveries.", as_json)
+    say(done, f"Dropped {done['dropped']} deliveries.", as_json)
 
 
 @commands.command("record")
@@ -72,13 +72,8 @@ def record(
         return await (samples.disarm(gateway, ACTOR, webhook) if off else samples.arm(gateway, ACTOR, webhook, minutes * 60))
 
     done = session.run(use_case)
-    if as_json:
-        show_json(done)
-    else:
-        which = "every webhook" if every else webhook
-        out.print(
-            f"Not recording {which}." if off else f"Recording the next event of {which}, until {done['recordingUntil']}.", markup=False
-        )
+    which = "every webhook" if every else webhook
+    say(done, f"Not recording {which}." if off else f"Recording the next event of {which}, until {done['recordingUntil']}.", as_json)
 
 
 @commands.command("sample")
@@ -91,7 +86,7 @@ def sample(
     """The recorded event: its variables, an example of each, and what to write to use it."""
     if forget:
         session.run(lambda gateway: samples.forget(gateway, ACTOR, webhook))
-        out.print("Forgotten.")
+        say({"forgotten": webhook}, "Forgotten.", as_json)
         return
     found = session.run(lambda gateway: samples.sample(gateway, ACTOR, webhook))
     if as_json:
@@ -99,10 +94,3 @@ def sample(
         return
     rows = [[one["path"], one["type"], one["example"], one["expressions"].get(language, "")] for one in found["variables"]]
     show_table(["variable", "type", "example", "expression"], rows, f"Nothing recorded yet: postern webhooks record {webhook}")
-
-
-def _say(done: dict[str, Any], text: str, as_json: bool) -> None:
-    if as_json:
-        show_json(done)
-    else:
-        out.print(text, markup=False)

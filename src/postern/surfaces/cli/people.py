@@ -7,15 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.records import LEVELS
-from postern.surfaces.cli.run import ACTOR, USAGE, end, out, plain, session, show_json, show_table
+from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, say, session, show_page
 from postern.surfaces.cli.webhooks import read_secret
 from postern.usecases import access
 from postern.usecases import audit as audit_trail
+from postern.usecases.present import Page
 
 users = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
 sessions = typer.Typer(no_args_is_help=True, help="Who is signed in.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 UserId = Annotated[str, typer.Argument(metavar="USER", help="The user's id (usr_…).")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
@@ -25,13 +25,8 @@ A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
 def list_users(as_json: Json = False) -> None:
     """The users, what they may do, when they last signed in."""
     found = session.run(lambda gateway: access.users(gateway, ACTOR))
-    if as_json:
-        show_json({"items": found})
-    else:
-        columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
-        show_table(
-            columns, [[one[column] for column in columns] for one in found], "No user yet; the first start of the gateway makes one."
-        )
+    columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
+    show_page(Page(found), as_json, columns, "No user yet; the first start of the gateway makes one.")
 
 
 @users.command("create")
@@ -49,7 +44,7 @@ def create_user(
     """
     secret = _password(password)
     made = session.run(lambda gateway: access.create_user(gateway, ACTOR, name, secret, level))
-    _say(made, f"{made['name']} may sign in, with access level {made['level']}: {made['id']}", as_json)
+    say(made, f"{made['name']} may sign in, with access level {made['level']}: {made['id']}", as_json)
 
 
 @users.command("change")
@@ -64,7 +59,7 @@ def change_user(
         end("say --level or --password", USAGE)
     secret = None if password is None else _password(password)
     done = session.run(lambda gateway: access.change_user(gateway, ACTOR, user, level, secret))
-    _say(done, f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.", as_json)
+    say(done, f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.", as_json)
 
 
 @users.command("delete")
@@ -73,18 +68,14 @@ def delete_user(user: UserId, yes: Yes = False, as_json: Json = False) -> None:
     if not yes and not as_json:
         typer.confirm("They can no longer sign in. Delete the user?", abort=True)
     session.run(lambda gateway: access.delete_user(gateway, ACTOR, user))
-    _say({"deleted": user}, "Deleted.", as_json)
+    say({"deleted": user}, "Deleted.", as_json)
 
 
 @sessions.command("list")
 def list_sessions(as_json: Json = False) -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
     found = session.run(lambda gateway: access.sessions(gateway, ACTOR))
-    if as_json:
-        show_json({"items": found})
-    else:
-        columns = ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"]
-        show_table(columns, [[one[column] for column in columns] for one in found], "Nobody is signed in.")
+    show_page(Page(found), as_json, ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"], "Nobody is signed in.")
 
 
 @sessions.command("revoke")
@@ -93,22 +84,24 @@ def revoke_session(
 ) -> None:
     """Sign a session out; its next request is refused."""
     session.run(lambda gateway: access.revoke_session(gateway, ACTOR, session_id))
-    _say({"revoked": session_id}, "Signed out.", as_json)
+    say({"revoked": session_id}, "Signed out.", as_json)
 
 
 def audit(
     subject: Annotated[str | None, typer.Option(help="Only what was done to this webhook, user, key … (its id).")] = None,
-    limit: Annotated[int, typer.Option(help="How many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
     """Who changed what, newest first. No secret is in it: of one it only says that it was set."""
     page = session.run(lambda gateway: audit_trail.listing(gateway, ACTOR, limit, cursor, subject))
-    if as_json:
-        show_json({"items": page.items, "nextCursor": page.next_cursor})
-        return
-    rows = [[one["at"], one["actor"], one["action"], one["subject"], _changes(one["changes"])] for one in page.items]
-    show_table(["at", "who", "did", "to", "changes"], rows, "Nothing has been changed yet.")
+    show_page(
+        page,
+        as_json,
+        ["at", "who", "did", "to", "changes"],
+        "Nothing has been changed yet.",
+        lambda one: [one["at"], one["actor"], one["action"], one["subject"], _changes(one["changes"])],
+    )
 
 
 def _changes(changes: dict[str, Any]) -> str:
@@ -127,10 +120,3 @@ def _password(source: str | None) -> str:
         end("--password: write env:NAME, file:PATH or - (standard input)", USAGE)
     asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     return asked
-
-
-def _say(done: dict[str, Any], text: str, as_json: bool) -> None:
-    if as_json:
-        show_json(done)
-    else:
-        out.print(plain(text))

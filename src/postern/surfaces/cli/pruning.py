@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, err, out, session, show_json
+from postern.surfaces.cli.run import ACTOR, Json, err, out, session, show_json
 from postern.usecases import retention
 
 _SAID = {
@@ -20,7 +20,7 @@ _SAID = {
 
 def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Delete what is older than the settings allow, now. A running gateway does it by itself every ten minutes."""
 

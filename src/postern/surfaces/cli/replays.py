@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, FAILED, err, out, plain, session, show_json, show_table
+from postern.core.invocation import STATUSES
+from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, say, session, show_page
 from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
 
 commands = typer.Typer(no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 ReplayId = Annotated[str, typer.Argument(metavar="REPLAY", help="The replay's id (rpl_…).")]
 Watch = Annotated[bool, typer.Option("--watch", help="Stay and show the progress until it has ended. Ctrl-C leaves it running.")]
 
@@ -21,7 +21,7 @@ LOOK_EVERY = 0.5
 @commands.command("plan")
 def plan(
     webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(history.STATUSES)}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
     code: Annotated[str | None, typer.Option(help="Only calls with this reason.")] = None,
     since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
@@ -34,12 +34,13 @@ def plan(
 
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
-    wanted = {"webhookId": webhook, "status": status, "code": code, "since": since, "until": until, "search": search}
-    made = session.run(lambda gateway: replays.plan(gateway, ACTOR, wanted))
-    if as_json:
-        show_json(made)
-    else:
-        out.print(f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", markup=False)
+
+    async def use_case(gateway: Gateway) -> dict[str, Any]:
+        wanted = history.filter_of(webhook_id=webhook, status=status, code=code, since=since, until=until, search=search)
+        return await replays.plan(gateway, ACTOR, wanted)
+
+    made = session.run(use_case)
+    say(made, f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", as_json)
 
 
 @commands.command("run")
@@ -50,35 +51,37 @@ def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
         begun = await replays.begin(gateway, ACTOR, replay)
         return await _watched(gateway, replay) if watch else begun
 
-    _say(session.run(use_case), as_json, watched=watch)
+    _tell(session.run(use_case), as_json, watched=watch)
 
 
 @commands.command("show")
 def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """How far a replay is."""
     found = session.run(lambda gateway: _watched(gateway, replay) if watch else replays.show(gateway, ACTOR, replay))
-    _say(found, as_json, watched=watch)
+    _tell(found, as_json, watched=watch)
 
 
 @commands.command("list")
 def listing(
-    limit: Annotated[int, typer.Option(help="How many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
     """The replays, newest first."""
     page = session.run(lambda gateway: replays.listing(gateway, ACTOR, limit, cursor))
-    if as_json:
-        show_json({"items": page.items, "nextCursor": page.next_cursor})
-        return
-    rows = [[one["id"], one["state"], one["done"], one["skipped"], one["count"], one["createdAt"], one["createdBy"]] for one in page.items]
-    show_table(["id", "state", "done", "skipped", "of", "planned", "by"], rows, "No replay yet: postern replays plan")
+    show_page(
+        page,
+        as_json,
+        ["id", "state", "done", "skipped", "of", "planned", "by"],
+        "No replay yet: postern replays plan",
+        lambda one: [one[name] for name in ("id", "state", "done", "skipped", "count", "createdAt", "createdBy")],
+    )
 
 
 @commands.command("cancel")
 def cancel(replay: ReplayId, as_json: Json = False) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
-    _say(session.run(lambda gateway: replays.cancel(gateway, ACTOR, replay)), as_json)
+    _tell(session.run(lambda gateway: replays.cancel(gateway, ACTOR, replay)), as_json)
 
 
 async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
@@ -95,12 +98,9 @@ async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
         await asyncio.sleep(LOOK_EVERY)
 
 
-def _say(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
-    if as_json:
-        show_json(replay)
-    else:
-        skipped = f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
-        error = f": {replay['error']}" if replay["error"] else ""
-        out.print(plain(f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}"))
+def _tell(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
+    skipped = f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
+    error = f": {replay['error']}" if replay["error"] else ""
+    say(replay, f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}", as_json)
     if watched and replay["state"] != "completed":
         raise typer.Exit(FAILED)

@@ -5,8 +5,9 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -14,11 +15,16 @@ from postern.core.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases.gateway import Gateway
+from postern.usecases.present import Page
 
 T = TypeVar("T")
 
 OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS = 0, 1, 2, 3, 4, 5, 6
 EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 store or engine not reachable · 6 a dry run found something to change"
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Limit = Annotated[int, typer.Option(help="How many.")]
+Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 
 # Whoever may open the database file may do everything anyway.
 ACTOR = Actor("command line", "admin")
@@ -31,7 +37,7 @@ Opened = Callable[[], AbstractAsyncContextManager[Gateway]]
 
 
 class Session:
-    """What every command needs: how to open a gateway, and whether to speak JSON."""
+    """What every command needs: how to open a gateway. The wiring says it before a command runs."""
 
     open: Opened
 
@@ -64,6 +70,30 @@ def end(message: str, code: int) -> NoReturn:
 def show_json(value: Any) -> None:
     json.dump(value, sys.stdout, ensure_ascii=False, indent=2)
     sys.stdout.write("\n")
+
+
+def say(done: Any, text: str, as_json: bool) -> None:
+    """What a command did: a line for people, the whole answer for scripts."""
+    if as_json:
+        show_json(done)
+    else:
+        out.print(plain(text))
+
+
+def show(found: Any, as_json: bool) -> None:
+    (show_json if as_json else show_tree)(found)
+
+
+def show_page(
+    page: Page, as_json: bool, columns: list[str], when_empty: str, row: Callable[[dict[str, Any]], list[Any]] | None = None
+) -> None:
+    """Without ``row`` the columns are the names of what is shown."""
+    if as_json:
+        show_json(page.told())
+        return
+    show_table(columns, [row(one) if row else [one[column] for column in columns] for one in page.items], when_empty)
+    if page.next_cursor:
+        err.print(f"There are more: --cursor {page.next_cursor}", markup=False)
 
 
 def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> None:

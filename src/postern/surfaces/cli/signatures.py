@@ -7,26 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, end, out, plain, session, show_json, show_table
+from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, Json, end, out, plain, say, session, show_json, show_page, show_table
 from postern.surfaces.cli.webhooks import read_secret
 from postern.usecases import readmission, secrets, signatures
 from postern.usecases.configuration import validated
+from postern.usecases.present import Page
 from postern.usecases.signatures import SignatureTest
 
 commands = typer.Typer(no_args_is_help=True, help="Signature schemes, and why a signature does not match.")
 secret_commands = typer.Typer(no_args_is_help=True, help="The encryption of stored secrets.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 @commands.command("providers")
 def providers(as_json: Json = False) -> None:
     """The senders Postern knows: what to paste and where to find it."""
     found = session.run(lambda gateway: signatures.providers(gateway, ACTOR))
-    if as_json:
-        show_json({"items": found})
-    else:
-        show_table(["provider", "sender", "paste"], [[one["name"], one["title"], one["secret"]["paste"]] for one in found], "")
+    show_page(Page(found), as_json, _SENDER, "", _sender)
 
 
 @commands.command("test")
@@ -109,12 +105,8 @@ def propose(
     if (description is None) == (invocation is None):
         end("say what the sender is called, or name a call with --invocation", USAGE)
     found = session.run(lambda gateway: signatures.propose(gateway, ACTOR, description, invocation))
-    if as_json:
-        show_json({"items": found})
-        return
-    rows = [[one["name"], one["title"], one["secret"]["paste"]] for one in found]
-    show_table(
-        ["provider", "sender", "paste"], rows, "None that is known. The generic and custom schemes may do: postern signatures providers"
+    show_page(
+        Page(found), as_json, _SENDER, "None that is known. The generic and custom schemes may do: postern signatures providers", _sender
     )
 
 
@@ -125,10 +117,7 @@ def rotate_key(as_json: Json = False) -> None:
     Put the new key first and keep the old one behind it, run this, then drop the old one.
     """
     done = session.run(lambda gateway: secrets.rotate_key(gateway, ACTOR))
-    if as_json:
-        show_json({"reencrypted": done})
-    else:
-        out.print(f"{done} secrets are encrypted with the new key now.")
+    say({"reencrypted": done}, f"{done} secrets are encrypted with the new key now.", as_json)
 
 
 def recheck(
@@ -152,6 +141,13 @@ def recheck(
     if admit:
         rows = [[one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]]
         show_table(["invocation", "result"], rows, "")
+
+
+_SENDER = ["provider", "sender", "paste"]
+
+
+def _sender(about: dict[str, Any]) -> list[Any]:
+    return [about["name"], about["title"], about["secret"]["paste"]]
 
 
 def _show_changes(changes: list[dict[str, Any]]) -> None:

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from postern.surfaces.cli.run import ACTOR, USAGE, end, out, plain, session, show_json, show_table, show_tree
+from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, out, plain, say, session, show_json, show_page
+from postern.surfaces.cli.run import show as show_found
 from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")]
 Settings = Annotated[
     list[str] | None,
@@ -111,26 +111,25 @@ def create(
 @commands.command("list")
 def listing(
     search: Annotated[str | None, typer.Option(help="Only those whose name holds this.")] = None,
-    limit: Annotated[int, typer.Option(help="How many.")] = 50,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
     """The webhooks, newest first."""
-    page = session.run(lambda gateway: webhooks.listing(gateway, ACTOR, limit, None, search))
-    if as_json:
-        show_json({"items": page.items, "nextCursor": page.next_cursor})
-        return
-    show_table(
+    page = session.run(lambda gateway: webhooks.listing(gateway, ACTOR, limit, cursor, search))
+    show_page(
+        page,
+        as_json,
         ["id", "name", "authentication", "calls", "state", "url"],
-        [[one["id"], one["name"], _authentication(one), one["callCount"], _state(one), one["url"]] for one in page.items],
         "No webhook yet: postern webhooks create NAME",
+        lambda one: [one["id"], one["name"], _authentication(one), one["callCount"], _state(one), one["url"]],
     )
 
 
 @commands.command("show")
 def show(webhook: WebhookId, as_json: Json = False) -> None:
     """Everything about one webhook, except its secrets."""
-    found = session.run(lambda gateway: webhooks.show(gateway, ACTOR, webhook))
-    (show_json if as_json else show_tree)(found)
+    show_found(session.run(lambda gateway: webhooks.show(gateway, ACTOR, webhook)), as_json)
 
 
 @commands.command("set")
@@ -165,10 +164,7 @@ def change(
         return await webhooks.change(gateway, ACTOR, webhook, patch)
 
     changed = session.run(use_case)
-    if as_json:
-        show_json(changed)
-    else:
-        out.print(f"Changed {plain(changed['name'])}; it is now version {changed['version']}.")
+    say(changed, f"Changed {changed['name']}; it is now version {changed['version']}.", as_json)
 
 
 @commands.command("enable")
@@ -187,10 +183,7 @@ def disable(webhook: WebhookId, as_json: Json = False) -> None:
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
     done = session.run(lambda gateway: webhooks.promote(gateway, ACTOR, webhook))
-    if as_json:
-        show_json(done)
-    else:
-        out.print(f"The second secret of {plain(done['name'])} is now the main one.")
+    say(done, f"The second secret of {done['name']} is now the main one.", as_json)
 
 
 @commands.command("adopt-secret")
@@ -200,10 +193,7 @@ def adopt(webhook: WebhookId, as_json: Json = False) -> None:
     Anybody may announce one: do it only if you were setting the sender up just then.
     """
     done = session.run(lambda gateway: webhooks.adopt(gateway, ACTOR, webhook))
-    if as_json:
-        show_json(done)
-    else:
-        out.print(f"The announced secret is now the main one of {plain(done['name'])}.")
+    say(done, f"The announced secret is now the main one of {done['name']}.", as_json)
 
 
 @commands.command("delete")
@@ -216,18 +206,12 @@ def delete(
     if not yes and not as_json:
         typer.confirm("Its URL will never work again. Delete it?", abort=True)
     session.run(lambda gateway: webhooks.remove(gateway, ACTOR, webhook))
-    if as_json:
-        show_json({"deleted": webhook})
-    else:
-        out.print("Deleted.")
+    say({"deleted": webhook}, "Deleted.", as_json)
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
     done = session.run(lambda gateway: webhooks.switch(gateway, ACTOR, webhook, enabled))
-    if as_json:
-        show_json(done)
-    else:
-        out.print(f"{plain(done['name'])} is {'enabled' if enabled else 'disabled'}.")
+    say(done, f"{done['name']} is {'enabled' if enabled else 'disabled'}.", as_json)
 
 
 def _authentication(webhook: dict[str, Any]) -> str:

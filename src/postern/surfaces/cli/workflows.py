@@ -4,23 +4,24 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, FAILED, end, out, session, show_json, show_table
+from postern.surfaces.cli.run import ACTOR, FAILED, Json, end, out, session, show_json, show_page
 from postern.usecases import engine, samples
+from postern.usecases.present import Page
 
 commands = typer.Typer(no_args_is_help=True, help="The workflows that the embedded engine runs.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 @commands.command("list")
 def listing(as_json: Json = False) -> None:
     """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
     found = session.run(lambda gateway: engine.workflows(gateway, ACTOR))
-    if as_json:
-        show_json({"items": found})
-    else:
-        rows = [[one["name"], ", ".join(one["webhookIds"]) or "every webhook", one["help"]] for one in found]
-        show_table(["name", "webhook ids", "about"], rows, "No workflow found: see docs/workflows.md")
+    show_page(
+        Page(found),
+        as_json,
+        ["name", "webhook ids", "about"],
+        "No workflow found: see docs/workflows.md",
+        lambda one: [one["name"], ", ".join(one["webhookIds"]) or "every webhook", one["help"]],
+    )
 
 
 @commands.command("new")

@@ -1,11 +1,12 @@
 """A payload as a tree to look at and to click: every value with the path that finds it again."""
 
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+
+from postern.core.paths import extended
 
 MOST_NODES = 1500
 DEEPEST = 24
@@ -36,14 +37,6 @@ def tree(payload: Any) -> Node:
     return _node("", "", payload, 0, _Budget())
 
 
-def step(path: str, key: str | int) -> str:
-    """The path one step further: a dot inside a key is escaped, so that it is not taken for two steps."""
-    if isinstance(key, int):
-        return f"{path}[{key}]"
-    safe = re.sub(r"([.\[\]\\])", r"\\\1", key)
-    return f"{path}.{safe}" if path else safe
-
-
 def _node(key: str, path: str, value: Any, depth: int, budget: _Budget) -> Node:
     budget.left -= 1
     if isinstance(value, dict | list):
@@ -57,7 +50,7 @@ def _node(key: str, path: str, value: Any, depth: int, budget: _Budget) -> Node:
             if budget.left <= 0:
                 node.cut = "the rest is in the raw view"
                 break
-            node.children.append(_node(str(name), step(path, name), inner, depth + 1, budget))
+            node.children.append(_node(str(name), extended(path, name), inner, depth + 1, budget))
         return node
     if isinstance(value, Number):
         return Node(key, path, "number", str(value)[:LONGEST_TEXT])

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qsl, quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -20,6 +20,7 @@ from postern.usecases.gateway import Gateway
 MOST_FIELDS = 2000
 LARGEST_FORM = 4 * 1024 * 1024
 LARGEST_FORM_OF_STRANGERS = 16 * 1024
+LONGEST_NUMBER = 15
 
 
 @dataclass
@@ -66,11 +67,7 @@ class Visit:
 
 
 class Form(dict[str, str]):
-    """The fields of a form, each once; ``all`` has those that may be sent several times."""
-
-    def __init__(self, fields: dict[str, list[str]]) -> None:
-        super().__init__({name: values[-1] for name, values in fields.items()})
-        self.all = fields
+    """The fields of a form, each once."""
 
     def text(self, name: str) -> str:
         return self.get(name, "").strip()
@@ -82,9 +79,9 @@ class Form(dict[str, str]):
         return [line.strip() for line in self.get(name, "").splitlines() if line.strip()]
 
 
-def number(text: str) -> int | None:
-    """What a parameter or field says, if it is a plain number: ``isdigit`` alone takes ² for one, which ``int`` does not."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+def whole_number(text: str) -> int | None:
+    """``isdigit`` alone would let through what ``int`` then refuses: superscripts, and thousands of digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
 async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
@@ -98,7 +95,7 @@ async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
         raise Refused("malformed_request", "the form ended early") from None
     text = raw.decode("utf-8", "replace")
     try:
-        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        return Form(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
     except ValueError:
         raise Refused("payload_too_large", f"the form has more than {MOST_FIELDS} fields") from None
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from postern.core.invocation import Status
 from postern.usecases.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)]
@@ -12,7 +13,8 @@ Version = Annotated[
     int | None,
     Field(description="The version you have read. When it has changed meanwhile the call is refused, so that nobody's change is lost."),
 ]
-Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
+Limit = Annotated[int, Field(ge=1, le=50)]
+Cursor = Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)]
 
 
 class Nothing(Shape):
@@ -34,8 +36,8 @@ class OneInvocation(Shape):
 
 class ListWebhooks(Shape):
     search: Annotated[str | None, Field(description="Only webhooks whose name holds this text.", max_length=200)] = None
-    limit: Annotated[int, Field(ge=1, le=50)] = 20
-    cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
+    limit: Limit = 20
+    cursor: Cursor = None
 
 
 class ChangeWebhook(Shape):
@@ -62,8 +64,8 @@ class Filter(Shape):
 
 
 class SearchHistory(Filter):
-    limit: Annotated[int, Field(ge=1, le=50)] = 20
-    cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
+    limit: Limit = 20
+    cursor: Cursor = None
 
 
 class PlanReplay(Filter):
@@ -75,8 +77,8 @@ class OneReplay(Shape):
 
 
 class OnePage(Shape):
-    limit: Annotated[int, Field(ge=1, le=50)] = 20
-    cursor: Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)] = None
+    limit: Limit = 20
+    cursor: Cursor = None
 
 
 class CallVolume(Shape):
@@ -108,7 +110,7 @@ class ManyInvocations(Shape):
 
 
 class ListRuns(Shape):
-    limit: Annotated[int, Field(ge=1, le=50)] = 20
+    limit: Limit = 20
     delivery_key: Annotated[str | None, Field(description="Only the runs of this delivery.", max_length=80)] = None
 
 

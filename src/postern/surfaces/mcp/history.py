@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from postern.core.invocation import HistoryFilter
 from postern.core.records import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
@@ -15,10 +14,9 @@ from postern.usecases.gateway import Gateway
 async def search_history(gateway: Gateway, actor: Actor, asked: ask.SearchHistory) -> Any:
     """The recorded calls in short, newest first, refused ones too: when, to which webhook, status, reason code, HTTP status,
     duration. nobodyListens means that it was started and no workflow wanted it. Payloads are told by show_invocation."""
-    since, until = history.moment(asked.since, "since"), history.moment(asked.until, "until")
-    wanted = HistoryFilter(asked.webhook_id, asked.status, asked.code, since, until, asked.search)
+    wanted = history.filter_of(**asked.model_dump(exclude={"limit", "cursor"}))
     page = await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
-    return {"items": page.items, "nextCursor": page.next_cursor}
+    return page.told()
 
 
 @tool("Show an invocation", "read", ask.OneInvocation)
@@ -52,7 +50,7 @@ async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvoca
 async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Any:
     """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the count to whoever asked for
     it before run_replay; calls that come in later are not part of it."""
-    return await replays.plan(gateway, actor, asked.model_dump(by_alias=True))
+    return await replays.plan(gateway, actor, history.filter_of(**asked.model_dump()))
 
 
 @tool("Run a planned replay", "write", ask.OneReplay, repeatable=False)
@@ -78,7 +76,7 @@ async def cancel_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) ->
 async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Any:
     """The replays of many, newest first, planned, running and ended ones."""
     page = await replays.listing(gateway, actor, asked.limit, asked.cursor)
-    return {"items": page.items, "nextCursor": page.next_cursor}
+    return page.told()
 
 
 @tool("Show call volume", "read", ask.CallVolume)

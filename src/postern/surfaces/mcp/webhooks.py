@@ -9,6 +9,7 @@ from postern.surfaces.mcp.told import untrusted, webhook_in_short
 from postern.usecases import holds, samples, schedules, webhooks
 from postern.usecases.configuration import WebhookRequest
 from postern.usecases.gateway import Gateway
+from postern.usecases.present import Page
 
 
 @tool("List webhooks", "read", ask.ListWebhooks)
@@ -16,7 +17,7 @@ async def list_webhooks(gateway: Gateway, actor: Actor, asked: ask.ListWebhooks)
     """The webhooks in short, newest first: id, name, URL, whether enabled, how callers prove themselves, how often called.
     Use it to find a webhook's id."""
     page = await webhooks.listing(gateway, actor, asked.limit, asked.cursor, asked.search)
-    return {"items": [webhook_in_short(webhook) for webhook in page.items], "nextCursor": page.next_cursor}
+    return Page([webhook_in_short(webhook) for webhook in page.items], page.next_cursor).told()
 
 
 @tool("Show a webhook", "read", ask.OneWebhook)

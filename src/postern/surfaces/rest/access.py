@@ -8,15 +8,10 @@ from starlette.responses import JSONResponse, Response
 
 from postern.surfaces import session
 from postern.surfaces.rest import access_shapes, shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page, whole
 from postern.surfaces.rest.table import PREFIX, Asking, Table
-from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import access, audit
 from postern.usecases.gateway import Gateway
-
-
-def whole(items: list[dict[str, Any]]) -> Response:
-    """A list that fits on one page, in the shape of every list."""
-    return JSONResponse({"items": items, "nextCursor": None})
 
 
 def made(thing: dict[str, Any], path: str) -> Response:
@@ -47,7 +42,7 @@ def key_rows(table: Table, gateway: Gateway) -> None:
         subject: Annotated[str | None, Query(max_length=80, description="The id of what was changed.")] = None,
     ) -> Any:
         page = await audit.listing(gateway, actor, limit, cursor, subject)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
 
 def user_rows(table: Table, gateway: Gateway) -> None:

@@ -1,15 +1,12 @@
 """What the API answers about keys, users, sessions and changes."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
-from postern.core.records import LEVELS
+from postern.core.records import Level
 from postern.surfaces.rest.shapes import Told
 from postern.usecases.shapes import Shape
-
-Level = Literal["read", "write", "admin"]
-assert Level.__args__ == LEVELS  # type: ignore[attr-defined]
 
 
 class ApiKeyRequest(Shape):

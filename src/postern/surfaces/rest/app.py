@@ -1,5 +1,6 @@
 """The management API, put together."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -7,20 +8,16 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Route
 
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import FieldError, Refused
-from postern.surfaces.console import console_routes
-from postern.surfaces.health import Numbers, health_routes
 from postern.surfaces.rest.access import key_rows, session_rows, user_rows
 from postern.surfaces.rest.document import asset, docs, document_route
 from postern.surfaces.rest.engine import engine_rows
-from postern.surfaces.rest.envelope import Envelope
 from postern.surfaces.rest.history import history_rows
 from postern.surfaces.rest.live import live_rows
-from postern.surfaces.rest.problems import on_defect, on_http_exception, on_refused, on_store_trouble, problem_page, problem_response
+from postern.surfaces.rest.problems import on_defect, on_http_exception, on_refused, on_store_trouble, problem_response
 from postern.surfaces.rest.replays import replay_rows
 from postern.surfaces.rest.signatures import signature_rows
 from postern.surfaces.rest.table import PREFIX, Table
@@ -30,7 +27,8 @@ from postern.usecases.gateway import Gateway
 TABLES = (webhook_rows, duty_rows, signature_rows, history_rows, replay_rows, live_rows, engine_rows, key_rows, user_rows, session_rows)
 
 
-def make_api(gateway: Gateway, numbers: Numbers | None = None) -> FastAPI:
+def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> FastAPI:
+    """``beside``: routes that are no part of the API, and whose refusals are told as its are."""
     app = FastAPI(
         openapi_url=None,
         docs_url=None,
@@ -43,13 +41,7 @@ def make_api(gateway: Gateway, numbers: Numbers | None = None) -> FastAPI:
             HTTPException: on_http_exception,
             Exception: on_defect,
         },
-        routes=[
-            *health_routes(gateway, numbers),
-            Route("/problems/{code}", problem_page),
-            Route("/docs", docs),
-            Route("/docs/{name}", asset),
-            *console_routes(gateway),
-        ],
+        routes=[*beside, Route("/docs", docs), Route("/docs/{name}", asset)],
     )
     app.state.gateway = gateway
     app.router.routes.append(Route(f"{PREFIX}/openapi.json", document_route(app)))
@@ -57,10 +49,6 @@ def make_api(gateway: Gateway, numbers: Numbers | None = None) -> FastAPI:
     for rows in TABLES:
         rows(table, gateway)
     return app
-
-
-def make_rest(gateway: Gateway, numbers: Numbers | None = None) -> ASGIApp:
-    return Envelope(make_api(gateway, numbers))
 
 
 async def on_invalid_parameters(_: Request, error: Exception) -> Response:

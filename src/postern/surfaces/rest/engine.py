@@ -5,9 +5,8 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from postern.surfaces.rest import history_shapes, shapes
-from postern.surfaces.rest.access import whole
+from postern.surfaces.rest.pages import Limit, whole
 from postern.surfaces.rest.table import Asking, Table
-from postern.surfaces.rest.webhooks import Limit
 from postern.usecases import engine
 from postern.usecases.gateway import Gateway
 

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import HistoryFilter
-from postern.surfaces.rest import history_shapes, shapes
+from postern.core.invocation import Status
+from postern.surfaces.rest import history_shapes, shapes, signature_shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import Asking, Table
-from postern.surfaces.rest.webhooks import Cursor, Limit
 from postern.usecases import history, readmission, signatures, volumes
 from postern.usecases.gateway import Gateway
 from postern.usecases.respond import delivery_of_token, respond
@@ -36,7 +36,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
     async def list_invocations(
         actor: Asking,
         webhook_id: Annotated[Text, Query(alias="webhookId")] = None,
-        status: Annotated[history_shapes.Status | None, Query()] = None,
+        status: Annotated[Status | None, Query()] = None,
         code: Text = None,
         since: Moment = None,
         until: Moment = None,
@@ -44,11 +44,9 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Any:
-        wanted = HistoryFilter(
-            webhook_id or None, status, code or None, history.moment(since, "since"), history.moment(until, "until"), search or None
-        )
+        wanted = history.filter_of(webhook_id=webhook_id, status=status, code=code, since=since, until=until, search=search)
         page = await history.listing(gateway, actor, wanted, limit, cursor)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
     @row("GET", "/{invocation_id}", "Show an invocation", level="read", answers=history_shapes.Invocation)
     async def show_invocation(actor: Asking, invocation_id: str) -> Any:
@@ -94,7 +92,13 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         await respond(gateway, invocation_id, _response_token(request), said.status, said.headers, said.body)
         return JSONResponse({"status": "answered"})
 
-    @row("GET", "/{invocation_id}/explanation", "Explain a verdict", level="read", answers=history_shapes.Explanation)
+    @row(
+        "GET",
+        "/{invocation_id}/explanation",
+        "Explain a verdict",
+        level="read",
+        answers=signature_shapes.SignatureExplanation | signature_shapes.Explanation,
+    )
     async def explain_invocation(actor: Asking, invocation_id: str) -> Any:
         """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
         return JSONResponse(await signatures.explain(gateway, actor, invocation_id))

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from postern.surfaces.rest.shapes import Told, WouldVerify
+from postern.core.invocation import Status
+from postern.surfaces.rest.shapes import Told
+from postern.surfaces.rest.signature_shapes import Step
 from postern.usecases.shapes import Shape
-
-Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
 
 
 class InvocationSummary(Told):
@@ -30,16 +30,18 @@ class InvocationSummary(Told):
     error: str | None = None
 
 
-class TraceStep(Told):
-    step: str
-    ok: bool | None
-    detail: str
-
-
 class Response(Told):
     status: int
     headers: list[tuple[str, str]]
     body: str
+
+
+class Attempt(Told):
+    at: str
+    outcome: Literal["started", "unavailable", "failed"]
+    detail: str | None = None
+    runs: int | None = None
+    workflows: list[str] | None = None
 
 
 class Delivery(Told):
@@ -48,10 +50,11 @@ class Delivery(Told):
     state: Literal["queued", "held", "started", "failed", "dropped"]
     fields: dict[str, str]
     created_at: str
+    released_at: str | None
     started_at: str | None
     next_attempt_at: str | None
     attempts: int
-    log: list[dict[str, Any]]
+    log: list[Attempt]
     runs: int | None
     nobody_listens: bool
     error: str | None
@@ -68,7 +71,7 @@ class Invocation(InvocationSummary):
     body: str | None
     body_truncated: bool
     payload: dict[str, Any] | None
-    trace: list[TraceStep]
+    trace: list[Step]
     deliveries: list[Delivery]
 
 
@@ -92,10 +95,19 @@ class ReplayRequest(Shape):
     filter: ReplayFilter
 
 
+class ReplayedCalls(Told):
+    webhook_id: str | None
+    status: Status | None
+    code: str | None
+    since: str | None
+    until: str | None
+    search: str | None
+
+
 class Replay(Told):
     id: str
     state: Literal["planned", "running", "completed", "cancelled", "failed"]
-    filter: dict[str, Any]
+    filter: ReplayedCalls
     count: int
     done: int
     skipped: int
@@ -147,26 +159,47 @@ class Preview(Told):
     field_four: str | None = None
 
 
-class Recheck(Told):
-    webhook_id: str
-    would_pass: list[dict[str, Any]]
-    still_refused: int
-
-
 class AdmitRequest(Shape):
     invocation_ids: list[str] = Field(min_length=1, max_length=1000)
 
 
+class Admission(Told):
+    invocation_id: str
+    admitted: bool
+    reason: str
+    delivery_key: str | None = None
+
+
 class Admitted(Told):
-    items: list[dict[str, Any]]
+    items: list[Admission]
     admitted: int
 
 
-class Explanation(Told):
-    invocation_id: str
-    code: str
-    explanation: str
-    would_verify_if: list[WouldVerify]
+class Outcomes(Told):
+    accepted: int
+    duplicate: int
+    handshake: int
+    rejected: int
+
+
+class Latency(Told):
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class Figures(Told):
+    calls: int
+    outcomes: Outcomes
+    latency_ms: Latency
+
+
+class Point(Figures):
+    at: str
+
+
+class Total(Figures):
+    codes: dict[str, int]
 
 
 class Chart(Told):
@@ -174,5 +207,5 @@ class Chart(Told):
     since: str
     until: str
     step_minutes: int
-    points: list[dict[str, Any]]
-    total: dict[str, Any]
+    points: list[Point]
+    total: Total

@@ -5,32 +5,15 @@ from typing import Annotated, Any
 
 from fastapi import Header, Query
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.session import actor_of
+from postern.surfaces.streaming import HEADERS, MEDIA_TYPE, Feed
 from postern.usecases.gateway import Gateway
 from postern.usecases.live import Stream, follow
 
-# A proxy that collects an answer before it passes it on would hold events back for ever.
-HEADERS = {"x-accel-buffering": "no", "cache-control": "no-store"}
 ID = "^inv_[0-9a-f]{32}$"
-MEDIA_TYPE = "text/event-stream; charset=utf-8"
-
-
-class LiveResponse(StreamingResponse):
-    """Leaves the hub however it ends, even before the first event was asked for."""
-
-    def __init__(self, stream: Stream, lines: AsyncIterator[bytes]) -> None:
-        super().__init__(lines, headers=HEADERS, media_type=MEDIA_TYPE)
-        self._stream = stream
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._stream.close()
 
 
 def live_rows(table: Table, gateway: Gateway) -> None:
@@ -52,7 +35,7 @@ def live_rows(table: Table, gateway: Gateway) -> None:
         if request.scope.get("head"):
             return Response(headers=HEADERS, media_type=MEDIA_TYPE)
         stream = await follow(gateway, actor, lambda: actor_of(gateway, request), webhook_id or None, last_event_id or after)
-        return LiveResponse(stream, _lines(stream))
+        return Feed(stream, _lines(stream))
 
 
 async def _lines(stream: Stream) -> AsyncIterator[bytes]:

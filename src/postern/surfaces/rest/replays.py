@@ -5,9 +5,9 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from postern.surfaces.rest import history_shapes, shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, Table
-from postern.surfaces.rest.webhooks import Cursor, Limit
-from postern.usecases import replays
+from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
 
 
@@ -17,13 +17,13 @@ def replay_rows(table: Table, gateway: Gateway) -> None:
     @row("POST", "", "Plan a replay of many", level="write", status=201, answers=history_shapes.Replay, idempotent=True)
     async def plan_replay(actor: Asking, request: history_shapes.ReplayRequest) -> Any:
         """Counts what the filter finds; nothing is started yet. What comes in later is not part of it."""
-        plan = await replays.plan(gateway, actor, request.filter.model_dump(by_alias=True))
+        plan = await replays.plan(gateway, actor, history.filter_of(**request.filter.model_dump(), within="filter."))
         return JSONResponse(plan, 201, {"location": f"{PREFIX}/replays/{plan['id']}"})
 
     @row("GET", "", "List replays", level="read", answers=shapes.Listing[history_shapes.Replay])
     async def list_replays(actor: Asking, limit: Limit = 50, cursor: Cursor = None) -> Any:
         page = await replays.listing(gateway, actor, limit, cursor)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
     @row("GET", "/{replay_id}", "Show a replay's progress", level="read", answers=history_shapes.Replay)
     async def show_replay(actor: Asking, replay_id: str) -> Any:

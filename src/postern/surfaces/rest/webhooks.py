@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from postern.core.problems import Refused
 from postern.core.records import Actor
-from postern.surfaces.rest import history_shapes, shapes
+from postern.surfaces.rest import shapes, webhook_shapes
+from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
 from postern.usecases import holds, readmission, samples, schedules, webhooks
 from postern.usecases.configuration import WebhookRequest
@@ -20,11 +21,6 @@ EXAMPLE = {
     "fieldMapping": {"fieldOne": "order.number", "fieldTwo": "customer.email"},
 }
 
-Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
-
-
-# A page goes on where the last one ended: an id is all that takes, and callers need not know.
-Cursor = Annotated[str | None, Query(pattern="^[a-z]{2,4}_[0-9a-f]{32}$", description="nextCursor of the page before.")]
 Search = Annotated[str | None, Query(max_length=200, description="Part of the name, or the whole id or short code.")]
 
 
@@ -51,16 +47,16 @@ def told(webhook: dict[str, Any], status: int = 200) -> Response:
 def webhook_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("Webhooks", "/webhooks").row
 
-    @row("GET", "", "List webhooks", level="read", answers=shapes.Listing[shapes.Webhook])
+    @row("GET", "", "List webhooks", level="read", answers=shapes.Listing[webhook_shapes.Webhook])
     async def list_webhooks(actor: Asking, limit: Limit = 50, cursor: Cursor = None, search: Search = None) -> Any:
         page = await webhooks.listing(gateway, actor, limit, cursor, search)
-        return JSONResponse({"items": page.items, "nextCursor": page.next_cursor})
+        return one_page(page)
 
-    @row("POST", "", "Make a webhook", level="write", status=201, idempotent=True, answers=shapes.Webhook, versioned=True)
+    @row("POST", "", "Make a webhook", level="write", status=201, idempotent=True, answers=webhook_shapes.Webhook, versioned=True)
     async def create_webhook(actor: Asking, request: Annotated[WebhookRequest, Body(examples=[EXAMPLE])]) -> Any:
         return told(await webhooks.create(gateway, actor, request), 201)
 
-    @row("GET", "/{webhook_id}", "Show a webhook", level="read", answers=shapes.Webhook, versioned=True)
+    @row("GET", "/{webhook_id}", "Show a webhook", level="read", answers=webhook_shapes.Webhook, versioned=True)
     async def show_webhook(actor: Asking, webhook_id: str) -> Any:
         return told(await webhooks.show(gateway, actor, webhook_id))
 
@@ -81,7 +77,7 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         level="write",
         refuses=("conflict",),
         extra=patch_body,
-        answers=shapes.Webhook,
+        answers=webhook_shapes.Webhook,
         versioned=True,
     )
     async def change_webhook(actor: Asking, webhook_id: str, patch: Annotated[dict[str, Any], Body()], if_match: IfMatch = None) -> Any:
@@ -95,12 +91,28 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         await webhooks.remove(gateway, actor, webhook_id, await seen_version(gateway, actor, webhook_id, if_match))
         return Response(status_code=204)
 
-    @row("POST", "/{webhook_id}/enable", "Enable a webhook", level="write", refuses=("conflict",), answers=shapes.Webhook, versioned=True)
+    @row(
+        "POST",
+        "/{webhook_id}/enable",
+        "Enable a webhook",
+        level="write",
+        refuses=("conflict",),
+        answers=webhook_shapes.Webhook,
+        versioned=True,
+    )
     async def enable_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return told(await webhooks.switch(gateway, actor, webhook_id, True, version))
 
-    @row("POST", "/{webhook_id}/disable", "Disable a webhook", level="write", refuses=("conflict",), answers=shapes.Webhook, versioned=True)
+    @row(
+        "POST",
+        "/{webhook_id}/disable",
+        "Disable a webhook",
+        level="write",
+        refuses=("conflict",),
+        answers=webhook_shapes.Webhook,
+        versioned=True,
+    )
     async def disable_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return told(await webhooks.switch(gateway, actor, webhook_id, False, version))
@@ -111,7 +123,7 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         "Make the second secret the main one",
         level="write",
         refuses=("conflict",),
-        answers=shapes.Webhook,
+        answers=webhook_shapes.Webhook,
         versioned=True,
     )
     async def promote_secret(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
@@ -124,7 +136,7 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         "Take the secret that a sender announced",
         level="write",
         refuses=("conflict",),
-        answers=shapes.Webhook,
+        answers=webhook_shapes.Webhook,
         versioned=True,
     )
     async def adopt_secret(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
@@ -137,7 +149,7 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
     """What a webhook can be told to do besides."""
     row = table.of("Webhooks", "/webhooks/{webhook_id}").row
 
-    @row("POST", "/record-events", "Record the next event", level="write", answers=shapes.Recording)
+    @row("POST", "/record-events", "Record the next event", level="write", answers=webhook_shapes.Recording)
     async def record_events(actor: Asking, webhook_id: str) -> Any:
         """The next accepted call, or replay, is kept as the sample from which a workflow's variables are shown."""
         return JSONResponse(await samples.arm(gateway, actor, webhook_id))
@@ -147,7 +159,7 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
         await samples.disarm(gateway, actor, webhook_id)
         return Response(status_code=204)
 
-    @row("GET", "/sample", "Show the recorded event", level="read", answers=shapes.Sample)
+    @row("GET", "/sample", "Show the recorded event", level="read", answers=webhook_shapes.Sample)
     async def show_sample(actor: Asking, webhook_id: str) -> Any:
         return JSONResponse(await samples.sample(gateway, actor, webhook_id))
 
@@ -167,33 +179,41 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
         await samples.forget(gateway, actor, webhook_id)
         return Response(status_code=204)
 
-    @row("POST", "/schedule/run", "Fetch now", level="write", answers=shapes.ScheduleRun, refuses=("conflict",))
+    @row("POST", "/schedule/run", "Fetch now", level="write", answers=webhook_shapes.ScheduleRun, refuses=("conflict",))
     async def run_schedule(actor: Asking, webhook_id: str) -> Any:
         """Fetches once, now, and says what came of it."""
         return JSONResponse(await schedules.run_now(gateway, actor, webhook_id))
 
-    @row("POST", "/schedule/resume", "Go on after a pause", level="write", answers=shapes.Webhook, versioned=True, refuses=("conflict",))
+    @row(
+        "POST",
+        "/schedule/resume",
+        "Go on after a pause",
+        level="write",
+        answers=webhook_shapes.Webhook,
+        versioned=True,
+        refuses=("conflict",),
+    )
     async def resume_schedule(actor: Asking, webhook_id: str) -> Any:
         return told(await schedules.resume(gateway, actor, webhook_id))
 
-    @row("POST", "/hold", "Hold", level="write", answers=shapes.Hold)
+    @row("POST", "/hold", "Hold", level="write", answers=webhook_shapes.Hold)
     async def hold_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
         """Calls are recorded and answered as ever; their deliveries wait until somebody lets them go."""
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return JSONResponse(await holds.hold(gateway, actor, webhook_id, version))
 
-    @row("POST", "/release", "End the hold", level="write", answers=shapes.Hold)
+    @row("POST", "/release", "End the hold", level="write", answers=webhook_shapes.Released)
     async def release_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
         """What waited is due at once, the oldest first."""
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return JSONResponse(await holds.release(gateway, actor, webhook_id, version))
 
-    @row("POST", "/drop", "Drop what is held", level="write", answers=shapes.Hold)
+    @row("POST", "/drop", "Drop what is held", level="write", answers=webhook_shapes.Dropped)
     async def drop_held(actor: Asking, webhook_id: str) -> Any:
         """What waits will not be started, unless it is replayed. The hold goes on."""
         return JSONResponse(await holds.drop(gateway, actor, webhook_id))
 
-    @row("GET", "/readmissible", "List rejected calls that would pass now", level="read", answers=history_shapes.Recheck)
+    @row("GET", "/readmissible", "List rejected calls that would pass now", level="read", answers=webhook_shapes.Recheck)
     async def list_readmissible(actor: Asking, webhook_id: str) -> Any:
         """Judged by the webhook's present settings, at the time they were received. Nothing is started."""
         return JSONResponse(await readmission.recheck(gateway, actor, webhook_id))

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.webhook import field_messages, loaded, rotation, tab, version_seen
-from postern.surfaces.console.visit import Form, Visit, number, problem_of
+from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
 from postern.usecases import webhooks
 
 GENERATE = {"generate": True}
@@ -87,7 +87,7 @@ async def save_secret(visit: Visit) -> Response:
 async def take_preset_over(visit: Visit) -> Response:
     """A newer preset changes nothing until somebody has seen the difference and wants it."""
     form = await visit.form()
-    return await _save(visit, {"presetVersion": number(form.text("presetVersion"))}, form)
+    return await _save(visit, {"presetVersion": whole_number(form.text("presetVersion"))}, form)
 
 
 async def promote(visit: Visit) -> Response:
@@ -149,7 +149,7 @@ def scheme_of(form: Form) -> dict[str, Any]:
     for name in _LISTS:
         if listed := [part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()]:
             scheme[name] = listed
-    if (tolerance := number(form.text("scheme.toleranceSeconds"))) is not None:
+    if (tolerance := whole_number(form.text("scheme.toleranceSeconds"))) is not None:
         scheme["toleranceSeconds"] = tolerance
     return scheme
 

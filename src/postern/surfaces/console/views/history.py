@@ -1,15 +1,16 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import HistoryFilter
-from postern.core.problems import Refused
+from postern.core.invocation import STATUSES, HistoryFilter
+from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Visit, number
+from postern.surfaces.console.visit import Visit, whole_number
 from postern.usecases import history, readmission, remedies, webhooks
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
@@ -17,7 +18,7 @@ FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
 
 
 async def listing(visit: Visit) -> Response:
-    chosen = {name: visit.query.get(name, "").strip() for name in FILTERS}
+    chosen = chosen_in(visit.query)
     page = await history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
     known = await names(visit)
     return visit.page(
@@ -27,26 +28,25 @@ async def listing(visit: Visit) -> Response:
         chosen=chosen,
         kept=urlencode({name: value for name, value in chosen.items() if value}),
         names=known,
-        statuses=[("", "Every status"), *((key, words.STATUS_WORDS[key][0]) for key in history.STATUSES)],
+        statuses=[("", "Every status"), *((key, words.STATUS_WORDS[key][0]) for key in STATUSES)],
         codes=[("", "Every reason"), *((key, title) for key, title in words.CODE_WORDS.items() if key not in words.STATUS_WORDS)],
         spans=list(SPANS.items()),
         reason=story.reason,
     )
 
 
+def chosen_in(fields: Mapping[str, str]) -> dict[str, str]:
+    """What was chosen in the filter's form, in the address of the list or as it was sent."""
+    return {name: fields.get(name, "").strip() for name in FILTERS}
+
+
 def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
-    span = chosen.get("span", "")
-    since = history.moment(chosen.get("since"), "since")
-    if (seconds := number(span)) is not None:
-        since = visit.gateway.clock() - seconds
-    return HistoryFilter(
-        chosen["webhook"] or None,
-        chosen["status"] or None,
-        chosen["code"] or None,
-        since,
-        history.moment(chosen.get("until"), "until"),
-        chosen["search"] or None,
-    )
+    given = {name: value for name, value in chosen.items() if name not in ("webhook", "span")}
+    if span := chosen["span"]:
+        if span not in SPANS:
+            raise Refused("invalid_request", errors=[FieldError("span", f"choose one of: {', '.join(filter(None, SPANS))}")])
+        given["since"] = str(visit.gateway.clock() - int(span))
+    return history.filter_of(webhook_id=chosen["webhook"], **given)
 
 
 async def names(visit: Visit) -> dict[str, str]:
@@ -74,7 +74,7 @@ async def fix(visit: Visit) -> Response:
     form = await visit.form()
     invocation_id = visit.at("invocation")
     if form.text("kind") == "signature":
-        await remedies.apply(visit.gateway, visit.actor, invocation_id, number(form.text("number")) or 0)
+        await remedies.apply(visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0)
     else:
         item = await history.show(visit.gateway, visit.actor, invocation_id)
         webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])

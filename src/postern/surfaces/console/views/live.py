@@ -5,20 +5,19 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from postern.core.invocation import HistoryFilter
 from postern.surfaces.console import pages
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Visit, number
+from postern.surfaces.console.visit import Visit, whole_number
 from postern.surfaces.session import actor_of
+from postern.surfaces.streaming import Feed
 from postern.usecases import history
 from postern.usecases.live import Stream, follow
 
 MOST = 25
 _ID = re.compile(r"inv_[0-9a-f]{32}")
-HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 async def everything(visit: Visit) -> Response:
@@ -32,23 +31,9 @@ async def stream(visit: Visit) -> Response:
     after = seen if _ID.fullmatch(seen) else None
     # Joined before the newest are read: what comes in between is then told twice, and never missed.
     following = await follow(visit.gateway, visit.actor, lambda: actor_of(visit.gateway, visit.request), webhook_id, after)
-    newest = number(visit.query.get("newest", ""))
+    newest = whole_number(visit.query.get("newest", ""))
     count = 0 if after else MOST if newest is None else min(newest, MOST)
     return Feed(following, _events(visit, following, webhook_id, count))
-
-
-class Feed(StreamingResponse):
-    """Leaves the hub however it ends, even before the first event was asked for."""
-
-    def __init__(self, following: Stream, lines: AsyncIterator[str]) -> None:
-        super().__init__(lines, headers=HEADERS, media_type="text/event-stream; charset=utf-8")
-        self._following = following
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._following.close()
 
 
 async def _events(visit: Visit, following: Stream, webhook_id: str | None, count: int) -> AsyncIterator[str]:

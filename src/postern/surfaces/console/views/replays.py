@@ -1,11 +1,9 @@
 """Replaying many calls: the plan, its progress, and stopping it."""
 
-from typing import Any
-
 from starlette.responses import Response
 
-from postern.surfaces.console.views.history import FILTERS, names
-from postern.surfaces.console.visit import Visit, number
+from postern.surfaces.console.views.history import chosen_in, names, wanted
+from postern.surfaces.console.visit import Visit
 from postern.usecases import replays
 
 
@@ -15,20 +13,7 @@ async def listing(visit: Visit) -> Response:
 
 
 async def plan(visit: Visit) -> Response:
-    form = await visit.form()
-    chosen: dict[str, Any] = {name: form.text(name) or None for name in FILTERS}
-    since = chosen["since"]
-    if (seconds := number(chosen["span"] or "")) is not None:
-        since = str(visit.gateway.clock() - seconds)
-    wanted = {
-        "webhookId": chosen["webhook"],
-        "status": chosen["status"],
-        "code": chosen["code"],
-        "since": since,
-        "until": chosen["until"],
-        "search": chosen["search"],
-    }
-    made = await replays.plan(visit.gateway, visit.actor, wanted)
+    made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen_in(await visit.form())))
     return visit.to(f"/replays/{made['id']}")
 
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console.views.webhook import field_messages, loaded, tab, version_seen
-from postern.surfaces.console.visit import Form, Visit, number, problem_of
+from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
 from postern.usecases import schedules, webhooks
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "s": "seconds"}
@@ -98,6 +98,6 @@ def _every(every: Any) -> tuple[str, str]:
     text = str(every or "15m")
     if text[-1:] in UNITS:
         return text[:-1], text[-1]
-    seconds = number(text.partition(".")[0]) or 900
+    seconds = whole_number(text.partition(".")[0]) or 900
     size, unit = next(((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "m")) if seconds % size == 0), (1, "s"))
     return str(seconds // size), unit

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from postern.core.admit import NEVER_READ
 from postern.core.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS, Refused
+from postern.core.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Visit
 from postern.usecases import history, signatures, webhooks
 
-NEVER_READ = ("method_not_allowed", "webhook_disabled", "ip_not_allowed", "payload_too_large", "origin_not_allowed")
 FIELD_LABELS = {"fieldOne": "Field one", "fieldTwo": "Field two", "fieldThree": "Field three", "fieldFour": "Field four"}
 AUTHENTICATION_CODES = frozenset(code for code in PROBLEMS if code.startswith(("credential_", "signature_", "timestamp_")))
 
@@ -92,8 +93,14 @@ def _fixes(item: dict[str, Any], webhook: dict[str, Any] | None) -> list[dict[st
         case "origin_not_allowed":
             origin = next((value for name, value in item["headers"] if name == "origin"), "")
             return [{"kind": "allow-origin", "label": f"Allow {origin}", "help": "Adds this site to the CORS list."}] if origin else []
-        case "payload_too_large" if webhook["payloadLimitBytes"] < 25 * 1024 * 1024:
-            return [{"kind": "raise-limit", "label": "Double the payload limit", "help": "Up to 25 MiB can be accepted."}]
+        case "payload_too_large" if webhook["payloadLimitBytes"] < LARGEST_PAYLOAD_LIMIT:
+            return [
+                {
+                    "kind": "raise-limit",
+                    "label": "Double the payload limit",
+                    "help": f"Up to {LARGEST_PAYLOAD_LIMIT // 1024**2} MiB can be accepted.",
+                }
+            ]
     return []
 
 
@@ -108,5 +115,5 @@ def patch_of(kind: str, item: dict[str, Any], webhook: dict[str, Any]) -> dict[s
             origin = next((value for name, value in item["headers"] if name == "origin"), "")
             return {"cors": {"enabled": True, "origins": [*webhook["cors"]["origins"], origin]}}
         case "raise-limit":
-            return {"payloadLimitBytes": min(webhook["payloadLimitBytes"] * 2, 25 * 1024 * 1024)}
+            return {"payloadLimitBytes": min(webhook["payloadLimitBytes"] * 2, LARGEST_PAYLOAD_LIMIT)}
     raise Refused("not_found", "There is no such fix.")

@@ -5,7 +5,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from postern.core.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import senders
 from postern.surfaces.console.visit import Form, Visit, problem_of
@@ -15,7 +14,7 @@ from postern.usecases.signatures import SignatureTest
 
 
 async def ask(visit: Visit) -> Response:
-    return await _page(visit, Form({name: [value] for name, value in visit.query.items()}), None)
+    return await _page(visit, Form(visit.query), None)
 
 
 async def check(visit: Visit) -> Response:
@@ -30,7 +29,7 @@ async def check(visit: Visit) -> Response:
 async def _page(visit: Visit, form: Form, found: dict[str, Any] | None, status: int = 200, **context: Any) -> Response:
     known = await webhooks.listing(visit.gateway, visit.actor, 200)
     signed = [webhook for webhook in known.items if webhook["authentication"]["method"] == "hmac"]
-    recent = await history.listing(visit.gateway, visit.actor, HistoryFilter(form.text("webhook") or None), 30)
+    recent = await history.listing(visit.gateway, visit.actor, history.filter_of(webhook_id=form.text("webhook")), 30)
     return visit.page(
         "tester.html",
         status,

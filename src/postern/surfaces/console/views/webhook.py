@@ -10,7 +10,7 @@ from postern.surfaces.console import senders, tree
 from postern.surfaces.console.views import story
 from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
-from postern.surfaces.console.visit import Form, Visit, number, problem_of
+from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
 from postern.usecases import history, volumes, webhooks
 
 TABS = [
@@ -152,7 +152,7 @@ async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Re
 
 def version_seen(form: Form) -> int | None:
     """The version whose form this was: two people who change the same thing must not overwrite each other unseen."""
-    return number(form.get("version", ""))
+    return whole_number(form.get("version", ""))
 
 
 def field_messages(refused: Refused) -> dict[str, str]:

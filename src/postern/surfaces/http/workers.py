@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from postern.surfaces.server import DRAIN_SECONDS
+from postern.surfaces.http.server import DRAIN_SECONDS
 
 LONGEST_PAUSE = 10.0
 START_SECONDS = 180.0

@@ -13,8 +13,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from postern.core import answer as say
 from postern.core.call import Headers
-from postern.surfaces.exchange import Exchange
-from postern.surfaces.ingress import PREFIX
+from postern.surfaces.http.exchange import Exchange
+from postern.surfaces.http.ingress import PREFIX
 
 LARGEST_HEAD = 32 * 1024
 MOST_DISCARDED = 64 * 1024 * 1024
@@ -23,7 +23,7 @@ IDLE_SECONDS = 75
 MakeExchange = Callable[["Protocol", bytes, bytes, Headers, bool], Exchange]
 
 
-class Door:
+class LingeringTransport:
     """The transport as uvicorn sees it. Closing it while the caller still sends would reset the connection, and the answer
     on its way would be lost with it: so it is closed for writing first, and for good when the caller has read and gone."""
 
@@ -62,7 +62,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.transport: Any = Door(self, transport)
+        self.transport: Any = LingeringTransport(self, transport)
         self.began: float | None = self.loop.time()
         """Since when a request has been on its way; None while none is."""
         self.lingering = False

@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from postern.surfaces.connection import MakeExchange, Protocol
+from postern.surfaces.http.connection import MakeExchange, Protocol
 
 DRAIN_SECONDS = 25
 

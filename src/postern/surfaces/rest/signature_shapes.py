@@ -1,0 +1,92 @@
+"""What the API answers about senders and their signatures."""
+
+from typing import Any, Literal
+
+from postern.surfaces.rest.shapes import Told
+
+
+class PastedSecret(Told):
+    paste: str
+    where: str
+
+
+class Sender(Told):
+    timeout_seconds: float | None
+    retries: str
+    reactions: str
+
+
+class SampleCall(Told):
+    title: str
+    headers: list[tuple[str, str]]
+    body: str
+
+
+class Provider(Told):
+    """A built-in scheme: how the sender signs, what to paste where, how it behaves."""
+
+    name: str
+    title: str
+    version: int
+    aliases: list[str]
+    scheme: dict[str, Any]
+    secret: PastedSecret
+    setup: list[str]
+    needs_public_url: bool
+    needs_verify_token: bool
+    sender: Sender
+    sends_arrays: bool
+    synchronous_timeout_seconds: float | None
+    samples: list[SampleCall]
+
+
+class Step(Told):
+    step: str
+    ok: bool
+    detail: str
+
+
+class WouldVerify(Told):
+    """``patch`` changes the webhook's authentication; null where the sender has to change."""
+
+    change: str
+    explanation: str
+    patch: dict[str, Any] | None
+
+
+class Expected(Told):
+    secret: Literal["main", "second"]
+    signature: str
+
+
+class SignatureResult(Told):
+    """``expected`` is empty for whoever may not change the webhook whose secrets made it."""
+
+    verified: bool
+    matched: Literal["main", "second"] | None
+    code: str | None
+    explanation: str
+    steps: list[Step]
+    signed_content: str | None
+    signed_content_base64: str | None
+    received: list[str]
+    expected: list[Expected]
+    would_verify_if: list[WouldVerify]
+    resembles: list[str]
+
+
+class Explanation(Told):
+    """Where the signature is not the trouble."""
+
+    invocation_id: str
+    code: str
+    explanation: str
+    would_verify_if: list[WouldVerify]
+    resembles: list[str]
+
+
+class SignatureExplanation(SignatureResult):
+    """Of a call whose signature is the trouble: all that the tester tells."""
+
+    invocation_id: str
+    code: str

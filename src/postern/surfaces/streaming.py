@@ -1,0 +1,26 @@
+"""Calls as they come in, as server-sent events: what the API's stream and the console's have in common."""
+
+from collections.abc import AsyncIterator
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from postern.usecases.live import Stream
+
+# A proxy that collects an answer before it passes it on would hold events back for ever.
+HEADERS = {"x-accel-buffering": "no", "cache-control": "no-store"}
+MEDIA_TYPE = "text/event-stream; charset=utf-8"
+
+
+class Feed(StreamingResponse):
+    """Leaves the hub however it ends, even before the first event was asked for."""
+
+    def __init__(self, stream: Stream, lines: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
+        super().__init__(lines, headers=HEADERS, media_type=MEDIA_TYPE)
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._stream.close()
