@@ -38,8 +38,10 @@ def test_the_first_call_appears_while_its_page_is_open(console: Console) -> None
     answer(console, "An automation tool or custom code")
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
+    expect(console.page.get_by_role("heading", name="Waiting for the first call")).to_be_visible()
     console.call(webhook["url"], {})
     expect(console.page.locator(".call")).to_contain_text("No token sent")
+    expect(console.page.get_by_role("heading", name="Waiting for the first call")).to_be_hidden()
 
 
 def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: Console) -> None:
@@ -63,6 +65,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     console.page.get_by_role("link", name="Shopify").click()
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
+    expect(console.page.get_by_text("start a tunnel")).to_be_visible()
     console.page.get_by_label("Signing secret").fill("came later")
     console.click("Save the secret")
     console.page.wait_for_url("**/authentication*")

@@ -28,6 +28,7 @@ async def test_every_page_can_be_rehearsed_and_nothing_is_changed_by_it(tmp_path
         for view, names in acts:
             shown = await view(Visit(rehearsal._request(names), house.gateway, rehearsal.ACTOR))
             assert (shown.status_code, len(shown.body) > 1000) == (200, True), view
+            assert b"can reach this address" not in shown.body, "its address is public"
         assert await entries(house) == before
 
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from postern.core.address import reach_of
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
 from postern.core.problems import Refused
@@ -23,6 +24,11 @@ from postern.usecases.rejections import Rejections
 PATIENCE = 22.0
 """Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/server.py`), which
 then cuts what is left."""
+
+GO_PUBLIC = (
+    "A sender on the internet needs a public one: start a tunnel (cloudflared, ngrok, tailscale funnel, …) "
+    "and set POSTERN_BASE_URL to its address."
+)
 
 
 class Waiters:
@@ -142,6 +148,12 @@ class Gateway:
 
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"
+
+    @property
+    def out_of_reach(self) -> str:
+        """What stands beside a webhook's URL where no sender on the internet can reach it; else nothing."""
+        who = reach_of(self.base_url)
+        return f"Only {who} can reach this address. {GO_PUBLIC}" if who else ""
 
 
 def _token(response_key: bytes, key: str) -> str:

@@ -49,6 +49,7 @@ class Visit:
             may_write=self.actor.may("write"),
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.base_url,
+            out_of_reach=self.gateway.out_of_reach,
             **context,
         )
 
