@@ -18,7 +18,7 @@ def iso(seconds: float) -> str:
 
 
 def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
-    told = {
+    told: dict[str, Any] = {
         "id": invocation.id,
         "webhookId": invocation.webhook_id,
         "receivedAt": iso(invocation.received_at),
@@ -36,6 +36,7 @@ def summary(invocation: Invocation, newest: Delivery | None) -> dict[str, Any]:
     }
     if newest is not None:
         told |= {"runs": newest.runs, "nobodyListens": newest.state == "started" and newest.runs == 0, "error": newest.error or None}
+        told |= {"workflows": next((entry["workflows"] for entry in reversed(newest.log) if "workflows" in entry), None)}
     return told
 
 

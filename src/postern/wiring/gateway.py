@@ -12,6 +12,7 @@ from postern import presets
 from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
 from postern.core.retention import Keeping
+from postern.engines.embedded.engine import EmbeddedEngine
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
@@ -22,6 +23,7 @@ from postern.surfaces.cli.run import FAILED, end
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.directory import Directory
 from postern.usecases.dispatch import LEASE
+from postern.usecases.example import example_environment
 from postern.usecases.gateway import Gateway
 from postern.usecases.ports import Fetched, FetchTrouble, PresetShelf
 from postern.wiring.engines import make_engine
@@ -86,6 +88,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         if runs_workflows or (serving_on is not None and settings.is_sqlite):
             # This process is alone: what one that died had claimed need not wait for its lease to run out.
             await store.deliveries.release(gateway.clock(), LEASE)
+        if isinstance(engine, EmbeddedEngine) and settings.example == "on":
+            engine.environment |= await example_environment(gateway)
         if engine is not None:
             await engine.open()
         yield gateway

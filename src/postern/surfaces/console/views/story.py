@@ -67,9 +67,16 @@ def reason(item: dict[str, Any]) -> str:
     if item["status"] == "failed":
         return f"Accepted, but the workflow engine could not be started: {item.get('error') or 'no reason was given'}."
     if item["status"] in ("started", "responded") and item.get("runs"):
-        started = "1 workflow was started" if item["runs"] == 1 else f"{item['runs']} workflows were started"
-        return f"{started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
+        return f"{_started(item)}{', and the caller was answered' if item['status'] == 'responded' else ''}."
     return words.STATUS_HELP.get(item["status"], "")
+
+
+def _started(item: dict[str, Any]) -> str:
+    """Which workflows, where the engine said so; else how many."""
+    count, names = item["runs"], item.get("workflows") or []
+    if not names:
+        return "1 workflow was started" if count == 1 else f"{count} workflows were started"
+    return f"{words.listed(names)} {'was' if len(names) == 1 else 'were'} started"
 
 
 _STEP_TITLES = {"content": "content is a JSON object", "duplicate key": "duplicate protection"}
