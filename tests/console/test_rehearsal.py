@@ -7,8 +7,9 @@ from starlette.requests import Request
 
 from beds.house import OWNER, House, a_house
 from postern.surfaces.console import rehearsal
-from postern.surfaces.console.views import webhooks
+from postern.surfaces.console.views import history, webhooks
 from postern.surfaces.console.visit import Visit
+from postern.usecases.history import replay
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +48,25 @@ async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_
         await house.deliver()
         page = await listed(house)
         assert "Failing" in page and "1 call could not be started in the workflow engine" in page
+
+
+async def test_a_call_s_page_asks_again_until_its_start_is_known(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook()
+        call = (await house.call(webhook)).json["invocationId"]
+        assert 'hx-trigger="every' in await opened(house, call)
+        await house.deliver()
+        assert 'hx-trigger="every' not in await opened(house, call)
+        await replay(house.gateway, OWNER, call)
+        assert 'hx-trigger="every' in await opened(house, call)
+        house.engine.down = True
+        await house.deliver()
+        assert 'hx-trigger="every' not in await opened(house, call), "what is tried again and again may take days"
+
+
+async def opened(house: House, call: str) -> str:
+    shown = await history.detail(Visit(rehearsal._request({"invocation": call}), house.gateway, OWNER))
+    return bytes(shown.body).decode()
 
 
 async def listed(house: House) -> str:
