@@ -93,8 +93,11 @@ def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console) -> None:
     answer(console, "An automation tool or custom code")
     console.click("Create webhook")
     made(console)
-    shown = console.page.get_by_label("curl", exact=True).inner_text()
-    console.click("Copy curl")
+    code = console.page.get_by_label("curl", exact=True)
+    shown, button = code.inner_text(), console.page.get_by_role("button", name="Copy curl")
+    edges = [one.bounding_box() or {} for one in (code, button)]
+    assert edges[0]["x"] + edges[0]["width"] <= edges[1]["x"], "the button covers the code"
+    button.click()
     expect(console.page.get_by_text("Copied", exact=True)).to_be_attached()
     assert console.page.evaluate("navigator.clipboard.readText()") == shown
 
