@@ -175,7 +175,7 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(console: Conso
     console.page.get_by_label("Who signs").select_option("custom")
     console.page.get_by_role("button", name=button).click()
     console.page.get_by_label("Where the signature is").fill("header:X-Own-Signature")
-    console.page.get_by_label("Signing secret, when the sender changes").fill("a secret of ours")
+    console.page.get_by_label("Signing secret of the new sender").fill("a secret of ours")
     console.click("Save")
     expect(console.page.get_by_text("Saved.")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"

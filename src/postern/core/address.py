@@ -279,6 +279,13 @@ def _carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
     return address.teredo or ()
 
 
+def closed(address: str, opened: Allowlist) -> str | None:
+    """Why the gateway must not connect there, where only these private addresses were opened on purpose."""
+    reason = forbidden(address)
+    # A metadata service hands out the machine's own credentials: no range, however wide, opens it.
+    return None if reason is None or (reason != METADATA and opened.allows(address)) else reason
+
+
 def reach_of(url: str) -> Literal["this machine", "this network"] | None:
     """Who alone can reach this URL, as far as it says so by itself: a name is not looked up. None where the internet may."""
     try:

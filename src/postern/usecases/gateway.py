@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from postern.core.address import reach_of
+from postern.core.address import Allowlist, reach_of
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
 from postern.core.problems import Refused
@@ -107,6 +107,8 @@ class Gateway:
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
     fetch: Fetch | None = None
+    outbound: Allowlist | None = None
+    """The private addresses that were opened to fetches; None in a process that does not fetch by itself."""
     keeping: Keeping = field(default_factory=Keeping)
     settings: list[dict[str, Any]] = field(default_factory=list)
     """What the process was started with, as it may be shown."""

@@ -59,7 +59,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             return None
         return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
 
-    fetcher = Fetcher(allowed_ranges=Allowlist.parse(settings.outbound_allowed))
+    outbound = Allowlist.parse(settings.outbound_allowed)
+    fetcher = Fetcher(allowed_ranges=outbound)
 
     async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
         try:
@@ -79,6 +80,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
+        outbound=outbound if serving_on else None,
         keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows, settings.audit_days),
         settings=settings.listed(),
         workflows=settings.workflows if settings.engine == "embedded" else None,

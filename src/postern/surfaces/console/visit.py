@@ -13,6 +13,7 @@ from postern.core.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.surfaces.console import pages
+from postern.surfaces.console.labels import label
 from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases import access
 from postern.usecases.gateway import Gateway
@@ -166,7 +167,7 @@ def _refusal(visit: Visit, refused: Refused) -> Response:
 
 def problem_of(refused: Refused) -> dict[str, Any]:
     detail = refused.detail or refused.problem.help
-    listed = [f"{error.field}: {error.message}" for error in refused.errors]
+    listed = [f"{label(error.field)}: {error.message}" for error in refused.errors]
     return {
         "title": refused.problem.title,
         "detail": "; ".join(listed) or detail[:1].upper() + detail[1:],
