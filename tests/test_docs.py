@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from reference import FOLDER, PAGES, commands, use_cases
 from screenshots import DARK, PHONE
 from screenshots import PAGES as SHOTS
 
-from beds.program import StartProgram, clean_environment
+from beds.client import admin_of
+from beds.program import Program, StartProgram, clean_environment
+from beds.waiting import wait_until
 from postern import presets
 from postern.core.problems import PROBLEMS
 from postern.settings import SETTINGS
@@ -95,6 +98,24 @@ def test_the_readme_s_commands_run(start_program: StartProgram) -> None:
     environment = clean_environment({**settings, "PATH": path})
     ran = subprocess.run(["sh", "-eux", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{program.output()}"
+    the_example_answers_its_own_webhook_and_hears_no_other(program)
+
+
+def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> None:
+    curl = program.output().partition("Try it:")[2].partition("-d")[0]
+    headers = dict(re.findall(r"-H '([\w-]+): ([^']+)'", curl))
+    address = re.search(r"http://\S+", curl)
+    assert address is not None, program.output()
+    heard = httpx2.post(address[0], json={"orderNumber": "1001"}, headers=headers, trust_env=False, timeout=60)
+    assert heard.json()["orders"][0]["name"] == "#1001"
+    api = admin_of(program)
+    wait_until(
+        lambda: api.get("invocations").json["items"][0].get("workflows") == ["order_lookup"], what="the history to name the workflow"
+    )
+    own = api.post("webhooks", {"name": "Mine", "authentication": {"method": "none"}}).json
+    call = httpx2.post(own["url"], json={}, trust_env=False).json()["invocationId"]
+    wait_until(lambda: api.get(f"invocations/{call}").json["status"] == "started", what="the call to be started")
+    assert api.get(f"invocations/{call}").json["nobodyListens"] is True
 
 
 DEPLOYMENT = [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "compose.yaml", *sorted((ROOT / "deploy").iterdir())]

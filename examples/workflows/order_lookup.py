@@ -5,8 +5,8 @@ The webhook: synchronous response on, and ``orderNumber`` mapped to ``fieldOne``
     {"orderNumber": "1001"}
     {"orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]}
 
-Every workflow gets the events of every webhook, so set ORDER_LOOKUP_WEBHOOK_ID to the ID on your webhook's page. Unset, this
-workflow answers them all, which is what you want while there is only one.
+Every workflow gets the events of every webhook, so set ORDER_LOOKUP_WEBHOOK_ID to the ID on your webhook's page; `make run`
+sets it to the example webhook's. Unset, this workflow answers them all.
 """
 
 import os

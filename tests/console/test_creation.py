@@ -38,8 +38,10 @@ def test_the_first_call_appears_while_its_page_is_open(console: Console) -> None
     answer(console, "An automation tool or custom code")
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
+    expect(console.page.get_by_role("heading", name="Waiting for the first call")).to_be_visible()
     console.call(webhook["url"], {})
     expect(console.page.locator(".call")).to_contain_text("No token sent")
+    expect(console.page.get_by_role("heading", name="Waiting for the first call")).to_be_hidden()
 
 
 def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: Console) -> None:
@@ -63,6 +65,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     console.page.get_by_role("link", name="Shopify").click()
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
+    expect(console.page.get_by_text("start a tunnel")).to_be_visible()
     body = b'{"id":2}'
     signature = shopify_signature("came later", body)
     refused = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[1]["invocationId"]
@@ -108,8 +111,11 @@ def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console) -> None:
     answer(console, "An automation tool or custom code")
     console.click("Create webhook")
     made(console)
-    shown = console.page.get_by_label("curl", exact=True).inner_text()
-    console.click("Copy curl")
+    code = console.page.get_by_label("curl", exact=True)
+    shown, button = code.inner_text(), console.page.get_by_role("button", name="Copy curl")
+    edges = [one.bounding_box() or {} for one in (code, button)]
+    assert edges[0]["x"] + edges[0]["width"] <= edges[1]["x"], "the button covers the code"
+    button.click()
     expect(console.page.get_by_text("Copied", exact=True)).to_be_attached()
     assert console.page.evaluate("navigator.clipboard.readText()") == shown
 

@@ -44,6 +44,19 @@ def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: C
     assert console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))[0] == 200
 
 
+def test_the_inspector_of_all_webhooks_says_whose_a_call_is_and_leads_to_both(console: Console) -> None:
+    webhook = console.webhook(name="Whose & whose")
+    console.open("/live")
+    expect(console.page.get_by_text("Listening")).to_be_visible()
+    call = console.call(webhook["url"], {})[1]["invocationId"]
+    row = console.page.locator(f"#call-{call}")
+    expect(row.locator("summary").first).to_contain_text("Whose & whose")
+    row.locator("summary").first.click()
+    expect(row.get_by_role("link", name="Whose & whose")).to_have_attribute("href", f"/webhooks/{webhook['id']}")
+    row.get_by_role("link", name="Open this call").click()
+    console.page.wait_for_url(f"**/history/{call}")
+
+
 def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     webhook = console.webhook(name="Mapped")
     console.call(webhook["url"], {"customer": {"e.mail": "ada@example.com"}, "total": 12.5})
@@ -192,7 +205,7 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(console: Conso
     console.page.get_by_label("Who signs").select_option("custom")
     console.page.get_by_role("button", name=button).click()
     console.page.get_by_label("Where the signature is").fill("header:X-Own-Signature")
-    console.page.get_by_label("Signing secret, when the sender changes").fill("a secret of ours")
+    console.page.get_by_label("Signing secret of the new sender").fill("a secret of ours")
     console.click("Save")
     expect(console.page.get_by_text("Saved.")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"
@@ -250,12 +263,11 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     webhook = console.webhook(name="Recorded", fieldMapping={"fieldOne": "order.number"})
     console.open(f"/workflows?webhook={webhook['id']}")
     console.click("Record the next event")
-    expect(console.page.get_by_text("Recording: the next accepted call")).to_be_visible()
+    expect(console.page.get_by_text(re.compile(r"Recording until \d\d:\d\d\s[AP]M: the next"))).to_be_visible()
     console.click("Stop recording")
     console.click("Record the next event")
     expect(console.page.get_by_role("button", name="Stop recording")).to_be_visible()
     console.call(webhook["url"], {"order": {"number": "1001"}})
-    console.open(f"/workflows?webhook={webhook['id']}")
     expect(console.page.get_by_role("button", name="Copy fieldOne")).to_be_visible()
     console.click("Begin a workflow", "link")
     expect(console.page.get_by_label("workflow", exact=True)).to_contain_text("def ")

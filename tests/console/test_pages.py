@@ -95,6 +95,10 @@ def test_an_opened_call_and_an_open_dialog_are_clean_too(console: Console, known
     console.page.locator(".call summary").first.click()
     expect(console.page.get_by_text("How it was judged")).to_be_visible()
     assert console.violations() == []
+    console.page.set_viewport_size({"width": 390, "height": 740})
+    clipped = "all => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+    assert console.page.locator(".call summary .badge").evaluate_all(clipped) == []
+    console.page.set_viewport_size({"width": 1280, "height": 860})
     console.open("/webhooks")
     console.click("Actions for Shop")
     console.page.get_by_role("button", name="Delete…").locator("visible=true").click()

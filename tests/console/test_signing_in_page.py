@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
@@ -59,6 +59,32 @@ def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(served: 
     status, headers, _ = ask(served, "GET", "/history?status=rejected")
     assert (status, headers["location"]) == (303, "/sign-in?next=%2Fhistory%3Fstatus%3Drejected")
     assert sign_in(served, onward="/history?status=rejected")[1]["location"] == "/history?status=rejected"
+
+
+@pytest.mark.parametrize(
+    ("before", "onward"),
+    [
+        ("/webhooks/wh_1/mapping?call=inv_1", "/webhooks/wh_1/mapping?call=inv_1"),
+        ("/webhooks/wh_1/authentication/secret", "/webhooks/wh_1/authentication"),  # where a form was refused
+        ("/settings/keys", "/settings"),
+        ("/no/such/page", ""),
+        ("", ""),
+    ],
+)
+def test_a_form_of_an_ended_session_says_that_nothing_was_saved_and_leads_back_to_its_page(
+    served: Program, before: str, onward: str
+) -> None:
+    referer = served.url + before if before else "https://evil.example/webhooks"
+    status, headers, _ = ask(served, "POST", "/webhooks/wh_1/mapping", {"fieldOne": "x"}, Referer=referer)
+    asked = parse_qs(urlsplit(headers["location"]).query)
+    assert (status, asked.get("next", [""])[0], asked["ended"]) == (303, onward, ["unsaved"])
+    assert "nothing was saved" in ask(served, "GET", headers["location"])[2]
+
+
+def test_a_part_of_a_page_of_an_ended_session_leads_back_to_the_page(served: Program) -> None:
+    page = served.url + "/webhooks?search=shop"
+    headers = ask(served, "GET", "/webhooks?search=sho", HX_Request="true", HX_Current_URL=page)[1]
+    assert headers["hx-redirect"] == "/sign-in?next=%2Fwebhooks%3Fsearch%3Dshop"
 
 
 @pytest.mark.parametrize("headers", [{"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}])

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.core.address import NOBODY, UNIX, Allowlist, InvalidRanges, client_address, forbidden
+from postern.core.address import NOBODY, UNIX, Allowlist, InvalidRanges, client_address, forbidden, reach_of
 
 # fmt: off
 FORBIDDEN = [
@@ -193,3 +193,24 @@ def test_the_reason_is_in_words() -> None:
     assert forbidden("169.254.169.254") == "a cloud's metadata service"
     assert forbidden("2002:a9fe:a9fe::") == "a cloud's metadata service"
     assert forbidden("64:ff9b::10.0.0.1") == "a private network"
+
+
+@pytest.mark.parametrize(
+    ("url", "who"),
+    [
+        ("http://127.0.0.1:8080", "this machine"),
+        ("http://localhost:8080", "this machine"),
+        ("http://[::1]:8080", "this machine"),
+        ("http://0.0.0.0:8080", "this machine"),
+        ("http://192.168.1.20:8080", "this network"),
+        ("https://10.1.2.3/hooks", "this network"),
+        ("http://[fd00::1]", "this network"),
+        ("https://hooks.example.com", None),
+        ("https://8.8.8.8", None),
+        ("https://203.0.113.7", None),
+        ("http://[", None),
+        ("", None),
+    ],
+)
+def test_who_alone_can_reach_a_url(url: str, who: str | None) -> None:
+    assert reach_of(url) == who

@@ -7,6 +7,7 @@ from sqlalchemy import select, update
 
 from beds.waiting import PATIENCE
 from duties.conftest import ACTOR, Desk
+from postern.core.address import NOBODY, Allowlist
 from postern.core.problems import Refused
 from postern.core.records import ScheduleState
 from postern.settings import Settings
@@ -329,3 +330,19 @@ async def test_a_setting_that_cannot_work_is_refused_by_its_field(desk: Desk, se
     with pytest.raises(Refused) as refused:
         await desk.webhook(schedule=setting)
     assert [error.field for error in refused.value.errors] == [field]
+
+
+async def test_a_private_address_is_refused_when_it_is_saved_where_it_is_not_opened(desk: Desk) -> None:
+    desk.gateway.outbound = Allowlist.parse(["10.1.0.0/16"])
+    webhook = await desk.webhook(schedule={"url": "http://10.1.2.3/orders", "every": "15m"})
+    for url in ("http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/", "http://192.168.1.1/", "http://169.254.169.254/"):
+        with pytest.raises(Refused) as refused:
+            await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": url}})
+        assert [error.field for error in refused.value.errors] == ["schedule.url"], url
+    with pytest.raises(Refused):
+        await desk.webhook(schedule={"url": "http://127.0.0.1/", "every": "15m"})
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://api.example.com/orders"}})
+    # What was saved while it was open may still be edited in every other way.
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "http://10.1.2.3/orders"}})
+    desk.gateway.outbound = NOBODY
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Renamed"})

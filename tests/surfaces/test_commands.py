@@ -57,6 +57,14 @@ def call(program: Program) -> tuple[dict[str, Any], str]:
     return webhook, heard.json()["invocationId"]
 
 
+def test_a_url_that_only_this_machine_can_reach_says_so(program: Program, folder: Path) -> None:
+    wanted = "Only this machine can reach this address."
+    assert wanted in program.output()
+    assert wanted in typed(folder, "webhooks", "create", "Near").output
+    public = run_postern(folder, "webhooks", "create", "Far", POSTERN_BASE_URL="https://hooks.example.com")
+    assert "https://hooks.example.com/webhook/" in public.stdout and wanted not in public.stdout
+
+
 def test_users_are_made_changed_and_deleted_and_their_sessions_ended(program: Program, folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("a password for maria\n")

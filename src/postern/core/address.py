@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses, ip_address, ip_network
-from typing import TypeVar
+from typing import Literal, TypeVar
+from urllib.parse import urlsplit
 
 Address = IPv4Address | IPv6Address
 Network = TypeVar("Network", IPv4Network, IPv6Network)
@@ -248,6 +249,7 @@ _FORBIDDEN: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
         ("ff00::/8", "a multicast address"),
     )
 )
+_INSIDE = ("a private network", "a provider's shared network", "a link-local address")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
@@ -275,3 +277,24 @@ def _carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
     if address.sixtofour is not None:
         return (address.sixtofour,)
     return address.teredo or ()
+
+
+def closed(address: str, opened: Allowlist) -> str | None:
+    """Why the gateway must not connect there, where only these private addresses were opened on purpose."""
+    reason = forbidden(address)
+    # A metadata service hands out the machine's own credentials: no range, however wide, opens it.
+    return None if reason is None or (reason != METADATA and opened.allows(address)) else reason
+
+
+def reach_of(url: str) -> Literal["this machine", "this network"] | None:
+    """Who alone can reach this URL, as far as it says so by itself: a name is not looked up. None where the internet may."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return None
+    if host == "localhost" or host.endswith(".localhost"):
+        return "this machine"
+    reason = forbidden(host) if read_address(host) is not None else None
+    if reason == "this host":
+        return "this machine"
+    return "this network" if reason in _INSIDE else None

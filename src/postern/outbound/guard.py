@@ -12,7 +12,7 @@ from typing import Any, Literal
 import httpcore2
 import httpx2
 
-from postern.core.address import METADATA, Allowlist, forbidden
+from postern.core.address import Allowlist, closed
 
 Reason = Literal[
     "address_not_allowed",
@@ -77,7 +77,7 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
             raise FetchFailed("name_not_found", f"{host} has no address")
         for address in addresses:
             # All of them, not only the one that would be used: a name that mixes public and private is up to no good.
-            if (reason := self._refusal(address)) is not None:
+            if (reason := closed(address, self._allowed)) is not None:
                 where = host if host == address else f"{host} is {address}, which"
                 raise FetchFailed("address_not_allowed", f"{where} is {reason}; the gateway does not connect there")
         failure: Exception | None = None
@@ -89,13 +89,6 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
                 failure = error
         assert failure is not None
         raise failure
-
-    def _refusal(self, address: str) -> str | None:
-        reason = forbidden(address)
-        # A metadata service hands out the machine's own credentials: no range, however wide, opens it.
-        if reason is None or (reason != METADATA and self._allowed.allows(address)):
-            return None
-        return reason
 
     async def connect_unix_socket(self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None) -> Any:
         raise FetchFailed("address_not_allowed", "the gateway does not connect to unix sockets")

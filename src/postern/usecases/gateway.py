@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+from postern.core.address import Allowlist, reach_of
 from postern.core.delivery import ResponseSlot, Workflow
 from postern.core.limits import Limits
 from postern.core.problems import Refused
@@ -25,6 +26,11 @@ T = TypeVar("T")
 PATIENCE = 22.0
 """Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/http/server.py`), which
 then cuts what is left."""
+
+GO_PUBLIC = (
+    "A sender on the internet needs a public one: start a tunnel (cloudflared, ngrok, tailscale funnel, …) "
+    "and set POSTERN_BASE_URL to its address."
+)
 
 
 class Waiters:
@@ -101,6 +107,8 @@ class Gateway:
     workflows: Path | None = None
     """The file or folder of the embedded engine's workflows; None with another engine."""
     fetch: Fetch | None = None
+    outbound: Allowlist | None = None
+    """The private addresses that were opened to fetches; None in a process that does not fetch by itself."""
     keeping: Keeping = field(default_factory=Keeping)
     settings: list[dict[str, Any]] = field(default_factory=list)
     """What the process was started with, as it may be shown."""
@@ -154,6 +162,12 @@ class Gateway:
 
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"
+
+    @property
+    def out_of_reach(self) -> str:
+        """What stands beside a webhook's URL where no sender on the internet can reach it; else nothing."""
+        who = reach_of(self.base_url)
+        return f"Only {who} can reach this address. {GO_PUBLIC}" if who else ""
 
 
 def _token(response_key: bytes, key: str) -> str:

@@ -28,7 +28,7 @@ def summary(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any
     """``deliveries`` in the order of their emissions. The status follows the newest; what the caller heard is the first one's for ever."""
     newest = deliveries[-1] if deliveries else None
     first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
-    told = {
+    told: dict[str, Any] = {
         "id": invocation.id,
         "webhookId": invocation.webhook_id,
         "receivedAt": iso(invocation.received_at),
@@ -46,6 +46,7 @@ def summary(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any
     }
     if newest is not None:
         told |= {"runs": newest.runs, "nobodyListens": newest.state == "started" and newest.runs == 0, "error": newest.error or None}
+        told |= {"workflows": next((entry["workflows"] for entry in reversed(newest.log) if "workflows" in entry), None)}
     return told
 
 

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.names import sent_header_problem
 from postern.core.problems import FieldError, Refused
 from postern.core.records import StoredWebhook
@@ -82,6 +83,21 @@ def _url_problem(url: str) -> str | None:
     if parts.username is not None or parts.password is not None:
         return "a URL carries no username or password; put them into a header"
     return None
+
+
+def check_address(opened: Allowlist | None, document: dict[str, Any], before: dict[str, Any] | None = None) -> None:
+    """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is judged at each fetch.
+    ``opened`` None: a process that does not fetch cannot know."""
+    url = (document["schedule"] or {}).get("url")
+    if opened is None or url is None or url == ((before or {}).get("schedule") or {}).get("url"):
+        return
+    host = urlsplit(url).hostname or ""
+    literal = "127.0.0.1" if host == "localhost" else host
+    if read_address(literal) is not None and (reason := closed(literal, opened)):
+        told = f"{host} is {reason}; nothing is fetched from there" + (
+            "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
+        )
+        raise Refused("invalid_request", errors=[FieldError("schedule.url", told)])
 
 
 def header_changes(document: dict[str, Any], sent: set[str], before: StoredWebhook | None = None) -> dict[str, None]:

@@ -14,7 +14,7 @@ from postern.usecases.present import Page as Page
 from postern.usecases.present import iso as iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
 from postern.usecases.rotation import rotation
-from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
+from postern.usecases.schedule_setting import SECRET_PREFIX, check_address, header_changes
 from postern.usecases.schedule_states import schedule_states
 
 # The names of an authentication's secrets, and the fields of the vault they are kept in.
@@ -42,6 +42,7 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
     header_changes(document, set(secrets))
+    check_address(gateway.outbound, document)
     document["resolved"] = resolved(gateway.presets, document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
@@ -122,6 +123,7 @@ def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, 
         field for field, value in changes.items() if value
     }
     _needs_main(document, "main" in after)
+    check_address(gateway.outbound, document, webhook.document)
     document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)

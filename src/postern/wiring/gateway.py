@@ -12,6 +12,7 @@ from postern import presets
 from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
 from postern.core.retention import Keeping
+from postern.engines.embedded.engine import EmbeddedEngine
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
@@ -22,6 +23,7 @@ from postern.surfaces.cli.run import FAILED, end
 from postern.usecases.compiling import compile_webhook
 from postern.usecases.directory import Directory
 from postern.usecases.dispatch import LEASE
+from postern.usecases.example import example_environment
 from postern.usecases.gateway import Gateway
 from postern.usecases.ports import Fetched, FetchTrouble, PresetShelf
 from postern.wiring.engines import make_engine
@@ -57,7 +59,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             return None
         return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
 
-    fetcher = Fetcher(allowed_ranges=Allowlist.parse(settings.outbound_allowed))
+    outbound = Allowlist.parse(settings.outbound_allowed)
+    fetcher = Fetcher(allowed_ranges=outbound)
 
     async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
         try:
@@ -77,6 +80,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
+        outbound=outbound if serving_on else None,
         keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows, settings.audit_days),
         settings=settings.listed(),
         workflows=settings.workflows if settings.engine == "embedded" else None,
@@ -88,6 +92,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             await store.deliveries.release(gateway.clock(), LEASE)
             await store.schedules.release(gateway.clock())
             await store.replays.release(gateway.clock())
+        if isinstance(engine, EmbeddedEngine) and settings.example == "on":
+            engine.environment |= await example_environment(gateway)
         if engine is not None:
             await engine.open()
         yield gateway

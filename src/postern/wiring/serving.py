@@ -105,6 +105,8 @@ async def _greeting(gateway: Gateway, settings: Settings, address: str) -> str:
         lines += ["", f"Sign in to the console as admin with the password {password}", "It is shown this once; change it there."]
     if curl:
         lines += ["", "Try it:", "", curl]
+    if gateway.out_of_reach:
+        lines += ["", gateway.out_of_reach]
     return "\n".join([*lines, ""])
 
 

@@ -20,7 +20,10 @@ class EmbeddedEngine:
     def __init__(self, data_dir: Path, workflows: Path, *, keep_runs_days: float = 7.0) -> None:
         self._data_dir = data_dir.resolve()
         self._path = workflows.resolve()
-        self._supervisor = Supervisor([str(self._data_dir / "engine.db"), str(self._path), str(keep_runs_days * 86400)], self._path)
+        self.environment: dict[str, str] = {}
+        """What workflow files find in their environment besides the gateway's own, which wins."""
+        arguments = [str(self._data_dir / "engine.db"), str(self._path), str(keep_runs_days * 86400)]
+        self._supervisor = Supervisor(arguments, self._path, self.environment)
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

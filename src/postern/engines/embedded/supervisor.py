@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -29,8 +30,9 @@ Stamps = dict[Path, tuple[int, int, int] | None]
 class Supervisor:
     """``link`` is there while the engine can be asked; otherwise ``trouble`` says why not."""
 
-    def __init__(self, arguments: list[str], workflows: Path) -> None:
+    def __init__(self, arguments: list[str], workflows: Path, environment: dict[str, str]) -> None:
         self._arguments = arguments
+        self._environment = environment
         self._path = workflows
         self._seen: Stamps = {}
         self._up = asyncio.Event()
@@ -89,6 +91,7 @@ class Supervisor:
                     # -P: what lies in the directory the gateway was started from must not stand in for a library.
                     *(sys.executable, "-P", "-m", "postern.engines.embedded.process", str(theirs.fileno()), *self._arguments),
                     pass_fds=(theirs.fileno(),),
+                    env={**self._environment, **os.environ},
                     stdin=subprocess.DEVNULL,
                     stdout=2,  # what a workflow prints belongs with the log lines
                     start_new_session=True,

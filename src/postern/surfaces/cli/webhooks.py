@@ -92,17 +92,17 @@ def create(
     given = assignments(settings)
     authentication |= given.pop("authentication", {})
 
-    async def use_case(gateway: Any) -> dict[str, Any]:
+    async def use_case(gateway: Any) -> tuple[dict[str, Any], str]:
         request: WebhookRequest = validated(WebhookRequest, {"name": name, "authentication": authentication, **given})
-        return await webhooks.create(gateway, ACTOR, request)
+        return await webhooks.create(gateway, ACTOR, request), gateway.out_of_reach
 
-    made = session.run(use_case)
+    made, out_of_reach = session.run(use_case)
     if as_json:
         show_json(made)
         return
     out.print(f"Created [bold]{plain(made['name'])}[/bold]  {made['id']}")
     out.print(f"URL: {made['url']}", markup=False)
-    for warning in made["warnings"]:
+    for warning in [*made["warnings"], *([out_of_reach] if out_of_reach else [])]:
         out.print(f"Note: {warning}", style="yellow", markup=False)
     if made["authentication"].get("secretAwaited"):
         out.print(f"Next: postern webhooks set {made['id']} --secret file:PATH", markup=False)

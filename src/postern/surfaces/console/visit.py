@@ -3,16 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from postern.core.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.surfaces.console import pages
+from postern.surfaces.console.labels import label
 from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases import access
 from postern.usecases.gateway import Gateway
@@ -51,6 +52,7 @@ class Visit:
             may_write=self.actor.may("write"),
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.base_url,
+            out_of_reach=self.gateway.out_of_reach,
             **context,
         )
 
@@ -111,7 +113,7 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
         except Refused as refused:
             if refused.code == "access_denied":
                 return pages.page(request, "stopped.html", 403, problem=problem_of(refused))
-            return _sign_in_first(request)
+            return _sign_in_first(request, gateway)
         except StoreUnavailable:
             return pages.page(request, "stopped.html", 503, problem=problem_of(_STORE_AWAY))
         visit = Visit(request, gateway, actor)
@@ -128,12 +130,38 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
 _STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be reached now. Nothing was changed.")
 
 
-def _sign_in_first(request: Request) -> Response:
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    target = "/sign-in?next=" + quote(path, safe="") if request.method in SAFE and path != "/" else "/sign-in"
-    if request.headers.get("hx-request") == "true":
-        return Response(status_code=200, headers={"hx-redirect": "/sign-in", "cache-control": "no-store"})
+def _sign_in_first(request: Request, gateway: Gateway) -> Response:
+    is_part, is_form = request.headers.get("hx-request") == "true", request.method not in SAFE
+    path = _page_before(request, gateway) if is_part or is_form else _with_query(request.url.path, request.url.query)
+    asked = {"next": path} if path not in ("", "/") else {}
+    target = (
+        "/sign-in"
+        + ("?" if asked or is_form else "")
+        + urlencode(asked | ({"ended": "unsaved"} if is_form else {}), quote_via=quote, safe="")
+    )
+    if is_part:
+        return Response(status_code=200, headers={"hx-redirect": target, "cache-control": "no-store"})
     return RedirectResponse(target, 303, {"cache-control": "no-store"})
+
+
+def _page_before(request: Request, gateway: Gateway) -> str:
+    """The page that a form or a part of a page was asked from, if it is one of ours and can be opened again."""
+    before = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
+    own = (urlsplit(gateway.base_url).netloc, request.headers.get("host", ""))
+    if before.scheme not in ("http", "https") or before.netloc not in own:
+        return ""
+    page, parent = before.path, before.path.rpartition("/")[0]
+    # A form that was refused stands at an address that only takes forms; the page it belongs to is one step up.
+    return _with_query(page, before.query) if _opens(request, page) else parent if _opens(request, parent) else ""
+
+
+def _opens(request: Request, path: str) -> bool:
+    wanted = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
+    return any(route.matches(wanted)[0] is Match.FULL for route in request.app.routes if isinstance(route, Route))
+
+
+def _with_query(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path
 
 
 def _refusal(visit: Visit, refused: Refused) -> Response:
@@ -142,7 +170,7 @@ def _refusal(visit: Visit, refused: Refused) -> Response:
 
 def problem_of(refused: Refused) -> dict[str, Any]:
     detail = refused.detail or refused.problem.help
-    listed = [f"{error.field}: {error.message}" for error in refused.errors]
+    listed = [f"{label(error.field)}: {error.message}" for error in refused.errors]
     return {
         "title": refused.problem.title,
         "detail": "; ".join(listed) or detail[:1].upper() + detail[1:],

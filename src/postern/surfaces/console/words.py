@@ -168,6 +168,12 @@ def code(value: str) -> str:
     return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
 
 
+def listed(names: list[str], most: int = 3) -> str:
+    """One, two and three; of more the first ones and how many others."""
+    shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
 def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
     """Which calls a history filter means, in a sentence."""
     status = STATUS_WORDS.get(wanted.get("status") or "", ("Every", ""))[0]

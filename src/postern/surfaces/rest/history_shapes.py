@@ -27,6 +27,7 @@ class InvocationSummary(Told):
     config_version: int
     runs: int | None = None
     nobody_listens: bool | None = None
+    workflows: list[str] | None = None
     error: str | None = None
 
 

@@ -41,6 +41,7 @@ def _page(visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status
         "authentication",
         webhook,
         status,
+        saved=context.pop("saved", how),
         secrets=secrets,
         full_url=full_url,
         senders=senders.offered(visit.gateway),
@@ -108,7 +109,15 @@ async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
         wanted = {name: value for name, value in patch.items() if name not in _SECRET_NAMES and value is not None}
         same = patch.get("method", webhook["authentication"]["method"]) == webhook["authentication"]["method"]
         shown = webhook | {"authentication": (webhook["authentication"] if same else {}) | wanted}
-        return _page(visit, shown, {}, refused.problem.status, errors=field_messages(refused), problem=problem_of(refused))
+        return _page(
+            visit,
+            shown,
+            {},
+            refused.problem.status,
+            saved=webhook["authentication"],
+            errors=field_messages(refused),
+            problem=problem_of(refused),
+        )
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
 
 

@@ -61,7 +61,7 @@ async def detail(visit: Visit) -> Response:
 
 async def part(visit: Visit) -> Response:
     """The same story, inside the inspector."""
-    return visit.page("call/story.html", **await story.told(visit, visit.at("invocation")))
+    return visit.page("call/inspected.html", **await story.told(visit, visit.at("invocation")))
 
 
 async def replay(visit: Visit) -> Response:

@@ -38,11 +38,13 @@ async def stream(visit: Visit) -> Response:
 
 async def _events(visit: Visit, following: Stream, webhook_id: str | None, count: int) -> AsyncIterator[str]:
     newest = ""
+    # On the inspector of all webhooks each row says whose it is.
+    names = _Names(visit) if webhook_id is None else None
     if count:
         page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), count)
         for item in reversed(page.items):
             newest = item["id"]
-            yield _event(item, _row(item, is_new=False), newest)
+            yield _event(item, await _row(item, names, is_new=False), newest)
     yield "retry: 1000\nevent: listening\ndata: now\n\n"
     async for event in following.events():
         if event is None:
@@ -51,11 +53,26 @@ async def _events(visit: Visit, following: Stream, webhook_id: str | None, count
         item = msgspec.json.decode(event.data)
         place = item["id"] if item["id"] > newest else ""
         newest = max(newest, item["id"])
-        yield _event(item, _row(item, is_new=event.name == "invocation"), place)
+        yield _event(item, await _row(item, names, is_new=event.name == "invocation"), place)
 
 
-def _row(item: dict[str, Any], is_new: bool) -> str:
-    return pages.ENVIRONMENT.get_template("live/row.html").render(item=item, reason=story.reason(item), is_new=is_new)
+class _Names:
+    """Webhooks' names, each looked up once for a stream; one that is changed meanwhile is read with the page's next visit."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._known: dict[str, str] = {}
+
+    async def of(self, webhook_id: str) -> str:
+        if webhook_id not in self._known:
+            webhook = await story.webhook_or_none(self._visit, webhook_id)
+            self._known[webhook_id] = webhook["name"] if webhook else "Deleted webhook"
+        return self._known[webhook_id]
+
+
+async def _row(item: dict[str, Any], names: _Names | None, is_new: bool) -> str:
+    whose = await names.of(item["webhookId"]) if names else ""
+    return pages.ENVIRONMENT.get_template("live/row.html").render(item=item, reason=story.reason(item), is_new=is_new, whose=whose)
 
 
 def _event(item: dict[str, Any], markup: str, place: str) -> str:

@@ -14,7 +14,8 @@ from postern.usecases.gateway import Gateway
 
 def routes(gateway: Gateway) -> list[Route]:
     async def ask(request: Request) -> Response:
-        return pages.page(request, "sign_in.html", next=_ours(request.query_params.get("next", "")), name="")
+        onward = _ours(request.query_params.get("next", ""))
+        return pages.page(request, "sign_in.html", next=onward, name="", unsaved=request.query_params.get("ended") == "unsaved")
 
     async def sign_in(request: Request) -> Response:
         form = await read_form(request, LARGEST_FORM_OF_STRANGERS)
@@ -25,7 +26,9 @@ def routes(gateway: Gateway) -> list[Route]:
                 gateway, name, form.get("password", ""), address_of(request), request.headers.get("user-agent", "")
             )
         except Refused as refused:
-            return pages.page(request, "sign_in.html", refused.problem.status, next=onward, name=name, problem=problem_of(refused))
+            return pages.page(
+                request, "sign_in.html", refused.problem.status, next=onward, name=name, unsaved=False, problem=problem_of(refused)
+            )
         response = RedirectResponse(onward, 303, {"cache-control": "no-store"})
         remember(gateway, response, secret)
         return response

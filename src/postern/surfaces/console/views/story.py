@@ -36,9 +36,21 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item["code"] in AUTHENTICATION_CODES,
         "advice": await _advice(visit, item),
+        "under_way": _under_way(item, visit.gateway.clock()),
         "may_find": webhook is not None and webhook["authentication"]["method"] != "hmac" and _looks_signed(item),
         "may_admit": item["status"] == "rejected" and bool(item["body"]) and item["code"] not in NEVER_READ and webhook is not None,
     }
+
+
+STIRS_FOR = 120.0
+"""Seconds for which a page asks how a start goes on: longer than any caller waits for an answer."""
+
+
+def _under_way(item: dict[str, Any], now: float) -> bool:
+    """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried again and again
+    may take days, and nobody watches it at a page's pace."""
+    begun = [one for one in item["deliveries"] if now - words.moment(one["createdAt"]).timestamp() < STIRS_FOR]
+    return any((one["state"] == "queued" and not one["attempts"]) or one["answer"] == "waiting" for one in begun)
 
 
 def _looks_signed(item: dict[str, Any]) -> bool:
@@ -69,9 +81,16 @@ def reason(item: dict[str, Any]) -> str:
     if item["status"] == "failed":
         return f"Accepted, but the workflow engine could not be started: {item.get('error') or 'no reason was given'}."
     if item["status"] in ("started", "responded") and item.get("runs"):
-        started = "1 workflow was started" if item["runs"] == 1 else f"{item['runs']} workflows were started"
-        return f"{started}{', and it answered the caller' if item['status'] == 'responded' else ''}."
+        return f"{_started(item)}{', and the caller was answered' if item['status'] == 'responded' else ''}."
     return words.STATUS_HELP.get(item["status"], "")
+
+
+def _started(item: dict[str, Any]) -> str:
+    """Which workflows, where the engine said so; else how many."""
+    count, names = item["runs"], item.get("workflows") or []
+    if not names:
+        return "1 workflow was started" if count == 1 else f"{count} workflows were started"
+    return f"{words.listed(names)} {'was' if len(names) == 1 else 'were'} started"
 
 
 _STEP_TITLES = {"content": "content is a JSON object", "duplicate key": "duplicate protection"}

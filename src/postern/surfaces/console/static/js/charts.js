@@ -36,12 +36,15 @@ function plot(box) {
   const ink = resolved("ink-soft");
   const line = resolved("line");
 
+  // A line needs two points; the first call has one.
+  const few = cells.filter((row) => row[4] !== null).length <= 12;
+
   const data = isVolume ? stacked(values) : values;
   const order = isVolume ? [...names].reverse() : names;
   const series = order.map((name, index) =>
     isVolume
       ? { label: name, fill: resolved(name), width: 0, paths: bars(), points: { show: false }, real: values[names.indexOf(name)] }
-      : { label: name, stroke: resolved(name), width: index ? 1.5 : 2, points: { show: false }, spanGaps: true },
+      : { label: name, stroke: resolved(name), width: index ? 1.5 : 2, points: { show: few, size: 6, fill: resolved(name) }, spanGaps: true },
   );
 
   const axis = { stroke: ink, font: "12px system-ui, sans-serif", ticks: { show: false } };

@@ -15,11 +15,12 @@ export function start() {
   }
 }
 
-// Parts with data-when="name:value other" are shown for those values, and nothing of a hidden part is sent.
+// Parts with data-when="name:value other" are shown for those values, with "name:!value" for all others, and nothing of a
+// hidden part is sent.
 function decide(control) {
   for (const part of document.querySelectorAll(`[data-when^="${control.name}:"]`)) {
     const values = part.dataset.when.slice(control.name.length + 1).split(" ");
-    part.hidden = !values.includes(control.value);
+    part.hidden = values[0][0] === "!" ? values[0].slice(1) === control.value : !values.includes(control.value);
     if (part.tagName === "FIELDSET") part.disabled = part.hidden;
   }
 }

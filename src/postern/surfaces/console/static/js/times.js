@@ -16,6 +16,9 @@ function show() {
     if (seconds > -60) time.textContent = ago(seconds, then);
     time.title = then.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
   }
+  for (const time of document.querySelectorAll("time[data-clock]")) {
+    time.textContent = new Date(time.dateTime).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  }
   for (const time of document.querySelectorAll("time[data-exact]")) {
     time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
   }

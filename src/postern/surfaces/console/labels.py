@@ -1,0 +1,60 @@
+"""What stands beside the inputs, by the name a setting has everywhere else: a message on a page speaks of what the page shows."""
+
+LABELS = {
+    "name": "Name",
+    "authentication.provider": "Who signs",
+    "authentication.secret": "Signing secret",
+    "authentication.token": "Token",
+    "authentication.secondSecret": "Second valid secret",
+    "authentication.secondToken": "Second valid secret",
+    "authentication.verifyToken": "Verify token",
+    "authentication.publicUrl": "URL the sender was given",
+    "authentication.username": "Username",
+    "authentication.headerName": "Header",
+    "authentication.parameterName": "URL parameter",
+    "authentication.scheme": "Custom scheme",
+    "authentication.scheme.signature": "Where the signature is",
+    "authentication.scheme.encoding": "Encoded as",
+    "authentication.scheme.signedContent": "What is signed",
+    "authentication.scheme.itemSeparator": "Items are divided by",
+    "authentication.scheme.keySeparator": "Key and value by",
+    "authentication.scheme.signatureKey": "The signature’s key",
+    "authentication.scheme.timestamp": "Where the time is",
+    "authentication.scheme.timestampFormat": "Time format",
+    "authentication.scheme.toleranceSeconds": "Valid for seconds",
+    "authentication.scheme.deliveryId": "Where the delivery’s id is",
+    "authentication.scheme.secretEncoding": "The secret is",
+    "authentication.scheme.secretPrefix": "Without its beginning",
+    "fieldMapping.fieldOne": "Field one",
+    "fieldMapping.fieldTwo": "Field two",
+    "fieldMapping.fieldThree": "Field three",
+    "fieldMapping.fieldFour": "Field four",
+    "synchronousResponse.timeoutSeconds": "Wait at most",
+    "duplicateProtection.key": "Recognise a delivery by",
+    "duplicateProtection.windowSeconds": "Window in hours",
+    "cors.origins": "Which sites",
+    "ipAllowlist": "Addresses that may call",
+    "payloadLimitBytes": "Largest payload, KiB",
+    "rateLimit.callsPerSecond": "Calls a second",
+    "rateLimit.burst": "At once",
+    "historyRetentionDays": "Keep calls for days",
+    "bodyRetentionDays": "Keep bodies for days",
+    "schedule.url": "URL to fetch",
+    "schedule.every": "Every",
+    "schedule.cron": "Cron expression",
+    "schedule.timeZone": "Time zone",
+    "schedule.headers": "Headers to send",
+    "schedule.timeoutSeconds": "Give up after seconds",
+    "schedule.pauseAfterFailures": "Pause after failures in a row",
+}
+
+
+def label(field: str) -> str:
+    """The input's label, and the line of a list; of what no page asks for, the name as it is."""
+    parent, _, last = field.rpartition(".")
+    if field in LABELS or not parent:
+        return LABELS.get(field, field)
+    if last.isdigit():
+        return f"{label(parent)}, line {int(last) + 1}"
+    found = label(parent)
+    return f"{found}, {last}" if found != parent else field
