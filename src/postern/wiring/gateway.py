@@ -55,7 +55,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
-        return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
+        return [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(settings.workflows).workflows]
 
     fetcher = Fetcher(allowed_ranges=Allowlist.parse(settings.outbound_allowed))
 

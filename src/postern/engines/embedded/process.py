@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from postern.core.delivery import Workflow
 from postern.engines.embedded import frames
-from postern.workflows.language import Declared
 from postern.workflows.load import Loaded, load
 
 if TYPE_CHECKING:
@@ -132,15 +131,11 @@ def _serve(conversation: Conversation, loaded: Loaded, file: Path, keep_seconds:
     awaited = Awaited(conversation.say)
     runs = WorkflowRuns(file, loaded.workflows, keep_seconds, awaited.ended)
     runs.open()
-    conversation.say(frames.Ready([_described(declared) for declared in loaded.workflows], [str(path) for path in loaded.files]))
+    workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
+    conversation.say(frames.Ready(workflows, [str(path) for path in loaded.files]))
     grace = conversation.hear(runs, awaited)
     runs.finish(grace)
     return grace
-
-
-def _described(declared: Declared) -> Workflow:
-    help = " ".join(line.strip() for line in (declared.function.__doc__ or "").strip().splitlines())
-    return Workflow(declared.name, declared.webhook_ids, help, declared.source)
 
 
 def _wait_for_predecessor(path: Path) -> None:
