@@ -10,8 +10,7 @@ from postern.usecases.audit import noted, webhook_noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
 from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page as Page
-from postern.usecases.present import iso as iso
+from postern.usecases.present import Page, iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
 from postern.usecases.schedule_setting import SECRET_PREFIX, header_changes
 from postern.usecases.schedule_states import schedule_states
@@ -192,7 +191,7 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         authentication[f"{name}Set"] = secret is not None
         if secret is not None and field != "verifyToken":
             tally = tallies.get(f"secret:{secret.id}")
-            authentication[name.replace("oken", "okenUse") if "oken" in name else f"{name}Use"] = {
+            authentication[f"{name}Use"] = {
                 "matchCount": tally.count if tally else 0,
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),

@@ -172,7 +172,7 @@ def rotation(webhook: dict[str, Any]) -> dict[str, Any] | None:
     first, second = ("token", "secondToken") if how["method"] == "token" else ("secret", "secondSecret")
     if not how.get(f"{second}Set"):
         return None
-    use = {name: how.get(name.replace("oken", "okenUse") if "oken" in name else f"{name}Use") or {} for name in (first, second)}
+    use = {name: how.get(f"{name}Use") or {} for name in (first, second)}
     main_last, second_last = use[first].get("lastMatchedAt"), use[second].get("lastMatchedAt")
     safe = second_last is not None and (main_last is None or main_last < second_last)
     return {"main": use[first], "second": use[second], "safe": safe}
