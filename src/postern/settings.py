@@ -178,7 +178,12 @@ SETTINGS = [
     Setting("body_days", "", "Days that the bodies of calls and answers are kept. Default: as long as the history.", _maybe_days),
     Setting("history_rows", "0", "The most calls kept in all; the oldest go first. 0: no such limit.", _whole),
     Setting("audit_days", "365", "Days that the notes of who changed what, and replays of many that are over, are kept.", _days),
-    Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
+    Setting(
+        "log",
+        "auto",
+        "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text.",
+        _one_of("auto", "json", "text", "off"),
+    ),
     Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
     Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
 ]

@@ -1,4 +1,4 @@
-"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS``.
+"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS LOG``.
 
 It answers the gateway over the inherited socket and lives exactly as long as that: when the other end is gone, so is the
 gateway, and the process ends by itself.
@@ -108,12 +108,12 @@ class Awaited:
 
 
 def main() -> None:
-    descriptor, file, workflows, keep_seconds = sys.argv[1:]
+    descriptor, file, workflows, keep_seconds, log_style = sys.argv[1:]
     # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.set_inheritable(int(descriptor), False)
-    _log_lines()
+    _log_lines(log_style)
     conversation = Conversation(socket.socket(fileno=int(descriptor)))
     _wait_for_predecessor(Path(file).with_suffix(".lock"))
     loaded = load(Path(workflows))
@@ -153,23 +153,27 @@ def _wait_for_predecessor(path: Path) -> None:
             time.sleep(0.05)
 
 
-class _Line(logging.Formatter):
+class _Json(logging.Formatter):
+    """A line with the same words in it as the gateway's own, so that one reader understands both."""
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "process": "engine",
             "logger": record.name,
             "event": record.getMessage(),
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line)
 
 
-def _log_lines() -> None:
+def _log_lines(style: str) -> None:
+    """``style`` is json, text, or off: only what went wrong, as text."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Line())
+    handler.setFormatter(_Json() if style == "json" else logging.Formatter("%(asctime)s [%(levelname)s] engine: %(message)s"))
+    handler.setLevel(logging.WARNING if style == "off" else logging.INFO)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # DBOS would bring a handler of its own, and it says in its own words what runs.py has said of a failed run already.
     dbos = logging.getLogger("dbos")
