@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import cast
 
 from postern import presets
-from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
 from postern.core.retention import Keeping
 from postern.observe import CallLog
@@ -38,6 +37,7 @@ def secret_keys(settings: Settings) -> list[str]:
 @asynccontextmanager
 async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an engine."""
+    engine = make_engine(settings) if serving_on else None  # first: it may say that its settings cannot work
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
@@ -50,14 +50,13 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             FAILED,
         )
     base_url = settings.base_url or serving_on or f"http://{settings.host}:{settings.port}"
-    engine = make_engine(settings) if serving_on else None
 
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
         return [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(settings.workflows).workflows]
 
-    fetcher = Fetcher(allowed_ranges=Allowlist.parse(settings.outbound_allowed))
+    fetcher = Fetcher(allowed_ranges=settings.outbound_allowed)
 
     async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
         try:
