@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from postern.core.content import Payload, read_object
 from postern.core.credential import Unproven, VerifiedCall
 from postern.core.scheme import FIELDS, SignatureScheme, warnings
 from postern.core.signature import SignatureCredential
+from postern.usecases.resolving import preset_update
 
 NOW = 1_700_000_000
 THE_22 = [
@@ -184,17 +186,26 @@ def test_a_resolved_preset_holds_every_field_of_its_scheme() -> None:
     assert {name: document[name] for name in FIELDS} == presets.get("stripe").scheme.to_document()
 
 
-def test_the_difference_between_a_saved_and_the_present_preset_names_both_values() -> None:
-    preset = presets.get("paddle")
-    saved = {**presets.resolve("paddle"), "toleranceSeconds": 30, "deliveryId": []}
-    assert presets.difference(presets.resolve("paddle"), preset) == []
-    assert presets.difference(saved, preset) == [("toleranceSeconds", 30, 5), ("deliveryId", [], ["body:event_id"])]
+def saved(name: str, **scheme: Any) -> dict[str, Any]:
+    """A webhook that was saved when the preset had another version."""
+    document = {**presets.get(name).scheme.to_document(), **scheme}
+    return {"authentication": {"provider": name}, "resolved": {"scheme": document, "presetVersion": 0}}
+
+
+def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
+    assert preset_update(presets, saved("paddle")) == {"version": 1, "changes": []}
+    update = preset_update(presets, saved("paddle", toleranceSeconds=30, deliveryId=[]))
+    assert {change["field"]: (change["saved"], change["present"]) for change in (update or {})["changes"]} == {
+        "toleranceSeconds": (30, 5),
+        "deliveryId": ([], ["body:event_id"]),
+    }
 
 
 def test_a_field_that_a_newer_version_added_counts_as_unused_in_an_older_one() -> None:
-    saved = presets.resolve("slack")
-    del saved["handshake"]
-    assert presets.difference(saved, presets.get("slack")) == [("handshake", "none", "slack")]
+    older, same = saved("slack"), saved("paddle")
+    del older["resolved"]["scheme"]["handshake"], same["resolved"]["scheme"]["handshake"]
+    assert preset_update(presets, older) == {"version": 1, "changes": [{"field": "handshake", "saved": "none", "present": "slack"}]}
+    assert preset_update(presets, same) == {"version": 1, "changes": []}
 
 
 def test_what_is_told_about_a_preset_is_plain_json() -> None:

@@ -84,7 +84,7 @@ class CallLog:
     def __init__(self, stream: TextIO = sys.stderr, style: str = "auto") -> None:
         self._stream = stream
         self._off = style == "off"
-        self._pretty = style == "text" or (style == "auto" and stream.isatty())
+        self._pretty = log_style(style, stream) == "text"
         self._lines: list[CallLine] = []
 
     def call(self, line: CallLine) -> None:
@@ -112,11 +112,18 @@ def _in_words(line: CallLine) -> str:
     return f"call {words}\n".encode("utf-8", "replace").decode()
 
 
+def log_style(asked: str, stream: TextIO) -> str:
+    """``auto``, decided: text on a terminal, JSON for whoever collects lines."""
+    return ("text" if stream.isatty() else "json") if asked == "auto" else asked
+
+
 def set_up_logs(style: str = "auto") -> None:
-    """Everything else that is worth a line: JSON for machines, readable on a terminal."""
-    pretty = style == "text" or (style == "auto" and sys.stderr.isatty())
-    renderer: Any = structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer()
+    """Everything else that is worth a line. ``off`` leaves what went wrong: it is told to people, as text."""
+    style = log_style(style, sys.stderr)
+    text: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    renderer: Any = structlog.processors.JSONRenderer() if style == "json" else text
     structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("warning" if style == "off" else "info"),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -1,53 +1,80 @@
-"""Every setting, once: its name in the environment, its default, what it is for, whether it is secret. All else is derived."""
+"""Every setting, once: how its value is read, its default, what it is for, whether it is secret. All else is derived."""
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
+from urllib.parse import urlsplit
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from postern.core.address import Allowlist, InvalidRanges
+from postern.core.names import is_header_name
 
 PREFIX = "POSTERN_"
+T = TypeVar("T")
 
 
 class SettingError(ValueError):
     """A setting that cannot be used; the message names it and says what to write."""
 
 
-def _port(text: str) -> int:
-    if not text.isdigit() or not 0 <= int(text) <= 65535:
-        raise ValueError("a number from 0 to 65535")
-    return int(text)
+# --- how values are read: each reader says in its error what the setting must be ---------------------------------------
 
 
-def _whole(text: str) -> int:
-    if not text.isdigit():
-        raise ValueError("a whole number")
-    return int(text)
+def _number(least: int, most: int, what: str = "a number") -> Callable[[str], int]:
+    def read(text: str) -> int:
+        # Not isdigit alone: it is true for a superscript two, which is no number.
+        if not (text.isascii() and text.isdigit()) or len(text) > len(str(most)) or not least <= int(text) <= most:
+            raise ValueError(f"{what} from {least} to {most}")
+        return int(text)
+
+    return read
 
 
-def _days(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 3650:
-        raise ValueError("a number of days from 1 to 3650")
-    return int(text)
+def _maybe(read: Callable[[str], T]) -> Callable[[str], T | None]:
+    return lambda text: read(text) if text else None
 
 
-def _maybe_days(text: str) -> int | None:
-    if text and (not text.isdigit() or int(text) > 3650):
-        raise ValueError("a number of days from 0 to 3650")
-    return int(text) if text else None
+def _host(text: str) -> str:
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        raise ValueError("an address of this machine, or its name") from None
+    return text
 
 
 def _address(text: str) -> str:
-    if text and not text.startswith(("http://", "https://")):
+    try:
+        parts = urlsplit(text)
+        usable = text.startswith(("https://", "http://")) and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if text and not (usable and text.isascii() and text.isprintable() and " " not in text):
         raise ValueError("an address beginning with https:// or http://")
-    return text.rstrip("/")
+    return text
+
+
+def _base_address(text: str) -> str:
+    if "?" in text or "#" in text:
+        raise ValueError("an address without ? and #")
+    return _address(text).rstrip("/")
 
 
 def _database(text: str) -> str:
-    if text and not text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+    try:
+        usable = text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")) and bool(make_url(text))
+    except (ArgumentError, ValueError):
+        usable = False
+    if text and not usable:
         raise ValueError("sqlite:///… or postgresql://…")
+    return text
+
+
+def _header_name(text: str) -> str:
+    if not is_header_name(text):
+        raise ValueError("a header's name, like CF-Connecting-IP")
     return text
 
 
@@ -55,13 +82,11 @@ def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _ranges(text: str) -> list[str]:
-    ranges = _list(text)
+def _ranges(text: str) -> Allowlist:
     try:
-        Allowlist.parse(ranges)
+        return Allowlist.parse(_list(text))
     except InvalidRanges as error:
         raise ValueError(f"addresses or ranges: {next(iter(error.errors.values()))}") from None
-    return ranges
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -73,159 +98,130 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return read
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+_on_off = _one_of("on", "off")
+_seconds = _number(1, 3600, "a number of seconds")
+_days = _number(1, 3650, "a number of days")
+
+
+class Setting(Generic[T]):
+    """An attribute of ``Settings``: its name there is its name, and in the environment the same in capitals."""
+
     name: str
-    default: str
-    help: str
-    read: Callable[[str], Any] = str
-    secret: bool = False
+
+    def __init__(self, read: Callable[[str], T], default: str, help: str, *, secret: bool = False) -> None:
+        self.read = read
+        self.default = default
+        self.help = help
+        self.secret = secret
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
 
     @property
     def variable(self) -> str:
         return PREFIX + self.name.upper()
 
+    @overload
+    def __get__(self, settings: None, owner: type) -> "Setting[T]": ...
+    @overload
+    def __get__(self, settings: object, owner: type) -> T: ...
+    def __get__(self, settings: object | None, owner: type) -> Any:
+        return self if settings is None else vars(settings)[self.name]
 
-SETTINGS = [
-    Setting("host", "127.0.0.1", "The address to listen on. 0.0.0.0 is every address of this machine."),
-    Setting("port", "8080", "The port to listen on.", _port),
-    Setting(
-        "base_url",
-        "",
-        "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.",
-        _address,
-    ),
-    Setting("data_dir", "./data", "The folder for the database, the engine's database and the generated key.", Path),
-    Setting(
-        "database_url", "", "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.", _database, secret=True
-    ),
-    Setting(
-        "engine",
-        "embedded",
-        "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
-        _one_of("embedded", "temporal", "http", "shopify-flow", "none"),
-    ),
-    Setting("http_url", "", "Engine http: the URL that starts a workflow.", _address),
-    Setting("http_secret", "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True),
-    Setting("http_headers", "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True),
-    Setting(
-        "http_inline", "off", "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.", _one_of("on", "off")
-    ),
-    Setting("http_timeout", "10", "Engine http: seconds within which it must take a trigger.", _whole),
-    Setting(
-        "http_allowed_ranges",
-        "",
-        "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks.",
-    ),
-    Setting("temporal_address", "127.0.0.1:7233", "Engine temporal: host and port of the server."),
-    Setting("temporal_namespace", "default", "Engine temporal: the namespace."),
-    Setting("temporal_api_key", "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True),
-    Setting("temporal_tls", "auto", "Engine temporal: TLS on, off, or auto (on with an API key).", _one_of("auto", "on", "off")),
-    Setting(
-        "temporal_targets",
-        "Webhook Trigger@postern",
-        "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated.",
-    ),
-    Setting("shopify_shop", "", "Engine shopify-flow: the shop, like your-shop.myshopify.com."),
-    Setting("shopify_access_token", "", "Engine shopify-flow: the Admin API access token.", secret=True),
-    Setting("shopify_trigger", "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension."),
-    Setting("shopify_api_version", "2026-10", "Engine shopify-flow: the Admin API's version."),
-    Setting(
-        "shopify_also_send",
-        "",
-        "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline.",
-        _list,
-    ),
-    Setting("shopify_payload_limit", "50000", "Engine shopify-flow: the largest trigger in bytes.", _whole),
-    Setting("workflows", "./workflows", "File or folder of workflows that the embedded engine runs.", Path),
-    Setting(
-        "secret_keys",
-        "",
-        "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder.",
-        _list,
-        secret=True,
-    ),
-    Setting(
-        "admin_key",
-        "",
-        "An API key with access level admin that is valid from the first start, for automation. 16 characters or more.",
-        secret=True,
-    ),
-    Setting(
-        "admin_password",
-        "",
-        "The password of the console's first user, admin. Default: generated at the first start and printed once.",
-        secret=True,
-    ),
-    Setting(
-        "trusted_proxies",
-        "",
-        "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed.",
-        _list,
-    ),
-    Setting(
-        "client_header",
-        "X-Forwarded-For",
-        "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
-    ),
-    Setting(
-        "outbound_allowed",
-        "",
-        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
-        _ranges,
-    ),
-    Setting("history_days", "30", "Days that calls stay in the history, where a webhook does not say otherwise.", _days),
-    Setting("body_days", "", "Days that the bodies of calls and answers are kept. Default: as long as the history.", _maybe_days),
-    Setting("history_rows", "0", "The most calls kept in all; the oldest go first. 0: no such limit.", _whole),
-    Setting("audit_days", "365", "Days that the notes of who changed what, and replays of many that are over, are kept.", _days),
-    Setting("log", "auto", "How log lines look: json, text, auto (text on a terminal), or off.", _one_of("auto", "json", "text", "off")),
-    Setting("example", "off", "on: make the example webhook at the first start and print a curl that calls it.", _one_of("on", "off")),
-    Setting("body_timeout", "30", "Seconds within which a request must have arrived whole.", _whole),
-]
-
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
+    def __set__(self, settings: object, value: T) -> None:
+        vars(settings)[self.name] = value
 
 
 class Settings:
-    """The values in force. Attribute names are the settings' names."""
+    """The values in force."""
 
-    host: str
-    port: int
-    base_url: str
-    data_dir: Path
-    database_url: str
-    engine: str
-    http_url: str
-    http_secret: str
-    http_headers: str
-    http_inline: str
-    http_timeout: int
-    http_allowed_ranges: str
-    temporal_address: str
-    temporal_namespace: str
-    temporal_api_key: str
-    temporal_tls: str
-    temporal_targets: str
-    shopify_shop: str
-    shopify_access_token: str
-    shopify_trigger: str
-    shopify_api_version: str
-    shopify_also_send: list[str]
-    shopify_payload_limit: int
-    workflows: Path
-    secret_keys: list[str]
-    admin_key: str
-    admin_password: str
-    trusted_proxies: list[str]
-    client_header: str
-    outbound_allowed: list[str]
-    history_days: int
-    body_days: int | None
-    history_rows: int
-    audit_days: int
-    log: str
-    example: str
-    body_timeout: int
+    host = Setting(_host, "127.0.0.1", "The address to listen on. 0.0.0.0 is every address of this machine.")
+    port = Setting(_number(0, 65535), "8080", "The port to listen on.")
+    base_url = Setting(
+        _base_address,
+        "",
+        "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.",
+    )
+    data_dir = Setting(Path, "./data", "The folder for the database, the engine's database and the generated key.")
+    database_url = Setting(
+        _database, "", "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.", secret=True
+    )
+    engine = Setting(
+        _one_of("embedded", "temporal", "http", "shopify-flow", "none"),
+        "embedded",
+        "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
+    )
+    http_url = Setting(_address, "", "Engine http: the URL that starts a workflow.")
+    http_secret = Setting(str, "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True)
+    http_headers = Setting(str, "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True)
+    http_inline = Setting(_on_off, "off", "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.")
+    http_timeout = Setting(_seconds, "10", "Engine http: seconds within which it must take a trigger.")
+    http_allowed_ranges = Setting(
+        str,
+        "",
+        "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks.",
+    )
+    temporal_address = Setting(str, "127.0.0.1:7233", "Engine temporal: host and port of the server.")
+    temporal_namespace = Setting(str, "default", "Engine temporal: the namespace.")
+    temporal_api_key = Setting(str, "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True)
+    temporal_tls = Setting(_one_of("auto", "on", "off"), "auto", "Engine temporal: TLS on, off, or auto (on with an API key).")
+    temporal_targets = Setting(
+        str,
+        "Webhook Trigger@postern",
+        "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated.",
+    )
+    shopify_shop = Setting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
+    shopify_access_token = Setting(str, "", "Engine shopify-flow: the Admin API access token.", secret=True)
+    shopify_trigger = Setting(str, "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension.")
+    shopify_api_version = Setting(str, "2026-10", "Engine shopify-flow: the Admin API's version.")
+    shopify_also_send = Setting(
+        _list,
+        "",
+        "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline.",
+    )
+    shopify_payload_limit = Setting(_number(1000, 10_000_000), "50000", "Engine shopify-flow: the largest trigger in bytes.")
+    workflows = Setting(Path, "./workflows", "File or folder of workflows that the embedded engine runs.")
+    secret_keys = Setting(
+        _list,
+        "",
+        "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder.",
+        secret=True,
+    )
+    admin_key = Setting(
+        str,
+        "",
+        "An API key with access level admin that is valid from the first start, for automation. 16 characters or more.",
+        secret=True,
+    )
+    admin_password = Setting(
+        str, "", "The password of the console's first user, admin. Default: generated at the first start and printed once.", secret=True
+    )
+    trusted_proxies = Setting(
+        _ranges, "", "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed."
+    )
+    client_header = Setting(
+        _header_name,
+        "X-Forwarded-For",
+        "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
+    )
+    outbound_allowed = Setting(
+        _ranges, "", "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused."
+    )
+    history_days = Setting(_days, "30", "Days that calls stay in the history, where a webhook does not say otherwise.")
+    body_days = Setting(
+        _maybe(_number(0, 3650, "a number of days")),
+        "",
+        "Days that the bodies of calls and answers are kept. Default: as long as the history.",
+    )
+    history_rows = Setting(_number(0, 10**12), "0", "The most calls kept in all; the oldest go first. 0: no such limit.")
+    audit_days = Setting(_days, "365", "Days that the notes of who changed what, and replays of many that are over, are kept.")
+    log = Setting(
+        _one_of("auto", "json", "text", "off"),
+        "auto",
+        "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text.",
+    )
+    example = Setting(_on_off, "off", "on: make the example webhook at the first start and print a curl that calls it.")
+    body_timeout = Setting(_seconds, "30", "Seconds within which a request must have arrived whole.")
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = dict(os.environ if environment is None else environment)
@@ -234,26 +230,31 @@ class Settings:
         """By setting, where it is not the default: the variable that it came from."""
         for setting in SETTINGS:
             try:
-                text = self._text(setting)
-                setattr(self, setting.name, setting.read(text))
+                setting.__set__(self, setting.read(self._text(setting)))
+            except SettingError as error:
+                problems.append(str(error))
             except ValueError as error:
-                problems.append(f"{setting.variable} must be {error}" if not isinstance(error, SettingError) else str(error))
+                problems.append(f"{setting.variable} must be {error}")
         problems += self._unknown()
         if not problems:
             problems += self._check()
         if problems:
             raise SettingError("\n".join(problems))
 
-    def _text(self, setting: Setting) -> str:
+    def _text(self, setting: Setting[Any]) -> str:
         text = self.environment.get(setting.variable, "")
         file = self.environment.get(setting.variable + "_FILE", "") if setting.secret else ""
         if text and file:
             raise SettingError(f"give {setting.variable} or {setting.variable}_FILE, not both")
         if file:
             try:
-                text = Path(file).read_text().strip()
+                text = Path(file).read_text("utf-8").strip()
             except OSError as error:
                 raise SettingError(f"{setting.variable}_FILE cannot be read: {error.strerror}") from None
+            except UnicodeDecodeError:
+                raise SettingError(f"{setting.variable}_FILE is not a text in UTF-8") from None
+        if any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):  # what the environment held was not UTF-8
+            raise SettingError(f"{setting.variable} is not a text in UTF-8")
         if text:
             self.sources[setting.name] = setting.variable + ("_FILE" if file else "")
         return text or setting.default
@@ -300,3 +301,6 @@ class Settings:
             }
             for setting in SETTINGS
         ]
+
+
+SETTINGS: list[Setting[Any]] = [one for one in vars(Settings).values() if isinstance(one, Setting)]

@@ -45,8 +45,10 @@ def standard(body: bytes = BODY, key: bytes = SECRET) -> dict[str, str]:
     return {"webhook-id": "m_1", "webhook-timestamp": str(NOW), "webhook-signature": f"v1,{based(b'm_1.%d.' % NOW + body, key)}"}
 
 
-def told(scheme: SignatureScheme, request: Call, secret: bytes = SECRET, second: bytes | None = None, **settings: object) -> Diagnosis:
-    return diagnose(scheme, secret, second, call=request, presets=KNOWN, **settings)  # type: ignore[arg-type]
+def told(
+    scheme: SignatureScheme, request: Call, secret: bytes = SECRET, second: bytes | None = None, at: float | None = None, **settings: object
+) -> Diagnosis:
+    return diagnose(Setup(scheme, secret, second, **settings), request, at, KNOWN)  # type: ignore[arg-type]
 
 
 def patches(diagnosis: Diagnosis) -> list[dict[str, object] | None]:

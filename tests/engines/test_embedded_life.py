@@ -306,8 +306,10 @@ import asyncio, sys
 from pathlib import Path
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.core.delivery import Trigger
+from postern.observe import set_up_logs
 
 async def main():
+    set_up_logs("off")
     engine = EmbeddedEngine(Path(sys.argv[1]), Path(sys.argv[2]))
     await engine.open()
     while not (await engine.health()).ok:

@@ -47,7 +47,7 @@ async def test_a_workflow_with_a_condition_runs_for_its_webhooks_only(stage: Sta
         @workflow("wh_1")
         def one(event): pass
         @workflow(["wh_2", "wh_3"], name="two of them")
-        def two(event): "Says what it does."
+        def two(event): "Says\\n    what it does."
         @workflow(webhook_id="")
         def unset(event): pass
         """)

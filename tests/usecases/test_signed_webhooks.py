@@ -5,11 +5,13 @@ import hashlib
 import hmac
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from beds.house import OWNER, House
+from postern import presets
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases import config, readmission, signatures, webhooks
@@ -44,6 +46,19 @@ async def test_a_preset_is_written_into_the_webhook_with_its_version(house: Hous
     told = webhook["authentication"]
     assert (told["secretSet"], told["secondSecretSet"], told["presetVersion"], told["presetUpdate"]) == (True, False, 1, None)
     assert told["scheme"]["signedContent"] == "{timestamp}.{body}"
+
+
+async def test_a_sender_that_is_added_to_the_shelf_can_be_chosen_and_no_other(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Refused) as refused:
+        await house.webhook(authentication=signed_by("acme"))
+    assert [(error.field, error.message) for error in refused.value.errors] == [
+        ("authentication.provider", f"choose one of: {', '.join([*presets.names(), 'custom'])}")
+    ]
+    known = presets.load()
+    monkeypatch.setattr(presets, "load", lambda: {**known, "acme": replace(known["stripe"], name="acme", version=7)})
+    webhook = await house.webhook(authentication=signed_by("acme"))
+    assert (webhook["authentication"]["provider"], webhook["authentication"]["presetVersion"]) == ("acme", 7)
+    assert (await house.call(webhook, BODY, headers=stripe("whsec_right"))).status == 200
 
 
 async def test_a_newer_preset_changes_nothing_until_its_owner_accepts_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,11 @@ _HTML = re.compile(r"\s*(text/html|application/xhtml\+xml|image/svg\+xml|text/xm
 
 
 class InvalidResponse(ValueError):
-    """What the workflow supplied cannot be sent; the message says why."""
+    """What the workflow supplied cannot be sent: which part of it, and why."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +110,17 @@ class WorkflowResponse:
 def workflow_response(status: object, headers: object, body: object) -> WorkflowResponse:
     """Check what a workflow wants its caller to hear: no line breaks, no headers that steer the connection."""
     if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
-        raise InvalidResponse("status must be a number from 200 to 599")
+        raise InvalidResponse("status", "status must be a number from 200 to 599")
     if not isinstance(headers, dict):
-        raise InvalidResponse("headers must be an object of texts")
+        raise InvalidResponse("headers", "headers must be an object of texts")
     kept: list[tuple[str, str]] = []
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
-            raise InvalidResponse("headers must be an object of texts")
+            raise InvalidResponse("headers", "headers must be an object of texts")
         if not (name.lower() in _ALLOWED or name.lower().startswith("x-")) or name.lower() == "x-invocation-id":
-            raise InvalidResponse(f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and X-…")
+            raise InvalidResponse("headers", f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and X-…")
         if len(value) > 4096 or not value.isprintable() or not value.isascii():
-            raise InvalidResponse(f"the header {name} may hold printable ASCII on one line only")
+            raise InvalidResponse("headers", f"the header {name} may hold printable ASCII on one line only")
         kept.append((name.lower(), value))
     if isinstance(body, str):
         content, kind = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
@@ -125,7 +129,7 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
     if status in (204, 304):
         content = b""
     if len(content) > LARGEST_RESPONSE:
-        raise InvalidResponse("the body may have 1 MiB")
+        raise InvalidResponse("body", "the body may have 1 MiB")
     if content and not any(name == "content-type" for name, _ in kept):
         kept.insert(0, ("content-type", kind))
     return WorkflowResponse(status, tuple(kept), content)

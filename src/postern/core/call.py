@@ -75,9 +75,3 @@ class Call(msgspec.Struct, eq=False):
     def but(self, **changes: Any) -> "Call":
         """Another call, which differs in this. What was looked up in this one is not taken along."""
         return replace(self, _by_name=None, _query_pairs=None, **changes)
-
-    @property
-    def url(self) -> str:
-        """The URL as the outside world knows it: the configured base address, then what was asked for, verbatim."""
-        target = self.path + (b"?" + self.query if self.query else b"")
-        return self.base_url + target.decode("latin-1")

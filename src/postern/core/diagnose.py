@@ -80,23 +80,11 @@ class Diagnosis:
     would_verify_if: tuple[Change, ...]
 
 
-def diagnose(
-    scheme: SignatureScheme,
-    main: bytes,
-    second: bytes | None = None,
-    *,
-    public_url: str | None = None,
-    tolerance_seconds: int | None = None,
-    require_timestamp_and_digest: bool = False,
-    call: Call,
-    at: float | None = None,
-    presets: Mapping[str, Known] | None = None,
-) -> Diagnosis:
+def diagnose(setup: Setup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None) -> Diagnosis:
     """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in words."""
     if at is not None:
         call = call.but(received_at=at)
-    setup = Setup(scheme, main, second, public_url, tolerance_seconds, require_timestamp_and_digest)
-    received = _received(scheme, call)
+    received = _received(setup.scheme, call)
     try:
         credential = setup.credential()
     except ValueError as error:

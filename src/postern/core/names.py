@@ -17,9 +17,13 @@ _RESERVED_PREFIXES = (
 )  # fmt: skip
 
 
+def is_header_name(text: str) -> bool:
+    return _HEADER.fullmatch(text) is not None
+
+
 def header_name_problem(name: str) -> str | None:
     """What is wrong with this as the header that carries a token, or None."""
-    if not _HEADER.fullmatch(name):
+    if not is_header_name(name):
         return "a header name has 1 to 100 letters, digits and hyphens, like X-Api-Key"
     lowered = name.lower()
     if lowered == "authorization":
@@ -45,7 +49,7 @@ _NOT_SENT = {
 
 def sent_header_problem(name: str) -> str | None:
     """What is wrong with this as a header that a schedule sends along, or None."""
-    if not _HEADER.fullmatch(name):
+    if not is_header_name(name):
         return "a header name has 1 to 100 letters, digits and hyphens, like Authorization"
     if name.lower() in _NOT_SENT or name.lower().startswith(("proxy-", "if-")):
         return f"the gateway sets {name} itself"

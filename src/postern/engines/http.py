@@ -20,6 +20,7 @@ import msgspec
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, workflow_response
 from postern.core.delivery import EngineHealth, EngineRejected, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.names import is_header_name
 from postern.engines.handover import NEAR, document, never_known
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
@@ -181,9 +182,12 @@ class HttpEngine:
 def read_headers(text: str) -> dict[str, str]:
     """Headers as they are configured: a JSON object of texts."""
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, str])
-    except msgspec.DecodeError as error:
-        raise ValueError('the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}') from error
+        headers = msgspec.json.decode(text or "{}", type=dict[str, str])
+    except msgspec.DecodeError:
+        headers = {"": ""}
+    if not all(is_header_name(name) and value.isascii() and value.isprintable() for name, value in headers.items()):
+        raise ValueError('the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}')
+    return headers
 
 
 def signing_key(secret: str) -> bytes:

@@ -23,6 +23,7 @@ _MUTATION = """mutation WebhookTrigger($handle: String!, $payload: JSON!) {
   flowTriggerReceive(handle: $handle, payload: $payload) { userErrors { field message } }
 }"""
 _SHOP = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\.myshopify\.com")
+_VERSION = re.compile(r"\d{4}-\d{2}|unstable")
 _LARGEST_ANSWER = 256 * 1024
 
 
@@ -49,8 +50,12 @@ class ShopifyFlowEngine:
         """``endpoint`` replaces the shop's own address: for a proxy in front of it, and for trying things out."""
         if endpoint is None and not _SHOP.fullmatch(shop):
             raise ValueError("the shop must be written as your-shop.myshopify.com")
-        if unknown := set(also_send) - set(ALSO):
-            raise ValueError(f"{', '.join(sorted(unknown))} cannot be sent; choose from {', '.join(ALSO)}")
+        if not _VERSION.fullmatch(api_version):
+            raise ValueError("the API's version must be written as 2026-10, or unstable")
+        if not access_token.isascii() or not access_token.isprintable():
+            raise ValueError("the access token must be the text that Shopify shows, shpat_…")
+        if unknown := sorted(set(also_send) - set(ALSO)):
+            raise ValueError(f"{unknown[0][:50]!r} cannot be sent; choose from {', '.join(ALSO)}")
         self._url = endpoint or f"https://{shop}/admin/api/{api_version}/graphql.json"
         parse_url(self._url)
         self._headers = {"Content-Type": "application/json", "X-Shopify-Access-Token": access_token}

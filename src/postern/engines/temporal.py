@@ -6,6 +6,7 @@ kept until one comes.
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -59,6 +60,9 @@ def read_targets(text: str) -> tuple[Target, ...]:
     return tuple(targets) or (Target(),)
 
 
+_ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
+
+
 class TemporalEngine:
     name = "temporal"
 
@@ -73,6 +77,8 @@ class TemporalEngine:
         timeout: float = 5.0,
     ) -> None:
         """``tls`` is on by itself where an API key is given, as Temporal Cloud wants it."""
+        if not _ADDRESS.fullmatch(address):
+            raise ValueError("the server's address must be written as host:port, like 127.0.0.1:7233")
         names = [(target.workflow, target.webhook_id) for target in targets]
         if len(set(names)) < len(names) or any((workflow, None) in names for workflow, webhook_id in names if webhook_id):
             raise ValueError("two targets would start the same workflow type for one webhook")

@@ -1,7 +1,7 @@
 """The 22 senders Postern knows and the generic scheme: one TOML file each, and the loader.
 
 A preset is data. When a webhook is saved, the preset's scheme is written into it (``resolve``), so that a newer preset
-never changes how an existing webhook judges its calls; ``difference`` shows what accepting the newer one would change.
+never changes how an existing webhook judges its calls.
 """
 
 import tomllib
@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 from postern.core.handshake import needs_verify_token
-from postern.core.scheme import FIELDS, SignatureScheme
+from postern.core.scheme import SignatureScheme
 
 GENERIC = "generic"
 
@@ -124,13 +124,6 @@ def about(name: str) -> dict[str, Any]:
             {"title": sample.title, "headers": [list(pair) for pair in sample.headers], "body": sample.body} for sample in preset.samples
         ],
     }
-
-
-def difference(saved: dict[str, Any], preset: Preset) -> list[tuple[str, Any, Any]]:
-    """What taking over the present preset would change: each field with its saved and its present value."""
-    present = preset.scheme.to_document()
-    then = SignatureScheme.from_document({name: value for name, value in saved.items() if name in FIELDS}).to_document()
-    return [(name, then[name], present[name]) for name in FIELDS if then[name] != present[name]]
 
 
 def _preset(file_name: str, document: dict[str, Any]) -> Preset:

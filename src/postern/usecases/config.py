@@ -14,10 +14,11 @@ from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredWebhook
 from postern.identity import is_stand_in
 from postern.usecases.audit import differences, noted, webhook_noted
-from postern.usecases.configuration import NoAuthentication, WebhookRequest, parts, validated
+from postern.usecases.configuration import SECRETS, NoAuthentication, SignatureAuthentication, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
+from postern.usecases.resolving import provider_errors
 from postern.usecases.schedule_setting import SECRET_PREFIX
-from postern.usecases.webhooks import SECRETS, prepared, replaced, save, settings_of
+from postern.usecases.webhooks import prepared, replaced, save, settings_of
 
 VERSION = 1
 
@@ -88,7 +89,7 @@ def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
     request: WebhookRequest = validated(WebhookRequest, {**settings_of(webhook), "enabled": webhook.enabled})
     settings = request.model_dump(by_alias=True, mode="json", exclude_defaults=True)
     authentication = settings["authentication"]
-    for name, kept in SECRETS.get(authentication["method"], ()):
+    for name, kept in SECRETS[authentication["method"]].items():
         if kept in webhook.secrets:
             kind = "TOKEN" if authentication["method"] == "token" or kept == "verifyToken" else "SECRET"
             if is_stand_in(webhook.secrets[kept].value):
@@ -164,8 +165,11 @@ def _one(gateway: Gateway, entry: dict[str, Any], before: StoredWebhook | None, 
         request: WebhookRequest = validated(WebhookRequest, settings)
     except Refused as refused:
         raise Refused("invalid_request", errors=[*refused.errors, *references.errors]) from None
-    if references.errors:
-        raise Refused("invalid_request", errors=references.errors)
+    errors = list(references.errors)
+    if isinstance(request.authentication, SignatureAuthentication):
+        errors += provider_errors(gateway.presets, request.authentication.provider)
+    if errors:
+        raise Refused("invalid_request", errors=errors)
     if before is None:
         made, secrets = prepared(gateway, request)
         return Change("create", made, secrets, differences(_BARE, _shown(made) | _secrets_shown({}, secrets)))
@@ -222,7 +226,7 @@ class _References:
             settings["authentication"] = authentication = dict(authentication)
             was = self._before.document["authentication"] if self._before else {}
             same = all(authentication.get(name) == was.get(name) for name in ("method", "provider"))
-            for name, kept in SECRETS.get(str(authentication.get("method")), ()):
+            for name, kept in SECRETS.get(str(authentication.get("method")), {}).items():
                 if name in authentication:
                     value = self._followed(f"authentication.{name}", authentication.pop(name), kept, same)
                     if value is not None:

@@ -6,7 +6,7 @@ Secrets come in through it and never go out: ``parts`` divides a valid request i
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.cors import origin_problem
@@ -19,11 +19,6 @@ from postern.usecases.schedule_setting import ScheduleSetting
 from postern.usecases.shapes import FieldProblem as FieldProblem
 from postern.usecases.shapes import Shape as Shape
 from postern.usecases.shapes import checked
-
-PROVIDERS = (
-    "shopify", "woocommerce", "bigcommerce", "stripe", "square", "paddle", "lemonsqueezy", "razorpay", "recharge", "klaviyo", "aftership",
-    "hubspot", "zendesk", "typeform", "calendly", "slack", "meta", "github", "linear", "xero", "quickbooks", "standardwebhooks",
-)  # fmt: skip
 
 LONGEST_TOKEN = 1024
 
@@ -99,13 +94,6 @@ class SignatureAuthentication(Shape):
     scheme: dict[str, Any] | None = None
     require_timestamp_and_digest: bool = False
     preset_version: int | None = None
-
-    @field_validator("provider")
-    @classmethod
-    def _provider(cls, name: str) -> str:
-        return checked(
-            name, None if name in (*PROVIDERS, "generic", "custom") else f"choose one of: {', '.join(PROVIDERS)}, generic, custom"
-        )
 
     @field_validator("public_url")
     @classmethod
@@ -263,7 +251,12 @@ def _in_words(kind: str, message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-_SECRET_FIELDS = {"token": "main", "secret": "main", "second_token": "second", "second_secret": "second", "verify_token": "verifyToken"}
+SECRETS: dict[str, dict[str, str]] = {
+    "none": {},
+    "token": {"token": "main", "secondToken": "second"},
+    "hmac": {"secret": "main", "secondSecret": "second", "verifyToken": "verifyToken"},
+}
+"""By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
 
 
 def parts(request: WebhookRequest) -> tuple[dict[str, Any], dict[str, "str | Generate"]]:
@@ -271,9 +264,9 @@ def parts(request: WebhookRequest) -> tuple[dict[str, Any], dict[str, "str | Gen
     document = request.model_dump(by_alias=True, mode="json", exclude={"enabled"})
     authentication = document["authentication"]
     secrets: dict[str, str | Generate] = {}
-    for name, field in _SECRET_FIELDS.items():
-        authentication.pop(to_camel(name), None)
-        value = getattr(request.authentication, name, None)
+    for name, field in SECRETS[authentication["method"]].items():
+        authentication.pop(name)
+        value = getattr(request.authentication, to_snake(name))
         if value is not None:
             secrets[field] = value
     if request.schedule is not None:

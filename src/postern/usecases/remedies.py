@@ -5,10 +5,9 @@ from typing import Any
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.usecases import signatures, webhooks
+from postern.usecases.configuration import SECRETS
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.history import recorded
-
-_SECRETS = {"secret": "main", "secondSecret": "second"}
 
 
 async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> dict[str, Any]:
@@ -22,5 +21,5 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     webhook = await webhooks.stored(gateway, invocation.webhook_id)
     if patch.get("provider", "") not in ("", webhook.document["authentication"]["provider"]):
         # Another sender starts without secrets; but it was with these that the call was seen to verify.
-        patch |= {name: webhook.secrets[field].value.decode() for name, field in _SECRETS.items() if field in webhook.secrets}
+        patch |= {name: webhook.secrets[field].value.decode() for name, field in SECRETS["hmac"].items() if field in webhook.secrets}
     return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})

@@ -23,6 +23,8 @@ def resolved(presets: PresetShelf, authentication: dict[str, Any], before: dict[
             raise Refused("invalid_request", errors=errors)
         authentication["scheme"] = given
         return {"scheme": SignatureScheme.from_document(given).to_document()}
+    if errors := provider_errors(presets, authentication["provider"]):
+        raise Refused("invalid_request", errors=errors)
     present = presets.resolve(authentication["provider"])
     version = present.pop("presetVersion")
     present.pop("preset")
@@ -46,19 +48,22 @@ def resolved(presets: PresetShelf, authentication: dict[str, Any], before: dict[
     return kept
 
 
+def provider_errors(presets: PresetShelf, provider: str) -> list[FieldError]:
+    known = [*presets.names(), "custom"]
+    return [] if provider in known else [FieldError("authentication.provider", f"choose one of: {', '.join(known)}")]
+
+
 def preset_update(presets: PresetShelf, document: dict[str, Any]) -> dict[str, Any] | None:
     """What taking over the present version of the preset would change; None where it is the saved one, or custom."""
-    saved = document["resolved"]
-    if document["authentication"]["provider"] == "custom":
+    provider = document["authentication"]["provider"]
+    if provider == "custom":
         return None
-    present = presets.resolve(document["authentication"]["provider"])
-    if present["presetVersion"] == saved["presetVersion"]:
+    present = presets.resolve(provider)
+    if present["presetVersion"] == document["resolved"]["presetVersion"]:
         return None
-    changes = [
-        {"field": name, "saved": saved["scheme"].get(name), "present": value}
-        for name, value in present.items()
-        if name not in ("preset", "presetVersion") and saved["scheme"].get(name) != value
-    ]
+    # Read and written again: what a newer version added has its default then, and is no change where it still has it.
+    saved = SignatureScheme.from_document(document["resolved"]["scheme"]).to_document()
+    changes = [{"field": name, "saved": value, "present": present[name]} for name, value in saved.items() if present[name] != value]
     return {"version": present["presetVersion"], "changes": changes}
 
 

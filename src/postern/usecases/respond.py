@@ -20,7 +20,7 @@ async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any,
     try:
         response = workflow_response(200 if status is None else status, headers or {}, body)
     except InvalidResponse as error:
-        raise Refused("invalid_request", errors=[FieldError(str(error).split()[0], str(error))]) from None
+        raise Refused("invalid_request", errors=[FieldError(error.field, str(error))]) from None
     in_time = await take_answer(gateway, key, response)
     gateway.live.touch(invocation_id)
     if not in_time:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import binascii
-from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from postern.core.diagnose import Diagnosis, diagnose, resembles
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.records import Actor
 from postern.core.scheme import SignatureScheme
+from postern.core.variants import Setup
 from postern.core.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.configuration import Generate, Shape, SignatureAuthentication
@@ -42,17 +42,6 @@ class SignatureTest(Shape):
     call: TestedCall | None = None
     invocation_id: str | None = None
     at: float | None = None
-
-
-@dataclass(slots=True)
-class _Check:
-    scheme: SignatureScheme
-    main: bytes
-    second: bytes | None
-    public_url: str | None
-    tolerance_seconds: int | None
-    require_timestamp_and_digest: bool
-    secrets_are_stored: bool
 
 
 async def providers(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
@@ -85,14 +74,14 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[s
         raise Refused("invalid_request", errors=[FieldError("authentication", "give authentication or webhookId, one of them")])
     if (request.call is None) == (request.invocation_id is None):
         raise Refused("invalid_request", errors=[FieldError("call", "give call or invocationId, one of them")])
-    check = await _check_of(gateway, request)
+    setup, stored = await _setup_of(gateway, request)
     if request.invocation_id is not None:
         invocation, _ = await recorded(gateway, request.invocation_id)
         call = invocation.as_call(gateway.base_url)
     else:
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
-    return await _told(gateway, actor, check, call, request.at)
+    return await _told(gateway, actor, setup, stored, call, request.at)
 
 
 async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
@@ -109,8 +98,8 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
     }
     webhook = await gateway.store.webhooks.get(invocation.webhook_id)
     if webhook is not None and webhook.document["authentication"]["method"] == "hmac" and _concerns_a_signature(invocation.code):
-        check = await _check_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
-        told |= await _told(gateway, actor, check, invocation.as_call(gateway.base_url), None)
+        setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
+        told |= await _told(gateway, actor, setup, stored, invocation.as_call(gateway.base_url), None)
         told["code"] = invocation.code
     return told
 
@@ -118,7 +107,8 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
 # --- what stands behind them -----------------------------------------------------------------------------------------
 
 
-async def _check_of(gateway: Gateway, request: SignatureTest) -> _Check:
+async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bool]:
+    """What the call is checked by, and whether its secrets are stored ones."""
     if request.webhook_id is not None:
         webhook = await gateway.store.webhooks.get(request.webhook_id)
         if webhook is None:
@@ -128,15 +118,15 @@ async def _check_of(gateway: Gateway, request: SignatureTest) -> _Check:
             raise Refused("conflict", "this webhook's authentication method is not a signature")
         second = webhook.secrets.get("second")
         scheme = SignatureScheme.from_document(webhook.document["resolved"]["scheme"])
-        return _Check(
+        setup = Setup(
             scheme,
             webhook.secrets["main"].value,
             second.value if second else None,
             settings["publicUrl"],
             settings["toleranceSeconds"],
             settings["requireTimestampAndDigest"],
-            secrets_are_stored=True,
         )
+        return setup, True
     asked = request.authentication
     assert asked is not None
     document = asked.model_dump(by_alias=True, mode="json", exclude={"secret", "second_secret", "verify_token"})
@@ -146,9 +136,10 @@ async def _check_of(gateway: Gateway, request: SignatureTest) -> _Check:
     if isinstance(asked.second_secret, Generate):
         raise Refused("invalid_request", errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")])
     second_secret = asked.second_secret.encode() if asked.second_secret else None
-    return _Check(
-        scheme, asked.secret.encode(), second_secret, asked.public_url, asked.tolerance_seconds, asked.require_timestamp_and_digest, False
+    setup = Setup(
+        scheme, asked.secret.encode(), second_secret, asked.public_url, asked.tolerance_seconds, asked.require_timestamp_and_digest
     )
+    return setup, False
 
 
 def _call_of(tested: TestedCall, now: float) -> Call:
@@ -168,23 +159,12 @@ def _call_of(tested: TestedCall, now: float) -> Call:
     return Call(tested.method, path, query, headers, body, "", now, f"{url.scheme}://{url.netloc}" if url.netloc else "")
 
 
-async def _told(gateway: Gateway, actor: Actor, check: _Check, call: Call, at: float | None) -> dict[str, Any]:
+async def _told(gateway: Gateway, actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None) -> dict[str, Any]:
     # Hundreds of HMACs: in a thread, so that nobody's call waits for them.
-    found: Diagnosis = await asyncio.to_thread(
-        diagnose,
-        check.scheme,
-        check.main,
-        check.second,
-        public_url=check.public_url,
-        tolerance_seconds=check.tolerance_seconds,
-        require_timestamp_and_digest=check.require_timestamp_and_digest,
-        call=call,
-        at=at,
-        presets=gateway.presets.load(),
-    )
-    awaits_secret = all(is_stand_in(secret) for secret in (check.main, check.second) if secret)
+    found: Diagnosis = await asyncio.to_thread(diagnose, setup, call, at, gateway.presets.load())
+    awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use: only for those who could change the secret anyway.
-    may_see = not check.secrets_are_stored or actor.may("write")
+    may_see = not stored or actor.may("write")
     signed = found.signed_bytes
     return {
         "verified": found.verified,

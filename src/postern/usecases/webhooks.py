@@ -8,20 +8,13 @@ from postern.core.records import Actor, AuditEntry, StoredSecret, StoredWebhook,
 from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.audit import noted, webhook_noted
 from postern.usecases.compiling import answer_timeout, compile_webhook
-from postern.usecases.configuration import Generate, WebhookRequest, parts, validated
+from postern.usecases.configuration import SECRETS, Generate, WebhookRequest, parts, validated
 from postern.usecases.gateway import Gateway, require
-from postern.usecases.present import Page as Page
-from postern.usecases.present import iso as iso
+from postern.usecases.present import Page, iso
 from postern.usecases.resolving import body_is_signed, preset_update, resolved
 from postern.usecases.rotation import rotation
 from postern.usecases.schedule_setting import SECRET_PREFIX, check_address, header_changes
 from postern.usecases.schedule_states import schedule_states
-
-# The names of an authentication's secrets, and the fields of the vault they are kept in.
-SECRETS = {
-    "token": (("token", "main"), ("secondToken", "second")),
-    "hmac": (("secret", "main"), ("secondSecret", "second"), ("verifyToken", "verifyToken")),
-}
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
 """Who signs with a secret that was made here. Every other sender makes its own, and a generated one only stands in for it."""
@@ -113,7 +106,7 @@ def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, 
     document, sent = parts(request)
     changes: dict[str, bytes | None] = dict(_made(document, sent))
     keeps = _same_sender(webhook.document["authentication"], document["authentication"])
-    for name, field in SECRETS.get(document["authentication"]["method"], ()):
+    for name, field in SECRETS[document["authentication"]["method"]].items():
         if name in removed:
             changes[field] = None
     if not keeps:
@@ -193,12 +186,12 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
     document = webhook.document
     authentication = dict(document["authentication"])
-    for name, field in SECRETS.get(authentication["method"], ()):
+    for name, field in SECRETS[authentication["method"]].items():
         secret = webhook.secrets.get(field)
         authentication[f"{name}Set"] = secret is not None
         if secret is not None and field != "verifyToken":
             tally = tallies.get(f"secret:{secret.id}")
-            authentication[name.replace("oken", "okenUse") if "oken" in name else f"{name}Use"] = {
+            authentication[f"{name}Use"] = {
                 "matchCount": tally.count if tally else 0,
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),

@@ -79,6 +79,10 @@ def _told_in_words() -> Iterator[None]:
         end(f"The database cannot be used: {error}", UNAVAILABLE)
     except SettingError as error:
         end(str(error), USAGE)
+    except OSError as error:
+        if not error.filename:
+            raise
+        end(f"{error.filename} cannot be used: {error.strerror}", USAGE)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -1,9 +1,12 @@
 """Which engine the settings ask for."""
 
+import sys
+
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.handover import read_ranges
 from postern.engines.http import HttpEngine, read_headers
 from postern.engines.shopify_flow import ShopifyFlowEngine
+from postern.observe import log_style
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
 from postern.usecases.ports import Engine
@@ -42,7 +45,7 @@ def make_engine(settings: Settings) -> Engine | None:
                     payload_limit=settings.shopify_payload_limit,
                 )
             case "embedded":
-                return EmbeddedEngine(settings.data_dir, settings.workflows)
+                return EmbeddedEngine(settings.data_dir, settings.workflows, log=log_style(settings.log, sys.stderr))
             case _:
                 return None
     except (FetchFailed, ValueError) as error:

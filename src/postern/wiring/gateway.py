@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import cast
 
 from postern import presets
-from postern.core.address import Allowlist
 from postern.core.delivery import Workflow
 from postern.core.retention import Keeping
 from postern.engines.embedded.engine import EmbeddedEngine
@@ -40,6 +39,7 @@ def secret_keys(settings: Settings) -> list[str]:
 @asynccontextmanager
 async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an engine."""
+    engine = make_engine(settings) if serving_on else None  # first: it may say that its settings cannot work
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
@@ -52,15 +52,13 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             FAILED,
         )
     base_url = settings.base_url or serving_on or f"http://{settings.host}:{settings.port}"
-    engine = make_engine(settings) if serving_on else None
 
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
-        return [Workflow(one.name, one.webhook_ids, one.function.__doc__ or "", one.source) for one in load(settings.workflows).workflows]
+        return [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(settings.workflows).workflows]
 
-    outbound = Allowlist.parse(settings.outbound_allowed)
-    fetcher = Fetcher(allowed_ranges=outbound)
+    fetcher = Fetcher(allowed_ranges=settings.outbound_allowed)
 
     async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
         try:
@@ -80,7 +78,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
-        outbound=outbound if serving_on else None,
+        outbound=settings.outbound_allowed if serving_on else None,
         keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows, settings.audit_days),
         settings=settings.listed(),
         workflows=settings.workflows if settings.engine == "embedded" else None,

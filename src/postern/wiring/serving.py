@@ -1,13 +1,13 @@
 """Serving: one process, or a parent and its workers, each with the loops that go with it."""
 
 import asyncio
+import errno
 import gc
 import socket
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from postern.core.address import Allowlist
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
@@ -65,7 +65,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
             rehearsing = asyncio.create_task(rehearse(gateway), name="rehearsal")
             try:
-                ingress = Ingress(gateway, Allowlist.parse(settings.trusted_proxies), settings.client_header)
+                ingress = Ingress(gateway, settings.trusted_proxies, settings.client_header)
                 app = make_app(ingress, siblings.all if siblings else None)
                 await serve_http(partial(Exchange, ingress), app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
             finally:
@@ -85,7 +85,9 @@ def _listener(settings: Settings, shared: bool = False) -> socket.socket:
     try:
         return listen(settings.host, settings.port, shared)
     except OSError as error:
-        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set POSTERN_PORT to another port.", USAGE)
+        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        instead = "POSTERN_PORT to another port" if taken else "POSTERN_HOST to an address of this machine"
+        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set {instead}.", USAGE)
 
 
 def _address(settings: Settings, listener: socket.socket) -> str:

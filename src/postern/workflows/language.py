@@ -46,6 +46,11 @@ class Declared:
     function: Automation
 
     @property
+    def help(self) -> str:
+        """What its author says about it, on one line."""
+        return " ".join((self.function.__doc__ or "").split())
+
+    @property
     def source(self) -> str:
         """Where it is written: ``orders.py:12``."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)

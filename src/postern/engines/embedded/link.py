@@ -1,15 +1,16 @@
 """The gateway's end of the socket: many questions at once, each answered when its reply comes."""
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable
 from itertools import count
 
+import structlog
+
 from postern.core.delivery import EngineRejected, EngineUnavailable
 from postern.engines.embedded import frames
 
-log = logging.getLogger("postern.engine")
+log = structlog.get_logger("postern.engine")
 
 
 class Link:
@@ -64,7 +65,7 @@ class Link:
                 elif (waiting := self._waiting.get(frame.id)) is not None and not waiting.done():
                     waiting.set_result(frame)
         except (OSError, ValueError) as error:  # ValueError: not a frame, or one beyond the limit
-            log.warning("the engine process cannot be understood any more: %s", error)
+            log.warning("the engine process cannot be understood any more", error=str(error))
         finally:
             self.broken = True
             for waiting in self._waiting.values():

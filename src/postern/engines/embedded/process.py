@@ -1,4 +1,4 @@
-"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS``.
+"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS LOG``.
 
 It answers the gateway over the inherited socket and lives exactly as long as that: when the other end is gone, so is the
 gateway, and the process ends by itself.
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from postern.core.delivery import Workflow
 from postern.engines.embedded import frames
-from postern.workflows.language import Declared
 from postern.workflows.load import Loaded, load
 
 if TYPE_CHECKING:
@@ -109,12 +108,12 @@ class Awaited:
 
 
 def main() -> None:
-    descriptor, file, workflows, keep_seconds = sys.argv[1:]
+    descriptor, file, workflows, keep_seconds, log_style = sys.argv[1:]
     # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.set_inheritable(int(descriptor), False)
-    _log_lines()
+    _log_lines(log_style)
     conversation = Conversation(socket.socket(fileno=int(descriptor)))
     _wait_for_predecessor(Path(file).with_suffix(".lock"))
     loaded = load(Path(workflows))
@@ -132,15 +131,11 @@ def _serve(conversation: Conversation, loaded: Loaded, file: Path, keep_seconds:
     awaited = Awaited(conversation.say)
     runs = WorkflowRuns(file, loaded.workflows, keep_seconds, awaited.ended)
     runs.open()
-    conversation.say(frames.Ready([_described(declared) for declared in loaded.workflows], [str(path) for path in loaded.files]))
+    workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
+    conversation.say(frames.Ready(workflows, [str(path) for path in loaded.files]))
     grace = conversation.hear(runs, awaited)
     runs.finish(grace)
     return grace
-
-
-def _described(declared: Declared) -> Workflow:
-    help = " ".join(line.strip() for line in (declared.function.__doc__ or "").strip().splitlines())
-    return Workflow(declared.name, declared.webhook_ids, help, declared.source)
 
 
 def _wait_for_predecessor(path: Path) -> None:
@@ -158,23 +153,27 @@ def _wait_for_predecessor(path: Path) -> None:
             time.sleep(0.05)
 
 
-class _Line(logging.Formatter):
+class _Json(logging.Formatter):
+    """A line with the same words in it as the gateway's own, so that one reader understands both."""
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "process": "engine",
             "logger": record.name,
             "event": record.getMessage(),
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line)
 
 
-def _log_lines() -> None:
+def _log_lines(style: str) -> None:
+    """``style`` is json, text, or off: only what went wrong, as text."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Line())
+    handler.setFormatter(_Json() if style == "json" else logging.Formatter("%(asctime)s [%(levelname)s] engine: %(message)s"))
+    handler.setLevel(logging.WARNING if style == "off" else logging.INFO)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # DBOS would bring a handler of its own, and it says in its own words what runs.py has said of a failed run already.
     dbos = logging.getLogger("dbos")

@@ -1,7 +1,6 @@
 """Keeps one engine process running: starts it, starts it again when it dies or the workflow files change, stops it."""
 
 import asyncio
-import logging
 import os
 import socket
 import subprocess
@@ -12,12 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+import structlog
+
 from postern.core.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link
 from postern.workflows.load import workflow_files
 
-log = logging.getLogger("postern.engine")
+log = structlog.get_logger("postern.engine")
 
 LOOK_EVERY = 0.5
 GRACE = 10.0
@@ -74,12 +75,12 @@ class Supervisor:
                 continue
             if self._error:
                 self.trouble = f"workflows file has an error: {self._error}"
-                log.error(self.trouble)
+                log.error("the workflows file has an error", error=self._error)
                 await self._wait_for_change()
                 continue
             deaths = 1 if time.monotonic() - began > STEADY_AFTER else deaths + 1
             pause = min(LONGEST_PAUSE, 0.1 * 2 ** (deaths - 1))
-            log.error("%s; it is started again in %.1f seconds", self.trouble, pause)
+            log.error("the engine process is started again", because=self.trouble, seconds=pause)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wait_for_change(), pause)
 
@@ -127,7 +128,7 @@ class Supervisor:
         self._error = frame.error
         if not frame.error:
             self.workflows = frame.workflows
-            log.info("the engine process is ready with %d workflows", len(frame.workflows))
+            log.info("the engine process is ready", workflows=len(frame.workflows))
             self._up.set()
 
     async def _wait_for_change(self) -> None:

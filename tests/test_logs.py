@@ -1,0 +1,67 @@
+"""What a log line looks like, and what `off` leaves of them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from beds.program import StartProgram
+from beds.waiting import PATIENCE, wait_until
+from beds.wire import exchange
+
+SAYING = """
+import sys, structlog
+from postern.observe import set_up_logs
+
+set_up_logs(sys.argv[1])
+log = structlog.get_logger()
+log.info("went well", count=1)
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("went wrong")
+"""
+
+
+def said(style: str) -> str:
+    return subprocess.run([sys.executable, "-c", SAYING, style], capture_output=True, text=True, timeout=PATIENCE, check=True).stderr
+
+
+def test_json_is_one_document_a_line() -> None:
+    info, error = map(json.loads, said("json").splitlines())
+    assert (info["event"], info["level"], info["count"]) == ("went well", "info", 1)
+    assert (error["event"], error["level"]) == ("went wrong", "error")
+    assert "ZeroDivisionError" in error["exception"]
+    assert said("auto").count('"event"') == 2  # no terminal here
+
+
+def test_text_in_a_file_is_without_colours() -> None:
+    text = said("text")
+    assert "went well" in text and "went wrong" in text and "{" not in text and "\x1b" not in text
+
+
+def test_off_leaves_what_went_wrong_as_text() -> None:
+    text = said("off")
+    assert "went well" not in text and "went wrong" in text and "ZeroDivisionError" in text and "{" not in text
+
+
+@pytest.mark.parametrize("style", ["json", "off"])
+def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(start_program: StartProgram, tmp_path: Path, style: str) -> None:
+    (tmp_path / "flows.py").write_text("this is not Python")
+    program = start_program(POSTERN_LOG=style, POSTERN_WORKFLOWS=str(tmp_path / "flows.py"))
+    wait_until(lambda: "flows.py, line 1" in program.output(), what="the workflow file's error")
+    (tmp_path / "flows.py").write_text("")
+    wait_until(lambda: exchange(program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine")
+    assert program.stop() == 0
+    # The greeting stands somewhere among them.
+    lines = [line for line in program.output().splitlines() if "the engine process" in line or "flows.py, line 1" in line]
+    if style == "json":
+        told = {line["event"]: line["level"] for line in map(json.loads, lines)}
+        assert told["the workflows file has an error"] == "error"
+        assert told["the engine process is ready"] == "info"
+        assert any(event.startswith("the engine process ends") for event in told)
+    else:
+        (line,) = lines
+        assert "the workflows file has an error" in line and "{" not in line
