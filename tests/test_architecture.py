@@ -239,6 +239,13 @@ def test_a_surface_that_reaches_past_the_use_cases_is_seen(copy: Path) -> None:
     assert [module for module in PAST_THE_USE_CASES if not re.search(rf"postern\.surfaces\b.* -> postern\.{module}\b", said)] == []
 
 
+def test_a_use_case_that_reaches_for_the_network_itself_is_seen(copy: Path) -> None:
+    plant_import(copy, "usecases", "outbound")
+    code, said = lint_imports(copy)
+    assert code != 0
+    assert re.search(r"postern\.usecases\b.* -> postern\.outbound\b", said)
+
+
 def test_a_module_outside_the_layers_is_seen(copy: Path) -> None:
     (copy / "src" / "postern" / "planted.py").touch()
     code, said = lint_imports(copy)

@@ -18,7 +18,9 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 unknown_codes = Counter("postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY)
 refused_storage = Counter("postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY)
-writer_waiting = Gauge("postern_writer_waiting", "Writes waiting for the next commit.", registry=REGISTRY)
+writer_waiting = Gauge(
+    "postern_writer_waiting", "Writes that are not on disk yet: under way, or gathered for the next commit.", registry=REGISTRY
+)
 deliveries_waiting = Gauge("postern_deliveries_waiting", "Deliveries that wait to be started (counted up to 10,000).", registry=REGISTRY)
 oldest_due_seconds = Gauge("postern_oldest_due_seconds", "For how long the oldest waiting delivery has been due.", registry=REGISTRY)
 engine_starts = Counter("postern_engine_starts", "Starts asked of the engine, by how they went.", ["engine", "outcome"], registry=REGISTRY)

@@ -3,6 +3,7 @@ import threading
 
 import pytest
 from sqlalchemy import select
+from starlette.requests import Request
 
 from beds.recording import kept
 from duties.conftest import Desk
@@ -10,6 +11,7 @@ from postern.core.admit import admit
 from postern.core.call import Call
 from postern.core.invocation import Entry
 from postern.stores.tables import deliveries, duplicate_keys, invocations
+from postern.surfaces.health import health_routes
 from postern.usecases.receive import entry_of
 
 pytestmark = pytest.mark.anyio
@@ -40,3 +42,21 @@ async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplic
     assert [row.invocation_id for row in await desk.rows(select(duplicate_keys.c.invocation_id))] == [entries[1].invocation.id]
     outcomes = await desk.rows(select(invocations.c.outcome, invocations.c.code).order_by(invocations.c.id))
     assert [tuple(row) for row in outcomes] == [("accepted", "accepted"), ("duplicate", "duplicate")]
+
+
+async def test_the_metrics_say_how_much_waits_for_the_writer(desk: Desk) -> None:
+    (metrics,) = (route.endpoint for route in health_routes(desk.gateway) if route.path == "/metrics")
+
+    async def waiting() -> str:
+        answer = await metrics(Request({"type": "http"}))
+        (line,) = (line for line in bytes(answer.body).decode().splitlines() if line.startswith("postern_writer_waiting "))
+        return line.partition(" ")[2]
+
+    assert await waiting() == "0.0"
+    go = threading.Event()
+    writes = [asyncio.create_task(desk.store.writer.write(lambda connection: go.wait(20))) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert await waiting() == "3.0"
+    go.set()
+    await asyncio.gather(*writes)
+    assert await waiting() == "0.0"

@@ -51,6 +51,10 @@ class Store:
         if self._checkpoints is not None:
             self._checkpoints.start()
 
+    @property
+    def waiting(self) -> int:
+        return self.writer.waiting
+
     def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
         self.writer.record(entry, told)
 

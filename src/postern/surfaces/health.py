@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from postern.observe import deliveries_waiting, oldest_due_seconds, own_numbers
+from postern.observe import deliveries_waiting, oldest_due_seconds, own_numbers, writer_waiting
 from postern.usecases.gateway import Gateway
 
 Numbers = Callable[[], Awaitable[str]]
@@ -31,6 +31,9 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
             "engine": {"ok": engine.ok, "detail": engine.detail} if engine is not None else {"ok": False, "detail": "none in this process"},
         }
         return JSONResponse(report, 200 if store is None else 503)
+
+    # Asked when the numbers are: a worker's are read by its siblings too, and they do not come through its own route.
+    writer_waiting.set_function(lambda: gateway.store.waiting)
 
     async def metrics(_: Request) -> Response:
         count, oldest = await gateway.store.deliveries.backlog(gateway.clock())

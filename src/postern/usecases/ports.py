@@ -18,8 +18,7 @@ from postern.core.records import (
     Tally,
     User,
 )
-from postern.core.volume import Volume
-from postern.usecases.store_ports import RetentionStore, SampleStore, ScheduleStore
+from postern.usecases.store_ports import RetentionStore, SampleStore, ScheduleStore, VolumeStore
 
 
 class Engine(Protocol):
@@ -282,14 +281,6 @@ class ReplayStore(Protocol):
         ...
 
 
-class VolumeStore(Protocol):
-    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
-
-    async def calls(self, webhook_ids: list[str], since: int, until: int, step: int) -> dict[str, dict[int, dict[str, int]]]: ...
-
-    async def roll_up(self, now: float) -> bool: ...
-
-
 class Store(Protocol):
     @property
     def webhooks(self) -> WebhookStore: ...
@@ -326,6 +317,11 @@ class Store(Protocol):
 
     @property
     def volumes(self) -> VolumeStore: ...
+
+    @property
+    def waiting(self) -> int:
+        """How many writes are not on disk yet."""
+        ...
 
     def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
         """Tells, in the event loop, when the entry is on disk, or that it is not, and then nothing of it is."""

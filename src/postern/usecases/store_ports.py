@@ -1,9 +1,10 @@
-"""What Record Events, schedules and retention need from a store."""
+"""What Record Events, schedules, retention and charts need from a store."""
 
 from typing import Any, Protocol
 
 from postern.core.invocation import Entry, Receipt
 from postern.core.records import AuditEntry, Sample, ScheduleRun, ScheduleState
+from postern.core.volume import Volume
 
 
 class SampleStore(Protocol):
@@ -76,3 +77,11 @@ class RetentionStore(Protocol):
         ...
 
     async def my_turn(self, name: str, now: float, every: float) -> bool: ...
+
+
+class VolumeStore(Protocol):
+    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
+
+    async def calls(self, webhook_ids: list[str], since: int, until: int, step: int) -> dict[str, dict[int, dict[str, int]]]: ...
+
+    async def roll_up(self, now: float) -> bool: ...
