@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from postern import presets
 from postern.core.call import Call
-from postern.core.diagnose import EXPLANATIONS, MOST_BYTES, MOST_TRIALS, Diagnosis, diagnose, resembles
+from postern.core.diagnosis.diagnose import EXPLANATIONS, MOST_BYTES, MOST_TRIALS, Diagnosis, diagnose, resembles
+from postern.core.diagnosis.variants import Setup
 from postern.core.scheme import SignatureScheme
 from postern.core.signature import SignatureCredential
-from postern.core.variants import Setup
 
 NOW = 1_700_000_000
 SECRET = b"it is no secret here"

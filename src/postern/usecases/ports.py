@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from postern.core.answer import WorkflowResponse
 from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
-from postern.core.diagnose import Known
+from postern.core.diagnosis.diagnose import Known
 from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt, StoreUnavailable
 from postern.core.records import (
     ApiKey,

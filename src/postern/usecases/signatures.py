@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from postern.core.call import Call
-from postern.core.diagnose import Diagnosis, diagnose, resembles
+from postern.core.diagnosis.diagnose import Diagnosis, diagnose, resembles
+from postern.core.diagnosis.variants import Setup
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.records import Actor
 from postern.core.scheme import SignatureScheme
-from postern.core.variants import Setup
 from postern.core.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.configuration import Generate, Shape, SignatureAuthentication

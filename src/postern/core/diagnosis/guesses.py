@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from postern.core.call import Call
+from postern.core.diagnosis.sightings import ids, moments, shapes
+from postern.core.diagnosis.variants import Change, Setup, Trial, custom_patch, secret_forms
 from postern.core.scheme import InvalidScheme, SignatureScheme
-from postern.core.sightings import ids, moments, shapes
-from postern.core.variants import Change, Setup, Trial, custom_patch, secret_forms
 
 CONTENTS = (
     "{body}",

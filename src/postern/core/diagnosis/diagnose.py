@@ -11,13 +11,9 @@ from typing import Any, Protocol
 
 from postern.core.call import Call
 from postern.core.credential import Matched, Unproven, VerifiedCall
-from postern.core.encoding import Encoding
-from postern.core.guesses import other_schemes
-from postern.core.scheme import SignatureScheme
-from postern.core.select import finder, parse_ref
-from postern.core.sightings import other_digests
-from postern.core.signature import Reading, SignatureCredential
-from postern.core.variants import (
+from postern.core.diagnosis.guesses import other_schemes
+from postern.core.diagnosis.sightings import other_digests
+from postern.core.diagnosis.variants import (
     Change,
     Setup,
     Trial,
@@ -27,6 +23,10 @@ from postern.core.variants import (
     changed_times,
     changed_urls,
 )
+from postern.core.encoding import Encoding
+from postern.core.scheme import SignatureScheme
+from postern.core.select import finder, parse_ref
+from postern.core.signature import Reading, SignatureCredential
 
 MOST_TRIALS = 700
 MOST_BYTES = 96 * 1024 * 1024
