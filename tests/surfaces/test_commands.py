@@ -65,6 +65,29 @@ def test_a_url_that_only_this_machine_can_reach_says_so(program: Program, folder
     assert "https://hooks.example.com/webhook/" in public.stdout and wanted not in public.stdout
 
 
+def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(program: Program, folder: Path, tmp_path: Path) -> None:
+    made = said(folder, "webhooks", "create", "Reached", "--auth", "none")
+    assert made["url"].startswith(f"{program.url}/webhook/")
+    assert said(folder, "webhooks", "list", "--search", "Reached")["items"][0]["url"] == made["url"]
+    assert f"There was no database in {tmp_path / 'data'}" in run_postern(tmp_path, "webhooks", "list").stderr
+    assert "There was no database" not in run_postern(tmp_path, "webhooks", "list").stderr
+
+
+def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:
+    assert "The environment variable NOPE is not set." in typed(folder, "webhooks", "create", "X", "--secret", "env:NOPE").stderr
+    assert "write env:NAME" in typed(folder, "webhooks", "create", "X", "--secret", "whk_typed_here").stderr
+
+
+def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("It's a Secret to Everybody")
+    (tmp_path / "body").write_text("Hello, World!")
+    asked = ("--provider", "github", "--secret", f"file:{tmp_path / 'secret'}", "--body", str(tmp_path / "body"))
+    ran = typed(folder, "signatures", "test", *asked, "--header", "X-Hub-Signature-256: sha256=" + "0" * 64)
+    assert ran.exit_code == FAILED
+    right = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    assert "signed    'Hello, World!'" in ran.stdout and "0" * 64 in ran.stdout and right in "".join(ran.stdout.split())
+
+
 def test_users_are_made_changed_and_deleted_and_their_sessions_ended(program: Program, folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("a password for maria\n")

@@ -68,6 +68,13 @@ def _settings() -> Settings:
         end(str(error), USAGE)
 
 
+def _say_if_new(settings: Settings) -> None:
+    """Most likely the command was typed in another folder than the one from which the gateway was started."""
+    file = make_url(settings.database).database if settings.is_sqlite else None
+    if file is not None and not Path(file).exists():
+        print(f"There was no database in {Path(file).parent}: a new one is begun. POSTERN_DATA_DIR says where it is.", file=sys.stderr)
+
+
 @contextmanager
 def _told_in_words() -> Iterator[None]:
     """What stops the program at its start is said in a sentence, not in a traceback."""
@@ -92,6 +99,7 @@ def cli() -> Any:
     async def open_for_a_command() -> AsyncIterator[Gateway]:
         settings = _settings()
         set_up_logs("off" if settings.log == "off" else "text")
+        _say_if_new(settings)
         with _told_in_words():
             async with opened(settings) as gateway:
                 yield gateway

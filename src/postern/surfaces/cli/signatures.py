@@ -14,6 +14,8 @@ from postern.usecases.configuration import validated
 from postern.usecases.present import Page
 from postern.usecases.signatures import SignatureTest
 
+LONGEST_SHOWN = 500
+
 commands = typer.Typer(no_args_is_help=True, help="Signature schemes, and why a signature does not match.")
 secret_commands = typer.Typer(no_args_is_help=True, help="The encryption of stored secrets.")
 
@@ -68,6 +70,13 @@ def test(
         out.print(plain(found["explanation"]))
         for step in found["steps"]:
             out.print(f"  {'ok ' if step['ok'] else 'no '} {plain(step['step'])}: {plain(step['detail'])}")
+        if found["signedContent"] is not None:
+            signed = found["signedContent"]
+            out.print(f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}")
+        for signature in found["received"]:
+            out.print(f"  received  {plain(signature)}")
+        for one in found["expected"]:
+            out.print(f"  expected  {plain(one['signature'])} ({one['secret']} secret)")
         _show_changes(found["wouldVerifyIf"])
     if not found["verified"]:
         sys.exit(FAILED)

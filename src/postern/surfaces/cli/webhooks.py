@@ -30,8 +30,8 @@ def read_secret(source: str) -> str:
     kind, _, rest = source.partition(":")
     if source == "-":
         return sys.stdin.readline().rstrip("\n")
-    if kind == "env" and rest in os.environ:
-        return os.environ[rest]
+    if kind == "env" and rest:
+        return os.environ[rest] if rest in os.environ else end(f"The environment variable {rest} is not set.", USAGE)
     if kind == "file":
         try:
             return Path(rest).read_text().rstrip("\n")
