@@ -4,6 +4,7 @@ from sqlalchemy import select
 
 from duties.conftest import ACTOR, Desk
 from postern.core.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
+from postern.core.invocation import HistoryFilter
 from postern.stores.tables import deliveries
 from postern.usecases import history, holds, replays, webhooks
 from postern.usecases.dispatch import BATCH, Dispatcher
@@ -106,7 +107,7 @@ async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_
     assert await everything_due(desk) == [invocation]
     await history.replay(desk.gateway, ACTOR, invocation)
     assert await everything_due(desk) == [invocation]
-    plan = await replays.plan(desk.gateway, ACTOR, {"webhookId": webhook})
+    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(webhook))
     await replays.begin(desk.gateway, ACTOR, plan["id"])
     await Replayer(desk.gateway).round()
     assert await everything_due(desk) == [invocation]

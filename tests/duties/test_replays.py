@@ -119,7 +119,7 @@ async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
 
 async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(settings: Settings) -> None:
     async with opened(settings) as gateway:
-        plan = await replays.plan(gateway, ACTOR, {})
+        plan = await replays.plan(gateway, ACTOR, HistoryFilter())
         await replays.begin(gateway, ACTOR, plan["id"])
         assert await gateway.store.replays.claim(gateway.clock(), replays.LEASE) is not None
         assert await Replayer(gateway).round() is False
