@@ -62,15 +62,18 @@ def main() -> None:
         contestants.append(peer)
     else:
         print("!!! THE PEER IS MISSING: install Debian's `webhook` to have it compared.\n")
-    told = []
+    told: list[str] = []
     for _ in range(asked.rounds):
         lines = [measure(make, asked.seconds) for make in contestants]
-        rates = {name: measured.rate for name, measured, *_ in lines}
-        told.append(table(lines))
-        if has_peer():
-            ours, theirs = rates["gateway, engine none"], rates["Debian's webhook, /bin/true"]
-            told.append(f"The gateway, everything on disk before the answer, takes {ours / theirs:.1f} times the peer's calls.")
-        print("\n\n".join(told[-2:]) + "\n", flush=True)
+        said = [table(lines)]
+        by_name = {name: measured for name, measured, *_ in lines}
+        ours, theirs = by_name["gateway, engine none"], by_name.get("Debian's webhook, /bin/true")
+        if theirs is not None and theirs.failed:
+            said.append("The peer failed some calls: no ratio to it.")
+        elif theirs is not None:
+            said.append(f"The gateway, everything on disk before the answer, takes {ours.rate / theirs.rate:.1f} times the peer's calls.")
+        print("\n\n".join(said) + "\n", flush=True)
+        told += said
     now = datetime.now(UTC)
     where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     how = f"{CONNECTIONS} connections, {len(BODY):,} bytes of JSON, {asked.seconds:g} s each, loaded by {with_what()} on a core of its own"
