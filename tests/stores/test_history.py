@@ -5,6 +5,7 @@ import pytest
 from postern.core.answer import WorkflowResponse
 from postern.core.delivery import Started
 from postern.core.invocation import HistoryFilter, status_of
+from postern.core.problems import Refused
 from postern.stores import history
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
@@ -131,3 +132,12 @@ async def test_an_invocation_is_given_back_as_it_was_stored(store: Store) -> Non
     assert found[0] == made.invocation
     assert found[1] == [made.delivery]
     assert await store.history.get("inv_none") is None
+
+
+async def test_an_id_that_no_text_can_be_is_the_askers_mistake_and_no_trouble_of_the_store(store: Store) -> None:
+    if store.database.is_sqlite:
+        assert await store.history.get("inv_\0") is None
+    else:
+        with pytest.raises(Refused) as refused:
+            await store.history.get("inv_\0")
+        assert refused.value.code == "invalid_request"

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from postern.core.invocation import StoreUnavailable
+from postern.core.problems import Refused
 
 T = TypeVar("T")
 
@@ -66,7 +67,9 @@ class Database:
                 if not error.connection_invalidated:
                     raise
                 return self._read_once(query)  # the server was restarted; the pool has thrown its old connections away
-        except (OperationalError, DBAPIError) as error:
+        except DataError as error:  # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name
+            raise Refused("invalid_request", "something in it is no value that the database can hold") from error
+        except DBAPIError as error:
             raise StoreUnavailable(str(error.orig)) from error
         except PoolTimeout as error:
             raise StoreUnavailable("every connection for reading is busy") from error
