@@ -104,6 +104,13 @@ def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
     assert (many.status_code, many.json()["code"]) == (413, "payload_too_large")
 
 
+@pytest.mark.parametrize("name", ["Referer", "HX-Current-URL"])
+def test_a_page_that_cannot_be_is_no_defect(served: Program, name: str) -> None:
+    sent = {"Origin": served.url, name: "http://[not/a/page"}
+    said = httpx2.post(f"{served.url}/webhooks/wh_1/advanced", headers=sent, trust_env=False)
+    assert (said.status_code, said.headers.get("location")) == (303, "/sign-in?ended=unsaved")
+
+
 def test_of_a_stranger_little_is_read(served: Program) -> None:
     def told(path: str, kind: str, size: int = 17 * 1024) -> tuple[int, str]:
         answer = httpx2.post(served.url + path, content=b" " * size, headers={"Content-Type": kind}, trust_env=False)

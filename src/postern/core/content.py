@@ -11,6 +11,7 @@ from postern.core.call import Call, query_pairs
 from postern.core.paths import members
 
 DEEPEST = 100
+USUAL_DEPTH = 8
 MOST_FORM_FIELDS = 1000
 LONGEST_REMEMBERED = 100
 
@@ -125,7 +126,7 @@ def _depth(text: bytes) -> int:
     outside_strings = b"".join(text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
     brackets = outside_strings.translate(_ONE_KIND, _NO_BRACKET)
     levels = 0
-    while brackets and levels < 4:
+    while brackets and levels < USUAL_DEPTH:
         brackets = brackets.replace(b"[]", b"")  # the innermost pairs
         levels += 1
     # Nearly always nothing is left. What is left is deep, and to take it away level by level would take as often as it is deep.

@@ -30,9 +30,8 @@ class Idempotency:
             values = {"actor": actor, "key": key, "request": sealed, "answer": b"", "expires_at": milliseconds(until)}
             mine = (idempotency.c.actor == actor, idempotency.c.key == key)
             made = insert_into(idempotency, connection.dialect.name).values(values).on_conflict_do_nothing()
-            if (
-                connection.execute(made.returning(idempotency.c.key)).first() is not None
-            ):  # of an insert, Postgres' driver does not say how many rows it made
+            # Asked for the row: of an insert, Postgres' driver does not say how many it made.
+            if connection.execute(made.returning(idempotency.c.key)).first() is not None:
                 return None
             row = connection.execute(select(idempotency).where(*mine)).first()
             try:

@@ -127,6 +127,8 @@ class Dispatcher:
         if not sizes:
             return 0
         fitting = await self._fitting(sizes)
+        if self._unavailable:
+            return 0  # it was found out while waiting: one probes it first
         claimed = await gateway.store.deliveries.claim(now, LEASE, fitting)
         if not claimed:
             return 0
@@ -159,7 +161,7 @@ class Dispatcher:
 
     async def _fitting(self, sizes: list[int]) -> int:
         """How many of these may begin beside those under way; one at least, when nothing is."""
-        while self._under_way and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE:
+        while self._under_way and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE and not self._unavailable:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         together = accumulate(sizes, initial=sum(self._under_way.values()))
         return max(1, sum(size <= BYTES_AT_ONCE for size in together) - 1)

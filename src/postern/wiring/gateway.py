@@ -51,7 +51,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share.",
             FAILED,
         )
-    base_url = settings.base_url or _reached_at(settings, serving_on)
+    base_url = _base_url(settings, serving_on)
 
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
@@ -103,15 +103,15 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         await store.close()
 
 
-def _reached_at(settings: Settings, serving_on: str | None) -> str:
-    """Where it serves. A command that was typed without the server's settings tells URLs that lead there all the same: the
-    one that serves leaves its address in the data folder."""
+def _base_url(settings: Settings, serving_on: str | None) -> str:
+    """The address before every webhook's path. A command that was typed without the server's settings tells URLs that lead
+    there all the same: the one that serves leaves its address in the data folder."""
     left = settings.data_dir / "address"
     if serving_on is not None:
-        left.write_text(serving_on + "\n")
-        return serving_on
-    if settings.port == int(Settings.port.default) and left.exists():
-        return left.read_text().strip()
+        left.write_text((settings.base_url or serving_on) + "\n")
+    known = left.read_text().strip() if left.exists() and settings.port == int(Settings.port.default) else ""
+    if settings.base_url or serving_on or known:
+        return settings.base_url or serving_on or known
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
 

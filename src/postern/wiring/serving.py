@@ -76,9 +76,8 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 await asyncio.gather(scheduling, replaying, keeping, rehearsing, return_exceptions=True)
                 dispatcher.stop()
                 # A start that is cut off here may have reached the engine, and would be asked for again by the next process.
-                await gateway.finish(START_TIMEOUT)
-                if dispatching is not None:
-                    await asyncio.wait([dispatching], timeout=START_TIMEOUT)
+                ending = [dispatching] if dispatching is not None else []
+                await asyncio.wait([asyncio.create_task(gateway.finish(START_TIMEOUT)), *ending], timeout=START_TIMEOUT)
 
 
 def _listener(settings: Settings, shared: bool = False) -> socket.socket:

@@ -146,7 +146,10 @@ def _sign_in_first(request: Request, gateway: Gateway) -> Response:
 
 def _page_before(request: Request, gateway: Gateway) -> str:
     """The page that a form or a part of a page was asked from, if it is one of ours and can be opened again."""
-    before = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
+    try:
+        before = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
+    except ValueError:  # not every text can be an address, and a stranger may send any
+        return ""
     own = (urlsplit(gateway.base_url).netloc, request.headers.get("host", ""))
     if before.scheme not in ("http", "https") or before.netloc not in own:
         return ""
