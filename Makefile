@@ -24,6 +24,7 @@ check: lint types ## lint and types only
 
 lint: .venv/.test ## ruff and the architecture's contracts
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports
 
 types: .venv/.test ## mypy, strict

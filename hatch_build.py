@@ -1,6 +1,8 @@
-"""Fetches the console's assets from npm when Postern is built or installed: nothing of others' is kept in the repository.
+"""Fetches the console's assets from npm when Postern is built or installed: nothing of others' is kept in the
+repository.
 
-Which files, and what they are called here, is said in pyproject.toml; their versions and hashes in package-lock.json.
+Which files, and what they are called here, is said in pyproject.toml; their versions and hashes in
+package-lock.json.
 """
 
 import hashlib
@@ -40,7 +42,11 @@ class Assets(BuildHookInterface):
     @property
     def complete(self) -> bool:
         stamp = self.vendor / ".fetched"
-        return stamp.exists() and stamp.read_text() == self.wanted and all((self.vendor / name).exists() for name in self.files.values())
+        return (
+            stamp.exists()
+            and stamp.read_text() == self.wanted
+            and all((self.vendor / name).exists() for name in self.files.values())
+        )
 
     @property
     def wanted(self) -> str:
@@ -50,7 +56,9 @@ class Assets(BuildHookInterface):
     def fetch(self) -> None:
         npm = usable_npm()
         if npm is None:
-            raise RuntimeError("the console's assets come from npm, and there is none: install Node.js, or build with build isolation on")
+            raise RuntimeError(
+                "the console's assets come from npm, and there is none: install Node.js, or build with build isolation on"
+            )
         with tempfile.TemporaryDirectory() as folder:
             for name in MANIFESTS:
                 shutil.copy(Path(self.root, name), folder)
@@ -58,7 +66,12 @@ class Assets(BuildHookInterface):
             if "SSL_CERT_FILE" in environment:
                 environment.setdefault("NODE_EXTRA_CA_CERTS", environment["SSL_CERT_FILE"])
             # No package's own scripts: these are files to copy, not programs to run.
-            subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, env=environment, check=True)
+            subprocess.run(
+                [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+                cwd=folder,
+                env=environment,
+                check=True,
+            )
             shutil.rmtree(self.vendor, ignore_errors=True)
             self.vendor.mkdir(parents=True)
             for source, name in self.files.items():

@@ -1,4 +1,5 @@
-"""``python -m bench``: the accepted call's whole path, beside the same server answering a constant and beside a peer."""
+"""``python -m bench``: the accepted call's whole path, beside the same server answering a constant and beside
+a peer."""
 
 import argparse
 import json
@@ -15,7 +16,12 @@ from bench.contestants import Contestant, constant, gateway, has_peer, peer
 from bench.load import CONNECTIONS, Measured, load, with_what
 
 RESULTS = Path(__file__).parent / "results"
-OTHER_HEADERS = {"Content-Type": "application/json", "Accept": "*/*", "User-Agent": "sender/1.0", "X-Request-Source": "shop-1"}
+OTHER_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "*/*",
+    "User-Agent": "sender/1.0",
+    "X-Request-Source": "shop-1",
+}
 BODY = json.dumps({"id": 1001, "customer": {"email": "ada@example.com"}, "note": "x" * 1130}).encode()
 
 Line = tuple[str, Measured, float, float, float]
@@ -50,7 +56,9 @@ def table(lines: list[Line]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0, help="how long each one is measured")
-    parser.add_argument("--rounds", type=int, default=1, help="how often; in turn, so that a busy moment hits everybody")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="how often; in turn, so that a busy moment hits everybody"
+    )
     asked = parser.parse_args()
     contestants: list[Callable[[Path], AbstractContextManager[Contestant]]] = [
         partial(constant, path="/webhook/constant"),
@@ -71,7 +79,9 @@ def main() -> None:
         if theirs is not None and theirs.failed:
             said.append("The peer failed some calls: no ratio to it.")
         elif theirs is not None:
-            said.append(f"The gateway, everything on disk before the answer, takes {ours.rate / theirs.rate:.1f} times the peer's calls.")
+            said.append(
+                f"The gateway, everything on disk before the answer, takes {ours.rate / theirs.rate:.1f} times the peer's calls."
+            )
         print("\n\n".join(said) + "\n", flush=True)
         told += said
     now = datetime.now(UTC)
@@ -79,7 +89,11 @@ def main() -> None:
     how = f"{CONNECTIONS} connections, {len(BODY):,} bytes of JSON, {asked.seconds:g} s each, loaded by {with_what()} on a core of its own"
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# Accepted calls, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n" + "\n\n".join(told) + "\n\n")
+        file.write(
+            f"# Accepted calls, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n"
+            + "\n\n".join(told)
+            + "\n\n"
+        )
     print(f"Written to {file.name}")
 
 

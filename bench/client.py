@@ -1,4 +1,5 @@
-"""Load without ``wrk``: ``python -m bench.client JSON``. One request at a time on each of many connections."""
+"""Load without ``wrk``: ``python -m bench.client JSON``. One request at a time on each of many
+connections."""
 
 import asyncio
 import json
@@ -14,7 +15,11 @@ async def call_for(asked: dict[str, Any]) -> dict[str, float]:
     url = urlsplit(asked["url"])
     body = asked["body"].encode()
     target = url.path + (f"?{url.query}" if url.query else "")
-    lines = [f"POST {target} HTTP/1.1", f"Host: {url.netloc}", *(f"{name}: {value}" for name, value in asked["headers"].items())]
+    lines = [
+        f"POST {target} HTTP/1.1",
+        f"Host: {url.netloc}",
+        *(f"{name}: {value}" for name, value in asked["headers"].items()),
+    ]
     request = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
     times: list[float] = []
     failed = 0

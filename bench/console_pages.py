@@ -1,7 +1,8 @@
-"""``python -m bench.console_pages``: how long the console's pages take, with a million invocations of the last 30 days in SQLite.
+"""``python -m bench.console_pages``: how long the console's pages take, with a million invocations of the
+last 30 days in SQLite.
 
-For each page the program is started anew: its first hit is the first request after the start that asks for a page at all. Then the
-same page again and again.
+For each page the program is started anew: its first hit is the first request after the start that asks for a
+page at all. Then the same page again and again.
 """
 
 import argparse
@@ -98,7 +99,9 @@ def fill(file: Path, rows: int) -> str:
         connection.execute(_volumes())
         connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return str(connection.execute("SELECT max(id) FROM invocations WHERE outcome = 'accepted'").fetchone()[0])
+        return str(
+            connection.execute("SELECT max(id) FROM invocations WHERE outcome = 'accepted'").fetchone()[0]
+        )
 
 
 async def roll_up(file: Path) -> None:
@@ -136,7 +139,11 @@ class Visitor:
 
 
 def measure(folder: Path, rows: int, times: int, settle: float) -> list[tuple[str, float, list[float]]]:
-    environment = {"POSTERN_ADMIN_PASSWORD": PASSWORD, "POSTERN_PORT": str(free_port()), "POSTERN_SECRET_KEYS": KEYS[0]}
+    environment = {
+        "POSTERN_ADMIN_PASSWORD": PASSWORD,
+        "POSTERN_PORT": str(free_port()),
+        "POSTERN_SECRET_KEYS": KEYS[0],
+    }
 
     def started(**more: str) -> Program:
         program = Program(folder, environment | more)
@@ -172,16 +179,18 @@ def table(found: list[tuple[str, float, list[float]]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.console_pages", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--times", type=int, default=40, help="how often each page is asked for after its first hit")
-    parser.add_argument("--settle", type=float, default=4.0, help="seconds from the program being ready to the first hit")
+    parser.add_argument(
+        "--times", type=int, default=40, help="how often each page is asked for after its first hit"
+    )
+    parser.add_argument(
+        "--settle", type=float, default=4.0, help="seconds from the program being ready to the first hit"
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         told: Any = table(measure(Path(folder), asked.rows, asked.times, asked.settle))
     print(told)
     now = datetime.now(UTC)
-    how = (
-        f"{asked.rows:,} invocations of {DAYS} days and {WEBHOOKS} webhooks on SQLite, embedded engine; each page's program started anew, "
-    )
+    how = f"{asked.rows:,} invocations of {DAYS} days and {WEBHOOKS} webhooks on SQLite, embedded engine; each page's program started anew, "
     how += f"first asked {asked.settle:g} s after it was ready. Load average at the end: {os.getloadavg()[0]:.1f}."
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:

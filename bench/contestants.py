@@ -20,7 +20,9 @@ WORKFLOW = "from postern.workflows import workflow\n\n\n@workflow\ndef nothing(e
 
 
 class Contestant:
-    def __init__(self, name: str, process: "subprocess.Popen[bytes]", url: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, name: str, process: "subprocess.Popen[bytes]", url: str, headers: dict[str, str]
+    ) -> None:
         self.name = name
         self.process = process
         self.url = url
@@ -56,7 +58,17 @@ def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
     }
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
     environment = {**inherited, **settings, "TOKEN": TOKEN}
-    make = [sys.executable, "-m", "postern", "webhooks", "create", "Measured", "--secret", "env:TOKEN", "--json"]
+    make = [
+        sys.executable,
+        "-m",
+        "postern",
+        "webhooks",
+        "create",
+        "Measured",
+        "--secret",
+        "env:TOKEN",
+        "--json",
+    ]
     make += [
         "rateLimit.callsPerSecond=100000",
         "rateLimit.burst=1000000",
@@ -65,7 +77,9 @@ def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
     ]
     made = json.loads(subprocess.run(make, env=environment, capture_output=True, check=True).stdout)
     name = "gateway, engine none" if engine == "none" else "gateway, embedded engine"
-    with _running(name, [sys.executable, "-m", "postern", "serve"], environment, f"http://127.0.0.1:{port}", "/readyz") as contestant:
+    with _running(
+        name, [sys.executable, "-m", "postern", "serve"], environment, f"http://127.0.0.1:{port}", "/readyz"
+    ) as contestant:
         if engine != "none":
             _wait_for_the_engine(contestant.url)
         contestant.url += "/webhook/" + made["url"].rpartition("/")[2]
@@ -75,11 +89,14 @@ def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
 
 @contextmanager
 def constant(folder: Path, path: str) -> Iterator[Contestant]:
-    """``path`` decides which way it is answered: as calls at webhooks are, or by the ASGI interface like every other page."""
+    """``path`` decides which way it is answered: as calls at webhooks are, or by the ASGI interface like
+    every other page."""
     port = free_port()
     command = [sys.executable, "-m", "bench.constant", str(port)]
     way = "as webhooks are answered" if path.startswith("/webhook/") else "through ASGI"
-    with _running(f"constant, {way}", command, dict(os.environ), f"http://127.0.0.1:{port}", path) as contestant:
+    with _running(
+        f"constant, {way}", command, dict(os.environ), f"http://127.0.0.1:{port}", path
+    ) as contestant:
         contestant.url += path
         yield contestant
 
@@ -92,22 +109,32 @@ def has_peer() -> bool:
 def peer(folder: Path) -> Iterator[Contestant]:
     """Debian's ``webhook``: a token in a header, and ``/bin/true`` as what is started."""
     folder.mkdir(parents=True)
-    rule = {"match": {"type": "value", "value": TOKEN, "parameter": {"source": "header", "name": "X-Api-Key"}}}
+    rule = {
+        "match": {"type": "value", "value": TOKEN, "parameter": {"source": "header", "name": "X-Api-Key"}}
+    }
     hooks = [{"id": "measured", "execute-command": "/bin/true", "trigger-rule": rule}]
     (folder / "hooks.json").write_text(json.dumps(hooks))
     port = free_port()
     command = ["webhook", "-hooks", str(folder / "hooks.json"), "-ip", "127.0.0.1", "-port", str(port)]
-    with _running("Debian's webhook, /bin/true", command, dict(os.environ), f"http://127.0.0.1:{port}", "/") as contestant:
+    with _running(
+        "Debian's webhook, /bin/true", command, dict(os.environ), f"http://127.0.0.1:{port}", "/"
+    ) as contestant:
         contestant.url += "/hooks/measured"
         contestant.headers = {"X-Api-Key": TOKEN}
         yield contestant
 
 
 @contextmanager
-def _running(name: str, command: list[str], environment: dict[str, str], url: str, path: str) -> Iterator[Contestant]:
+def _running(
+    name: str, command: list[str], environment: dict[str, str], url: str, path: str
+) -> Iterator[Contestant]:
     cores = cores_for_servers()
     process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+        command,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )
     try:
         deadline = time.monotonic() + 60

@@ -1,4 +1,5 @@
-"""`python -m bench.flood [calls]`: a million rejected calls. How many rows and bytes lie there meanwhile, and is what was accepted intact?"""
+"""`python -m bench.flood [calls]`: a million rejected calls. How many rows and bytes lie there meanwhile, and
+is what was accepted intact?"""
 
 import os
 import sqlite3
@@ -31,8 +32,12 @@ class Watch:
         self._thread.start()
 
     def look(self) -> tuple[float, int, float, float]:
-        with closing(sqlite3.connect(f"file:{self._data_dir / 'postern.db'}?mode=ro", uri=True, timeout=30)) as database:
-            rows = database.execute("SELECT count(*) FROM invocations WHERE outcome = 'rejected' AND outcome <> 'accepted'").fetchone()[0]
+        with closing(
+            sqlite3.connect(f"file:{self._data_dir / 'postern.db'}?mode=ro", uri=True, timeout=30)
+        ) as database:
+            rows = database.execute(
+                "SELECT count(*) FROM invocations WHERE outcome = 'rejected' AND outcome <> 'accepted'"
+            ).fetchone()[0]
         sizes = [self._megabytes(name) for name in ("postern.db", "postern.db-wal")]
         return time.perf_counter() - self.began, rows, sizes[0], sizes[1]
 

@@ -1,4 +1,5 @@
-"""``python -m bench.history_rows``: does a long history slow accepting, paging or claiming? 10,000 rows beside 1,000,000."""
+"""``python -m bench.history_rows``: does a long history slow accepting, paging or claiming? 10,000 rows
+beside 1,000,000."""
 
 import argparse
 import asyncio
@@ -63,7 +64,9 @@ def fill(store: Store, rows: int) -> int:
     with store.database.writer.begin() as connection:
         connection.execute(text(_INVOCATIONS), {"rows": rows, "first": first, "webhooks": WEBHOOKS})
         connection.execute(text(_DELIVERIES))
-    with sqlite3.connect(str(store.database.url.database), timeout=120) as beside:  # what was just made belongs in the file, not in its log
+    with sqlite3.connect(
+        str(store.database.url.database), timeout=120
+    ) as beside:  # what was just made belongs in the file, not in its log
         beside.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return first
 
@@ -88,7 +91,10 @@ async def _measured(store: Store, rows: int, first: int) -> dict[str, float]:
 
     middle = f"inv_{first + rows // 2 * 1000:012x}"
     page = store.history.page
-    result = {"accept 1,000 calls at once": await best_of(8, accept), "claim and settle 100": await best_of(8, claim_and_settle)}
+    result = {
+        "accept 1,000 calls at once": await best_of(8, accept),
+        "claim and settle 100": await best_of(8, claim_and_settle),
+    }
     for name, wanted, before in (
         ("newest page", HistoryFilter(), None),
         ("a page in the middle", HistoryFilter(), middle),
@@ -116,13 +122,17 @@ def main() -> None:
         few = uvloop.run(measure(Path(folder), asked.few))
         many = uvloop.run(measure(Path(folder), asked.many))
     lines = [f"| ms | {asked.few:,} rows | {asked.many:,} rows | times |", "|---|---:|---:|---:|"]
-    lines += [f"| {name} | {few[name]:.2f} | {many[name]:.2f} | {many[name] / few[name]:.1f} |" for name in few]
+    lines += [
+        f"| {name} | {few[name]:.2f} | {many[name]:.2f} | {many[name] / few[name]:.1f} |" for name in few
+    ]
     told = "\n".join(lines)
     print(told)
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# A long history, {now:%Y-%m-%d %H:%M} UTC\n\nSQLite, best of several. Trust the ratios.\n\n{told}\n\n")
+        file.write(
+            f"# A long history, {now:%Y-%m-%d %H:%M} UTC\n\nSQLite, best of several. Trust the ratios.\n\n{told}\n\n"
+        )
 
 
 if __name__ == "__main__":

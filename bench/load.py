@@ -1,4 +1,5 @@
-"""Load: ``wrk`` where it is installed, else a client of our own (``client.py``, slower, so it measures itself sooner)."""
+"""Load: ``wrk`` where it is installed, else a client of our own (``client.py``, slower, so it measures itself
+sooner)."""
 
 import json
 import os
@@ -42,23 +43,39 @@ def with_what() -> str:
 
 def load(url: str, headers: dict[str, str], body: bytes, seconds: float) -> Measured:
     if shutil.which("wrk"):
-        lines = "\n".join(f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in headers.items())
+        lines = "\n".join(
+            f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in headers.items()
+        )
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder) / "post.lua"
             script.write_text(_SCRIPT.format(body=json.dumps(body.decode()), headers=lines))
             command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "-s", str(script), url]
-            printed = subprocess.run(_beside_the_server(command), capture_output=True, text=True, check=True).stdout
+            printed = subprocess.run(
+                _beside_the_server(command), capture_output=True, text=True, check=True
+            ).stdout
     else:
-        asked = json.dumps({"url": url, "headers": headers, "body": body.decode(), "seconds": seconds, "connections": CONNECTIONS})
+        asked = json.dumps(
+            {
+                "url": url,
+                "headers": headers,
+                "body": body.decode(),
+                "seconds": seconds,
+                "connections": CONNECTIONS,
+            }
+        )
         command = [sys.executable, "-m", "bench.client", asked]
-        printed = subprocess.run(_beside_the_server(command), capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run(
+            _beside_the_server(command), capture_output=True, text=True, check=True
+        ).stdout
     return Measured(**json.loads(printed.partition("RESULT ")[2].splitlines()[0]))
 
 
 def _beside_the_server(command: list[str]) -> list[str]:
     """The load has the last core to itself: it would otherwise be measured with what it measures."""
     cores = sorted(os.sched_getaffinity(0))
-    return ["taskset", "-c", str(cores[-1]), *command] if len(cores) > 1 and shutil.which("taskset") else command
+    return (
+        ["taskset", "-c", str(cores[-1]), *command] if len(cores) > 1 and shutil.which("taskset") else command
+    )
 
 
 def cores_for_servers() -> set[int]:

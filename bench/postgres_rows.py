@@ -1,7 +1,9 @@
-"""What a call costs on Postgres while history grows: `python -m bench.postgres_rows [rows …]`, 5,000,000 unless told.
+"""What a call costs on Postgres while history grows: `python -m bench.postgres_rows [rows …]`, 5,000,000
+unless told.
 
-The first rows are made by the server itself, two a second, up to now; what is measured goes through the store, as calls do.
-Each figure is the best of several: on a machine that others use too, it is the one that says what the work itself costs.
+The first rows are made by the server itself, two a second, up to now; what is measured goes through the
+store, as calls do. Each figure is the best of several: on a machine that others use too, it is the one that
+says what the work itself costs.
 """
 
 import asyncio
@@ -72,12 +74,17 @@ async def main(sizes: list[int]) -> None:
         await store.close()
     now = datetime.now(UTC)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# A long history on Postgres, {now:%Y-%m-%d %H:%M} UTC\n\nMilliseconds, best of several.\n\n{told(columns)}\n\n")
+        file.write(
+            f"# A long history on Postgres, {now:%Y-%m-%d %H:%M} UTC\n\nMilliseconds, best of several.\n\n{told(columns)}\n\n"
+        )
 
 
 def told(columns: dict[str, dict[str, float]]) -> str:
     first, last = next(iter(columns.values())), next(reversed(columns.values()))
-    rows = [[name, *(f"{column[name]:.1f}" for column in columns.values()), f"{last[name] / first[name]:.1f}"] for name in last]
+    rows = [
+        [name, *(f"{column[name]:.1f}" for column in columns.values()), f"{last[name] / first[name]:.1f}"]
+        for name in last
+    ]
     return table(["ms", *columns, "times"], rows)
 
 
@@ -99,7 +106,9 @@ async def measured(store: Store, began: int, rows: int) -> dict[str, float]:
     turn = iter(range(WEBHOOKS))
 
     async def record(count: int = 100) -> None:
-        await asyncio.gather(*(kept(store, entry(at=now, webhook=f"wh_{n % WEBHOOKS}")) for n in range(count)))
+        await asyncio.gather(
+            *(kept(store, entry(at=now, webhook=f"wh_{n % WEBHOOKS}")) for n in range(count))
+        )
 
     async def claim() -> None:
         claimed.append(await store.deliveries.claim(now + 1, 30, 100))
@@ -181,4 +190,9 @@ async def timed(work: Callable[[], Awaitable[Any]], times: int) -> float:
 
 
 if __name__ == "__main__":
-    asyncio.run(main([int(size.replace(",", "").replace("_", "")) for size in sys.argv[1:]] or [50_000, 500_000, 2_000_000, 5_000_000]))
+    asyncio.run(
+        main(
+            [int(size.replace(",", "").replace("_", "")) for size in sys.argv[1:]]
+            or [50_000, 500_000, 2_000_000, 5_000_000]
+        )
+    )

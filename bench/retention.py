@@ -1,4 +1,5 @@
-"""`python -m bench.retention [rows]`: five million calls in the history. What pruning half of them costs those who call meanwhile."""
+"""`python -m bench.retention [rows]`: five million calls in the history. What pruning half of them costs
+those who call meanwhile."""
 
 import asyncio
 import os
@@ -32,7 +33,8 @@ SECONDS = 20.0
 
 
 async def accepting(gateway: Gateway, until: Callable[[], bool]) -> list[float]:
-    """Callers who take a breath between two calls: what is measured is how long each waits, not how many there could be."""
+    """Callers who take a breath between two calls: what is measured is how long each waits, not how many
+    there could be."""
     took: list[float] = []
 
     async def caller(number: int) -> None:
@@ -64,7 +66,13 @@ async def beside(gateway: Gateway, work: Callable[[], Awaitable[Any]]) -> tuple[
 
 def row(name: str, took: list[float], done: str) -> list[str]:
     centiles = quantiles(took, n=1000)
-    return [name, f"{len(took):,}", *(f"{centiles[place] * 1000:.1f}" for place in (499, 989, 998)), f"{max(took) * 1000:.0f}", done]
+    return [
+        name,
+        f"{len(took):,}",
+        *(f"{centiles[place] * 1000:.1f}" for place in (499, 989, 998)),
+        f"{max(took) * 1000:.0f}",
+        done,
+    ]
 
 
 async def measure(folder: Path, rows: int) -> str:
@@ -72,10 +80,16 @@ async def measure(folder: Path, rows: int) -> str:
     async with opened(settings) as gateway:
         store: Any = gateway.store
         for number in range(WEBHOOKS):
-            made: WebhookRequest = validated(WebhookRequest, {"name": f"Hook {number}", "authentication": {"method": "none"}})
+            made: WebhookRequest = validated(
+                WebhookRequest, {"name": f"Hook {number}", "authentication": {"method": "none"}}
+            )
             id = (await webhooks.create(gateway, WHO, made))["id"]
-            with store.database.writer.begin() as connection:  # the rows that are filled in know their webhooks by number
-                connection.execute(text("UPDATE webhooks SET id = :new WHERE id = :old"), {"new": f"wh_{number}", "old": id})
+            with (
+                store.database.writer.begin() as connection
+            ):  # the rows that are filled in know their webhooks by number
+                connection.execute(
+                    text("UPDATE webhooks SET id = :new WHERE id = :old"), {"new": f"wh_{number}", "old": id}
+                )
         began = time.perf_counter()
         fill(store, rows)
         filled = time.perf_counter() - began
@@ -132,7 +146,9 @@ def main(rows: int) -> None:
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# Retention beside calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load} at the start, SQLite.\n\n{told}\n\n")
+        file.write(
+            f"# Retention beside calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load} at the start, SQLite.\n\n{told}\n\n"
+        )
 
 
 if __name__ == "__main__":

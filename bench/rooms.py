@@ -1,4 +1,5 @@
-"""What a measurement stands on: a real Postgres that keeps its promises, and entries as the ingress makes them."""
+"""What a measurement stands on: a real Postgres that keeps its promises, and entries as the ingress makes
+them."""
 
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,9 @@ KEYS = ["a key of these measurements"]
 @contextmanager
 def durable_postgres() -> Iterator[str]:
     """The tests' server with fsync on: what is measured is what is promised."""
-    bed.SETTINGS.update(fsync="on", synchronous_commit="on", full_page_writes="on", autovacuum="on", shared_buffers="256MB")
+    bed.SETTINGS.update(
+        fsync="on", synchronous_commit="on", full_page_writes="on", autovacuum="on", shared_buffers="256MB"
+    )
     binaries = bed.find_binaries()
     if binaries is None:
         sys.exit("no Postgres binaries: install the locked development packages, or Debian's postgresql")
@@ -34,6 +37,9 @@ def durable_postgres() -> Iterator[str]:
 
 def table(heading: list[str], rows: list[list[str]]) -> str:
     widths = [max(len(row[place]) for row in [heading, *rows]) for place in range(len(heading))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in [heading, *rows]]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in [heading, *rows]
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)

@@ -1,7 +1,8 @@
 """How many workflows each engine starts, and what a start costs: `python -m bench.starts [starts]`.
 
-The gateway's own processor time is what it spends on asking; what the engine spends is told apart where it runs as a process
-beside the gateway. The HTTP engine's other side answers a constant, so its rate is the gateway's limit and no engine's.
+The gateway's own processor time is what it spends on asking; what the engine spends is told apart where it
+runs as a process beside the gateway. The HTTP engine's other side answers a constant, so its rate is the
+gateway's limit and no engine's.
 """
 
 import asyncio
@@ -35,7 +36,9 @@ SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 
 def trigger() -> Trigger:
     invocation = new_id("inv")
-    return Trigger(f"{invocation}.1", "wh_bench", invocation, {"fieldOne": "1001"}, b'{"orderNumber": "1001"}')
+    return Trigger(
+        f"{invocation}.1", "wh_bench", invocation, {"fieldOne": "1001"}, b'{"orderNumber": "1001"}'
+    )
 
 
 async def measure(name: str, engine: Engine, starts: int, process: Callable[[], int | None]) -> list[str]:
@@ -51,7 +54,12 @@ async def measure(name: str, engine: Engine, starts: int, process: Callable[[], 
     lasted, spent = time.perf_counter() - began, time.process_time() - spent
     spent_there = cpu_of(there) - spent_there if there else 0.0
     await engine.close()
-    return [name, f"{starts / lasted:,.0f}", f"{spent / starts * 1e6:.0f}", f"{spent_there / starts * 1e6:.0f}" if there else "-"]
+    return [
+        name,
+        f"{starts / lasted:,.0f}",
+        f"{spent / starts * 1e6:.0f}",
+        f"{spent_there / starts * 1e6:.0f}" if there else "-",
+    ]
 
 
 async def many(start: Callable[[Trigger], Awaitable[object]], count: int) -> None:
@@ -73,17 +81,27 @@ def main(starts: int) -> None:
     with constant(Path(), "/") as answering:
         process = answering.process.pid
         rows.append(uvloop.run(measure("HTTP", HttpEngine(answering.url), starts, lambda: process)))
-        rows.append(uvloop.run(measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: process)))
+        rows.append(
+            uvloop.run(
+                measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: process)
+            )
+        )
     with temporal() as server:
         if server is not None:
             address, process = server
-            rows.append(uvloop.run(measure("Temporal's development server", TemporalEngine(address), starts, lambda: process)))
+            rows.append(
+                uvloop.run(
+                    measure("Temporal's development server", TemporalEngine(address), starts, lambda: process)
+                )
+            )
     told = table(["engine", "starts/s", "gateway CPU a start, µs", "engine CPU a start, µs"], rows)
     print(told)
     now = datetime.now(UTC)
     where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{told}\n\n")
+        file.write(
+            f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{told}\n\n"
+        )
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""What an accepted call costs, end to end over HTTP: SQLite, Postgres, and Postgres with two gateway processes.
+"""What an accepted call costs, end to end over HTTP: SQLite, Postgres, and Postgres with two gateway
+processes.
 
-`python -m bench.stores [seconds]`. The caller shares the machine, so calls per second are a floor; processor time for each
-call is what to plan with. An engine that takes nothing (`POSTERN_ENGINE=none`): starts are measured by `bench.starts`.
+`python -m bench.stores [seconds]`. The caller shares the machine, so calls per second are a floor; processor
+time for each call is what to plan with. An engine that takes nothing (`POSTERN_ENGINE=none`): starts are
+measured by `bench.starts`.
 """
 
 import asyncio
@@ -24,7 +26,8 @@ BODY = b'{"orderNumber": "1001", "note": "' + b"x" * 360 + b'"}'
 async def call(port: int, path: str, until: float, took: list[float]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     request = (
-        f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY
+        f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
+        + BODY
     )
     while (began := time.perf_counter()) < until:
         writer.write(request)
@@ -47,12 +50,20 @@ def processor_seconds(pids: list[int]) -> float:
 
 def postgres_pids(url: str) -> list[int]:
     with psycopg.connect(url) as connection:
-        return [row[0] for row in connection.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
+        return [
+            row[0]
+            for row in connection.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        ]
 
 
 def measure(name: str, seconds: float, url: str, workers: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        given = {"POSTERN_DATABASE_URL": url, "POSTERN_ENGINE": "none", "POSTERN_LOG": "off", "POSTERN_PORT": str(free_port())}
+        given = {
+            "POSTERN_DATABASE_URL": url,
+            "POSTERN_ENGINE": "none",
+            "POSTERN_LOG": "off",
+            "POSTERN_PORT": str(free_port()),
+        }
         if url:
             run_postern(Path(folder), "migrate", **given)
         program = Program(Path(folder), given, ("--workers", str(workers)) if workers > 1 else ())
@@ -74,7 +85,10 @@ def measure(name: str, seconds: float, url: str, workers: int) -> list[str]:
             asyncio.run(load(seconds))
             lasted = time.perf_counter() - began
             spent = [
-                after - earlier for after, earlier in zip((processor_seconds(gateways), processor_seconds(servers)), before, strict=True)
+                after - earlier
+                for after, earlier in zip(
+                    (processor_seconds(gateways), processor_seconds(servers)), before, strict=True
+                )
             ]
             centiles = quantiles(took, n=100)
             return [

@@ -27,8 +27,18 @@ def _signed() -> dict[str, tuple[bytes, tuple[tuple[bytes, bytes], ...]]]:
     return {
         "shopify": (SECRET, ((b"x-shopify-hmac-sha256", base64.b64encode(_mac(BODY))),)),
         "github": (SECRET, ((b"x-hub-signature-256", b"sha256=" + _mac(BODY).hex().encode()),)),
-        "stripe": (SECRET, ((b"stripe-signature", b"t=" + stamp + b",v1=" + _mac(stamp + b"." + BODY).hex().encode()),)),
-        "standardwebhooks": (key, ((b"webhook-id", b"msg_1"), (b"webhook-timestamp", stamp), (b"webhook-signature", b"v1," + standard))),
+        "stripe": (
+            SECRET,
+            ((b"stripe-signature", b"t=" + stamp + b",v1=" + _mac(stamp + b"." + BODY).hex().encode()),),
+        ),
+        "standardwebhooks": (
+            key,
+            (
+                (b"webhook-id", b"msg_1"),
+                (b"webhook-timestamp", stamp),
+                (b"webhook-signature", b"v1," + standard),
+            ),
+        ),
     }
 
 
@@ -45,7 +55,9 @@ def main() -> None:
         return copy.digest()
 
     alone = _microseconds(bare)
-    print(f"a body of {len(BODY)} bytes; HMAC alone {alone:.1f} µs\n\n| scheme | check µs | own µs | times HMAC |\n|---|---:|---:|---:|")
+    print(
+        f"a body of {len(BODY)} bytes; HMAC alone {alone:.1f} µs\n\n| scheme | check µs | own µs | times HMAC |\n|---|---:|---:|---:|"
+    )
     for name, (secret, headers) in _signed().items():
         credential = SignatureCredential(presets.load()[name].scheme, secret)
         call = Call("POST", b"/webhook/x", b"", (*OTHERS, *headers), BODY, "192.0.2.1", float(AT))

@@ -1,7 +1,7 @@
 """Thank for an order now, ask for a review a week later.
 
-Copy it to your workflows. The webhook: map the order's number to ``fieldOne`` and the customer's address to ``fieldTwo``. Set FOLLOW_UP_WEBHOOK_ID to its
-ID; unset, this workflow answers every webhook.
+Copy it to your workflows. The webhook: map the order's number to ``fieldOne`` and the customer's address to
+``fieldTwo``. Set FOLLOW_UP_WEBHOOK_ID to its ID; unset, this workflow answers every webhook.
 """
 
 import os

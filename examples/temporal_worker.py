@@ -1,10 +1,11 @@
-"""A Temporal worker for Postern: the workflow that every webhook triggers, and the response action as an activity.
+"""A Temporal worker for Postern: the workflow that every webhook triggers, and the response action as an
+activity.
 
     pip install temporalio httpx2
     TEMPORAL_ADDRESS=127.0.0.1:7233 python temporal_worker.py
 
-It looks up an order by its number: map the caller's ``orderNumber`` to ``fieldOne``, turn *synchronous response* on, and put
-your webhook's id in ``ORDER_LOOKUP``.
+It looks up an order by its number: map the caller's ``orderNumber`` to ``fieldOne``, turn *synchronous
+response* on, and put your webhook's id in ``ORDER_LOOKUP``.
 """
 
 import asyncio
@@ -34,9 +35,12 @@ async def look_up_order(number: str) -> list[dict[str, str]]:
 
 @activity.defn
 async def respond(slot: dict[str, str], answer: dict[str, Any]) -> bool:
-    """The response action: hand the answer to the caller who waits. False when somebody was quicker, or time was up."""
+    """The response action: hand the answer to the caller who waits. False when somebody was quicker, or time
+    was up."""
     async with httpx2.AsyncClient(timeout=5) as client:
-        reply = await client.post(slot["url"], json=answer, headers={"Authorization": f"Bearer {slot['token']}"})
+        reply = await client.post(
+            slot["url"], json=answer, headers={"Authorization": f"Bearer {slot['token']}"}
+        )
     if reply.status_code == 410:
         return False
     reply.raise_for_status()
@@ -66,15 +70,20 @@ class WebhookTrigger:
     @workflow.run
     async def run(self, trigger: dict[str, Any]) -> None:
         if trigger["webhookId"] == ORDER_LOOKUP:
-            orders = await workflow.execute_activity(look_up_order, trigger["fieldOne"], start_to_close_timeout=timedelta(seconds=10))
+            orders = await workflow.execute_activity(
+                look_up_order, trigger["fieldOne"], start_to_close_timeout=timedelta(seconds=10)
+            )
             await answer_caller(trigger, {"orders": orders})
 
 
 async def main() -> None:
     client = await Client.connect(
-        os.environ.get("TEMPORAL_ADDRESS", "127.0.0.1:7233"), namespace=os.environ.get("TEMPORAL_NAMESPACE", "default")
+        os.environ.get("TEMPORAL_ADDRESS", "127.0.0.1:7233"),
+        namespace=os.environ.get("TEMPORAL_NAMESPACE", "default"),
     )
-    worker = Worker(client, task_queue="postern", workflows=[WebhookTrigger], activities=[look_up_order, respond])
+    worker = Worker(
+        client, task_queue="postern", workflows=[WebhookTrigger], activities=[look_up_order, respond]
+    )
     await worker.run()
 
 

@@ -1,4 +1,5 @@
-"""Where Chromium is, and getting one: $CHROMIUM, the system's, Debian's package (as root), the one in npm's @sparticuz/chromium.
+"""Where Chromium is, and getting one: $CHROMIUM, the system's, Debian's package (as root), the one in npm's
+@sparticuz/chromium.
 
 Playwright's own download is not used: it comes from no package registry.
 """
@@ -23,22 +24,35 @@ def find_chromium() -> str | None:
 
 def starts(program: str) -> bool:
     try:
-        return subprocess.run([program, "--version"], capture_output=True, timeout=30, check=False).returncode == 0
+        return (
+            subprocess.run([program, "--version"], capture_output=True, timeout=30, check=False).returncode
+            == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
 def install_chromium() -> str | None:
     """Find one, or get one. None is no failure: the browser tests then skip, and say so."""
-    return find_chromium() or (install_from_debian() and find_chromium()) or (install_from_npm() and find_chromium()) or None
+    return (
+        find_chromium()
+        or (install_from_debian() and find_chromium())
+        or (install_from_npm() and find_chromium())
+        or None
+    )
 
 
 def install_from_debian() -> bool:
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in ("apt-get update -qq", "apt-get install -qq --no-install-recommends chromium fonts-liberation"):
-        if subprocess.run(command.split(), env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+    for command in (
+        "apt-get update -qq",
+        "apt-get install -qq --no-install-recommends chromium fonts-liberation",
+    ):
+        if subprocess.run(
+            command.split(), env=environment, stdout=subprocess.DEVNULL, check=False
+        ).returncode:
             return False
     return True
 
@@ -49,11 +63,23 @@ def install_from_npm() -> bool:
         return False
     folder = UNPACKED.parent
     folder.mkdir(parents=True, exist_ok=True)
-    install = ["npm", "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", NPM_PACKAGE]
+    install = [
+        "npm",
+        "install",
+        "--prefix",
+        str(folder),
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        NPM_PACKAGE,
+    ]
     if subprocess.run(install, stdout=subprocess.DEVNULL, check=False).returncode:
         return False
     unpack = "import('@sparticuz/chromium').then(async c => console.log(await c.default.executablePath()))"
     environment = {**os.environ, "TMPDIR": str(folder)}
-    answer = subprocess.run(["node", "-e", unpack], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["node", "-e", unpack], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     UNPACKED.write_text(answer.stdout)
     return answer.returncode == 0

@@ -1,9 +1,11 @@
-"""Make `.venv` ready to run, or to test: the locked packages, then the project itself. Needs Python 3.11 with pip, no more.
+"""Make `.venv` ready to run, or to test: the locked packages, then the project itself. Needs Python 3.11 with
+pip, no more.
 
     python3 scripts/install.py          what `make run` needs
     python3 scripts/install.py test     and what `make test` needs besides
 
-uv does the work where it can be had (on PATH, or from the package index into `.tools`), plain pip where it cannot.
+uv does the work where it can be had (on PATH, or from the package index into `.tools`), plain pip where it
+cannot.
 """
 
 import os
@@ -24,15 +26,24 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
-        sys.exit(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.12")
+        sys.exit(
+            f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.12"
+        )
     for_tests = sys.argv[1:] == ["test"]
     say("installing what the tests need" if for_tests else "installing")
     follow_pip_configuration()
     uv = find_uv()
     make_venv(uv)
     into_venv = ["--python", str(BIN / "python")]
-    install = [uv, "pip", "install", *into_venv, "--quiet"] if uv else [*PIP, *into_venv, "install", "--quiet"]
-    run(*install, "--require-hashes", "--requirement", "requirements-dev.lock" if for_tests else "requirements.lock")
+    install = (
+        [uv, "pip", "install", *into_venv, "--quiet"] if uv else [*PIP, *into_venv, "install", "--quiet"]
+    )
+    run(
+        *install,
+        "--require-hashes",
+        "--requirement",
+        "requirements-dev.lock" if for_tests else "requirements.lock",
+    )
     run(*install, "--no-deps", "--editable", ".")
     (VENV / ".run").touch()
     if for_tests:
@@ -45,7 +56,16 @@ def find_uv() -> str | None:
     found = shutil.which("uv") or shutil.which("uv", path=str(TOOLS / "bin"))
     if not found:
         # --target is allowed on a Python that its system manages, where a plain `pip install` is not.
-        into_tools = [*PIP, "install", "--quiet", "--target", str(TOOLS), "--upgrade", "--only-binary", ":all:"]
+        into_tools = [
+            *PIP,
+            "install",
+            "--quiet",
+            "--target",
+            str(TOOLS),
+            "--upgrade",
+            "--only-binary",
+            ":all:",
+        ]
         subprocess.run([*into_tools, "uv"], cwd=ROOT, check=False)
         found = shutil.which("uv", path=str(TOOLS / "bin"))
     return found
@@ -59,12 +79,14 @@ def make_venv(uv: str | None) -> None:
     if uv:
         run(uv, "venv", "--quiet", "--no-python-downloads", "--python", sys.executable, str(VENV))
     else:
-        # Without its own pip: Debian keeps ensurepip in a package that may be missing, and ours can install into it.
+        # Without its own pip: Debian keeps ensurepip in a package that may be missing, and ours can install
+        # into it.
         run(sys.executable, "-m", "venv", "--without-pip", str(VENV))
 
 
 def follow_pip_configuration() -> None:
-    """uv does not read pip's configuration: hand it the mirror and the certificates that pip was told to use."""
+    """uv does not read pip's configuration: hand it the mirror and the certificates that pip was told to
+    use."""
     for setting, variable in (("index-url", "UV_DEFAULT_INDEX"), ("cert", "SSL_CERT_FILE")):
         value = os.environ.get("PIP_" + setting.upper().replace("-", "_")) or pip_setting(f"global.{setting}")
         if value:

@@ -1,4 +1,5 @@
-"""Resolve the dependencies in pyproject.toml and package.json again and write the lock files: names, versions and hashes, no addresses."""
+"""Resolve the dependencies in pyproject.toml and package.json again and write the lock files: names, versions
+and hashes, no addresses."""
 
 import shutil
 import sys
@@ -10,9 +11,28 @@ FORM = "--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate
 
 follow_pip_configuration()
 uv = find_uv() or sys.exit("uv makes the lock files, and it could not be installed")
-compile_lock = (uv, "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--upgrade", "--quiet", *FORM.split())
+compile_lock = (
+    uv,
+    "pip",
+    "compile",
+    "pyproject.toml",
+    "--universal",
+    "--python-version",
+    "3.11",
+    "--upgrade",
+    "--quiet",
+    *FORM.split(),
+)
 run(*compile_lock, "--output-file", "requirements.lock")
-run(*compile_lock, "--output-file", "requirements-dev.lock", "--group", "dev", "--constraint", "requirements.lock")
+run(
+    *compile_lock,
+    "--output-file",
+    "requirements-dev.lock",
+    "--group",
+    "dev",
+    "--constraint",
+    "requirements.lock",
+)
 
 if shutil.which("npm"):
     run("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")

@@ -1,6 +1,8 @@
-"""Write docs/reference from the code: what can be set, refused, verified, typed and asked for is said once, where it is made.
+"""Write docs/reference from the code: what can be set, refused, verified, typed and asked for is said once,
+where it is made.
 
-A page is a function from nothing to its text; PAGES names them all, and tests/test_docs.py fails while a page is stale.
+A page is a function from nothing to its text; PAGES names them all, and tests/test_docs.py fails while a page
+is stale.
 """
 
 import importlib
@@ -22,7 +24,15 @@ MADE = "<!-- Made from the code by `make reference`; change it there. -->"
 
 
 def settings_page() -> str:
-    rows = [[f"`{one.variable}`", f"`{one.default}`" if one.default else "", "yes" if one.secret else "", one.help] for one in SETTINGS]
+    rows = [
+        [
+            f"`{one.variable}`",
+            f"`{one.default}`" if one.default else "",
+            "yes" if one.secret else "",
+            one.help,
+        ]
+        for one in SETTINGS
+    ]
     return page(
         "Settings",
         "All settings come from the environment. Each secret one may instead be given as a file: the same name with `_FILE` at its end. "
@@ -44,13 +54,29 @@ def senders_page() -> str:
     parts = []
     for name in presets.names():
         about = presets.about(name)
-        facts = [["Provider", f"`{name}`"], ["Also", ", ".join(about["aliases"])], ["Paste", about["secret"]["paste"]]]
-        facts += [["Find it", about["secret"]["where"]], ["Retries", about["sender"]["retries"]], ["Mind", about["sender"]["reactions"]]]
-        facts += [[f"`{key}`", f"`{shown(value)}`"] for key, value in about["scheme"].items() if value not in ("", [], None, False)]
+        facts = [
+            ["Provider", f"`{name}`"],
+            ["Also", ", ".join(about["aliases"])],
+            ["Paste", about["secret"]["paste"]],
+        ]
+        facts += [
+            ["Find it", about["secret"]["where"]],
+            ["Retries", about["sender"]["retries"]],
+            ["Mind", about["sender"]["reactions"]],
+        ]
+        facts += [
+            [f"`{key}`", f"`{shown(value)}`"]
+            for key, value in about["scheme"].items()
+            if value not in ("", [], None, False)
+        ]
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(about["setup"], 1))
-        parts.append(f"## {about['title']}\n\n{steps}\n\n" + table(["", ""], [fact for fact in facts if fact[1]]))
+        parts.append(
+            f"## {about['title']}\n\n{steps}\n\n" + table(["", ""], [fact for fact in facts if fact[1]])
+        )
     return page(
-        "Senders", "How each sender signs its calls, and how to set it up. The scheme's fields are those of a custom scheme.", *parts
+        "Senders",
+        "How each sender signs its calls, and how to set it up. The scheme's fields are those of a custom scheme.",
+        *parts,
     )
 
 
@@ -58,11 +84,21 @@ def commands_page() -> str:
     parts = []
     for words, command in commands():
         usage = " ".join(
-            ["postern", *words, *(one.metavar or one.name.upper() for one in command.params if not one.opts[0].startswith("-"))]
+            [
+                "postern",
+                *words,
+                *(
+                    one.metavar or one.name.upper()
+                    for one in command.params
+                    if not one.opts[0].startswith("-")
+                ),
+            ]
         )
         rows = [
             [
-                f"`{', '.join(one.opts)}`" if one.opts[0].startswith("-") else f"`{one.metavar or one.name.upper()}`",
+                f"`{', '.join(one.opts)}`"
+                if one.opts[0].startswith("-")
+                else f"`{one.metavar or one.name.upper()}`",
                 default(one),
                 one.help or "",
             ]
@@ -74,7 +110,10 @@ def commands_page() -> str:
 
 
 def use_cases_page() -> str:
-    rows = [[f"`{name}`", ", ".join(f"`{one}`" for one in list(parameters)[2:]), said] for name, parameters, said in use_cases()]
+    rows = [
+        [f"`{name}`", ", ".join(f"`{one}`" for one in list(parameters)[2:]), said]
+        for name, parameters, said in use_cases()
+    ]
     return page(
         "Use cases",
         "What Postern can do. REST, MCP, command line and console are tables over these functions, so they can all do the same.",
@@ -106,9 +145,12 @@ def commands() -> Iterator[tuple[list[str], Any]]:
 
 
 def use_cases() -> Iterator[tuple[str, list[str], str]]:
-    """Each function that takes a gateway and an actor: its name, its parameters, and its docstring's first sentence."""
+    """Each function that takes a gateway and an actor: its name, its parameters, and its docstring's first
+    sentence."""
     for module in sorted(found.name for found in pkgutil.iter_modules(usecases.__path__)):
-        for name, function in inspect.getmembers(importlib.import_module(f"postern.usecases.{module}"), inspect.iscoroutinefunction):
+        for name, function in inspect.getmembers(
+            importlib.import_module(f"postern.usecases.{module}"), inspect.iscoroutinefunction
+        ):
             parameters = list(inspect.signature(function).parameters)
             public = function.__module__ == f"postern.usecases.{module}" and not name.startswith("_")
             if public and parameters[:2] == ["gateway", "actor"]:
@@ -121,7 +163,10 @@ def page(title: str, lead: str, *parts: str) -> str:
 
 def table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |"
+        for line in lines
+    )
 
 
 def default(parameter: Any) -> str:

@@ -1,4 +1,5 @@
-"""A shop's day, for the pictures in the docs: webhooks of every kind, and calls that the real use cases judge and record.
+"""A shop's day, for the pictures in the docs: webhooks of every kind, and calls that the real use cases judge
+and record.
 
 Calls are handed to the use cases with the clock set back, so that charts and histories have a past.
 """
@@ -34,7 +35,12 @@ ORDER = {
     "email": "jon@example.com",
     "total_price": "403.00",
     "currency": "EUR",
-    "customer": {"id": 115310627314723954, "first_name": "Jon", "email": "jon@example.com", "tags": ["vip", "newsletter"]},
+    "customer": {
+        "id": 115310627314723954,
+        "first_name": "Jon",
+        "email": "jon@example.com",
+        "tags": ["vip", "newsletter"],
+    },
     "line_items": [
         {"sku": "TEA-250", "title": "Green tea", "quantity": 2, "price": "199.00"},
         {"sku": "CUP-1", "title": "Porcelain cup", "quantity": 1, "price": "5.00"},
@@ -46,7 +52,11 @@ ORDER = {
 WEBHOOKS: dict[str, dict[str, Any]] = {
     "Shopify orders": {
         "authentication": {"method": "hmac", "provider": "shopify", "secret": SHOPIFY},
-        "fieldMapping": {"fieldOne": "order_number", "fieldTwo": "customer.email", "fieldThree": "line_items[0].sku"},
+        "fieldMapping": {
+            "fieldOne": "order_number",
+            "fieldTwo": "customer.email",
+            "fieldThree": "line_items[0].sku",
+        },
         "duplicateProtection": {"enabled": True},
     },
     "Stripe payments": {
@@ -99,9 +109,20 @@ def _spread(chance: random.Random) -> float:
 
 
 async def _one(
-    gateway: Gateway, ids: dict[str, str], chance: random.Random, number: int, moment: float, name: str = "", kind: str = ""
+    gateway: Gateway,
+    ids: dict[str, str],
+    chance: random.Random,
+    number: int,
+    moment: float,
+    name: str = "",
+    kind: str = "",
 ) -> None:
-    name = name or chance.choices(["Shopify orders", "Stripe payments", "Newsletter form", "Warehouse export"], [10, 6, 3, 2])[0]
+    name = (
+        name
+        or chance.choices(
+            ["Shopify orders", "Stripe payments", "Newsletter form", "Warehouse export"], [10, 6, 3, 2]
+        )[0]
+    )
     kind = kind or chance.choices(["good", "again", "other", "bare"], [88, 4, 6, 2])[0]
     webhook = gateway.directory.by_id(ids[name])
     assert webhook is not None
@@ -124,7 +145,9 @@ async def _one(
     await heard
 
 
-def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tuple[bytes, bytes], ...], bytes]:
+def _signed(
+    name: str, kind: str, number: int, moment: float
+) -> tuple[tuple[tuple[bytes, bytes], ...], bytes]:
     content = (b"content-type", b"application/json")
     if name == "Shopify orders":
         body = json.dumps(ORDER | {"id": number - (kind == "again"), "order_number": 1000 + number}).encode()
@@ -151,15 +174,21 @@ def _signed(name: str, kind: str, number: int, moment: float) -> tuple[tuple[tup
         digest_hex = hmac.digest(STRIPE.encode(), f"{signed_at}.".encode() + body, hashlib.sha256).hex()
         if kind == "reformatted":
             body = json.dumps(paid, indent=1).encode()
-        signature = () if kind == "bare" else ((b"stripe-signature", f"t={signed_at},v1={digest_hex}".encode()),)
+        signature = (
+            () if kind == "bare" else ((b"stripe-signature", f"t={signed_at},v1={digest_hex}".encode()),)
+        )
         return (content, (b"user-agent", b"Stripe/1.0 (+https://stripe.com/docs/webhooks)"), *signature), body
     if name == "Newsletter form":
         return (content, (b"x-api-key", b"guess"), (b"origin", b"https://shop.example.com")), json.dumps(
             {"email": "ada@example.com"}
         ).encode()
-    password = {"good": b"staple", "again": b"staple", "other": b"wrong", "bare": b"correct horse battery"}[kind]
+    password = {"good": b"staple", "again": b"staple", "other": b"wrong", "bare": b"correct horse battery"}[
+        kind
+    ]
     basic = b"Basic " + base64.b64encode(b"warehouse:" + password)
-    return (content, (b"authorization", basic)), json.dumps({"batch": number, "items": [{"sku": "TEA-250", "stock": 40 + number}]}).encode()
+    return (content, (b"authorization", basic)), json.dumps(
+        {"batch": number, "items": [{"sku": "TEA-250", "stock": 40 + number}]}
+    ).encode()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "console"
 PASSWORD = "a password for the pictures"
 
-# What each picture is called, what it shows, and what is clicked first. {shop}, {tool}, {refused} and {accepted} are filled in.
+# What each picture is called, what it shows, and what is clicked first. {shop}, {tool}, {refused} and
+# {accepted} are filled in.
 PAGES: list[tuple[str, str, list[str]]] = [
     ("webhooks", "/webhooks", []),
     ("new", "/webhooks/new", []),
@@ -71,13 +72,19 @@ def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT, prefix="pictures-") as folder:
         environment = _environment(Path(folder))
-        subprocess.run([sys.executable, str(ROOT / "scripts" / "sample_data.py")], cwd=ROOT, env=environment, check=True)
-        with subprocess.Popen([sys.executable, "-m", "postern", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as served:
+        subprocess.run(
+            [sys.executable, str(ROOT / "scripts" / "sample_data.py")], cwd=ROOT, env=environment, check=True
+        )
+        with subprocess.Popen(
+            [sys.executable, "-m", "postern", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+        ) as served:
             try:
                 port = int(environment["POSTERN_PORT"])
                 _wait_until_settled(port)
                 with sync_playwright() as playwright:
-                    browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--headless", "--disable-gpu"])
+                    browser = playwright.chromium.launch(
+                        executable_path=program, args=["--no-sandbox", "--headless", "--disable-gpu"]
+                    )
                     _take_all(browser, f"http://127.0.0.1:{port}")
                     browser.close()
             finally:
@@ -108,7 +115,9 @@ def _wait_until_settled(port: int, seconds: float = 60) -> None:
         try:
             connection.request("GET", "/metrics")
             waiting = [
-                line for line in connection.getresponse().read().decode().splitlines() if line.startswith("postern_deliveries_waiting")
+                line
+                for line in connection.getresponse().read().decode().splitlines()
+                if line.startswith("postern_deliveries_waiting")
             ]
             if waiting and waiting[0].endswith(" 0.0"):
                 return

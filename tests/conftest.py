@@ -22,8 +22,8 @@ __all__ = [
 ]
 
 LONGEST = ("journeys", "engines", "console", "surfaces", "duties")
-"""Folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that began last
-would be waited for by nobody but itself."""
+"""Folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that
+began last would be waited for by nobody but itself."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

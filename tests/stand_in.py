@@ -1,4 +1,5 @@
-"""A real HTTP server for tests, small enough to misbehave on purpose: it answers whatever the test's function says."""
+"""A real HTTP server for tests, small enough to misbehave on purpose: it answers whatever the test's function
+says."""
 
 import asyncio
 import json
@@ -53,7 +54,9 @@ class StandIn:
 
 
 @asynccontextmanager
-async def stand_in(answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0) -> AsyncIterator[StandIn]:
+async def stand_in(
+    answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0
+) -> AsyncIterator[StandIn]:
     """Serves on a free port of 127.0.0.1 until the block ends."""
     open_connections: set[asyncio.Task[Any]] = set()
 
@@ -65,7 +68,11 @@ async def stand_in(answer: Answer, tls: ssl.SSLContext | None = None, port: int 
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 method, target, _ = head[0].split(" ", 2)
-                headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in head[1:] if line}
+                headers = {
+                    line.partition(":")[0].lower(): line.partition(":")[2].strip()
+                    for line in head[1:]
+                    if line
+                }
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 received = Received(method, target, headers, body)
                 server.received.append(received)

@@ -65,7 +65,9 @@ def test_binaries_in_a_closed_folder_are_copied_and_the_folder_stays_closed(tmp_
 
 
 def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes) -> None:
-    page.set_content("<script>document.title = new Intl.NumberFormat().resolvedOptions().locale; nothing.there</script>")
+    page.set_content(
+        "<script>document.title = new Intl.NumberFormat().resolvedOptions().locale; nothing.there</script>"
+    )
     assert page.title() == "en-US"
     assert notes.errors == ["nothing is not defined"]
     notes.errors.clear()
@@ -120,7 +122,9 @@ def test_a_program_that_ends_at_its_start_tells_why(start_program: StartProgram,
         start_program(PYTHONPATH=stand_in, BREAKS="yes")
 
 
-def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, stand_in: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_leaves_a_process_behind_fails_its_test(
+    tmp_path: Path, stand_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = Program(tmp_path, {"PYTHONPATH": stand_in, "FORGETS": "yes"})
     program.wait_until_ready()
     monkeypatch.setattr("beds.program.CHILDREN_END_WITHIN", 1.0)
@@ -129,7 +133,9 @@ def test_a_program_that_leaves_a_process_behind_fails_its_test(tmp_path: Path, s
     wait_until(lambda: not program.processes_left())
 
 
-def test_the_real_program_serves_from_postgres_and_ends_cleanly(start_program: StartProgram, migrated_url: str, tmp_path: Path) -> None:
+def test_the_real_program_serves_from_postgres_and_ends_cleanly(
+    start_program: StartProgram, migrated_url: str, tmp_path: Path
+) -> None:
     program = start_program(POSTERN_DATABASE_URL=migrated_url)
     assert len(program.processes_left()) == 2  # the gateway, and the engine beside it
     listed = run_postern(tmp_path, "webhooks", "list", "--json", POSTERN_DATABASE_URL=migrated_url)

@@ -1,5 +1,5 @@
-"""No secret is told to anybody: planted ones are driven through the whole program, and then searched for in everything it said
-and everything it wrote."""
+"""No secret is told to anybody: planted ones are driven through the whole program, and then searched for in
+everything it said and everything it wrote."""
 
 import asyncio
 import base64
@@ -45,7 +45,9 @@ class Everything:
         self.said.append((where, what.encode() if isinstance(what, str) else what))
 
     def ask(self, method: str, url: str, *, silently: bool = False, **given: Any) -> httpx2.Response:
-        response = httpx2.request(method, url if "://" in url else self.program.url + url, trust_env=False, timeout=20, **given)
+        response = httpx2.request(
+            method, url if "://" in url else self.program.url + url, trust_env=False, timeout=20, **given
+        )
         if not silently:
             headers = "\n".join(f"{name}: {value}" for name, value in response.headers.items())
             self.hear(f"{method} {url.split('?')[0]}", headers.encode() + b"\n" + response.content)
@@ -78,8 +80,22 @@ def a_source(key: str) -> Iterator[str]:
 PLANTED = {
     name: canary(name)
     for name in (
-        *("header token", "second header token", "url token", "basic password", "signing secret", "second signing secret"),
-        *("verify token", "schedule header", "wrong token", "admin password", "user password", "token by file"),
+        *(
+            "header token",
+            "second header token",
+            "url token",
+            "basic password",
+            "signing secret",
+            "second signing secret",
+        ),
+        *(
+            "verify token",
+            "schedule header",
+            "wrong token",
+            "admin password",
+            "user password",
+            "token by file",
+        ),
     )
 }
 PLANTED = {name: secret.replace(" ", "-") for name, secret in PLANTED.items()}
@@ -95,7 +111,11 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
             POSTERN_OUTBOUND_ALLOWED="127.0.0.1/32",
             POSTERN_LOG="json",
         )
-        wait_until(lambda: httpx2.get(f"{program.url}/readyz", trust_env=False).json()["engine"]["ok"], 30, what="the engine to be there")
+        wait_until(
+            lambda: httpx2.get(f"{program.url}/readyz", trust_env=False).json()["engine"]["ok"],
+            30,
+            what="the engine to be there",
+        )
         everything = Everything(program)
         planted = dict(PLANTED)
         webhooks = made(everything, source)
@@ -126,21 +146,39 @@ def made(everything: Everything, source: str) -> dict[str, dict[str, Any]]:
     key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
 
     def one(name: str, authentication: dict[str, Any], **settings: Any) -> dict[str, Any]:
-        document = {"name": name, "authentication": authentication, "fieldMapping": {"fieldOne": "orderNumber"}, **settings}
+        document = {
+            "name": name,
+            "authentication": authentication,
+            "fieldMapping": {"fieldOne": "orderNumber"},
+            **settings,
+        }
         answer = everything.ask("POST", "/api/v1/webhooks", json=document, headers=key)
         assert answer.status_code == 201, answer.text
         told: dict[str, Any] = answer.json()
         return told
 
-    token = {"method": "token", "token": PLANTED["header token"], "secondToken": PLANTED["second header token"]}
+    token = {
+        "method": "token",
+        "token": PLANTED["header token"],
+        "secondToken": PLANTED["second header token"],
+    }
     schedule = {"url": source, "every": "1h", "headers": {"X-Source-Key": PLANTED["schedule header"]}}
     signing = {"secret": PLANTED["signing secret"], "secondSecret": PLANTED["second signing secret"]}
     return {
         "header": one("Header", token, synchronousResponse={"enabled": True}),
-        "url": one("Url", {"method": "token", "placement": "url", "token": PLANTED["url token"]}, cors={"enabled": True, "origins": ["*"]}),
-        "basic": one("Basic", {"method": "token", "placement": "basic", "username": "shop", "token": PLANTED["basic password"]}),
+        "url": one(
+            "Url",
+            {"method": "token", "placement": "url", "token": PLANTED["url token"]},
+            cors={"enabled": True, "origins": ["*"]},
+        ),
+        "basic": one(
+            "Basic",
+            {"method": "token", "placement": "basic", "username": "shop", "token": PLANTED["basic password"]},
+        ),
         "github": one("Signed", {"method": "hmac", "provider": "github", **signing}),
-        "meta": one("Meta", {"method": "hmac", "provider": "meta", **signing, "verifyToken": PLANTED["verify token"]}),
+        "meta": one(
+            "Meta", {"method": "hmac", "provider": "meta", **signing, "verifyToken": PLANTED["verify token"]}
+        ),
         "poll": one("Poll", {"method": "token", "token": {"generate": True}}, schedule=schedule),
     }
 
@@ -164,9 +202,16 @@ def signed_in(everything: Everything) -> str:
     key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
     assert everything.ask("POST", "/api/v1/users", json=user, headers=key).status_code == 201
     for name, password in (("admin", PLANTED["wrong token"]), ("admin", PLANTED["user password"])):
-        everything.ask("POST", "/sign-in", data={"name": name, "password": password}, headers={"Sec-Fetch-Site": "same-origin"})
+        everything.ask(
+            "POST",
+            "/sign-in",
+            data={"name": name, "password": password},
+            headers={"Sec-Fetch-Site": "same-origin"},
+        )
     form = {"name": "admin", "password": PLANTED["admin password"]}
-    answer = everything.ask("POST", "/sign-in", data=form, headers={"Sec-Fetch-Site": "same-origin"}, silently=True)
+    answer = everything.ask(
+        "POST", "/sign-in", data=form, headers={"Sec-Fetch-Site": "same-origin"}, silently=True
+    )
     return str(answer.cookies["postern_session"])
 
 
@@ -189,7 +234,10 @@ def listening(everything: Everything, key: str) -> Callable[[], None]:
     thread.start()
 
     def stop() -> None:
-        wait_until(lambda: sum(line.startswith(b"event: ") for line in list(heard)) > 10, what="events in the live stream")
+        wait_until(
+            lambda: sum(line.startswith(b"event: ") for line in list(heard)) > 10,
+            what="events in the live stream",
+        )
         everything.hear("the live stream", b"".join(heard))
         if connection.sock is not None:
             connection.sock.shutdown(2)
@@ -206,9 +254,13 @@ def signature(name: str) -> str:
 def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
     """With every secret where it belongs."""
 
-    def call(name: str, headers: dict[str, str], query: str = "", status: int = 200, method: str = "POST") -> None:
+    def call(
+        name: str, headers: dict[str, str], query: str = "", status: int = 200, method: str = "POST"
+    ) -> None:
         url = webhooks[name]["url"] + (f"?{query}" if query else "")
-        answer = everything.ask(method, url, content=BODY, headers={"Content-Type": "application/json", **headers})
+        answer = everything.ask(
+            method, url, content=BODY, headers={"Content-Type": "application/json", **headers}
+        )
         assert answer.status_code == status, (name, answer.status_code, answer.text)
 
     basic = base64.b64encode(f"shop:{PLANTED['basic password']}".encode()).decode()
@@ -225,11 +277,18 @@ def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
     hello = {"hub.mode": "subscribe", "hub.challenge": "12345", "hub.verify_token": PLANTED["verify token"]}
     call("meta", {}, urlencode(hello), method="GET")
     ran = everything.ask(
-        "POST", f"/api/v1/webhooks/{webhooks['poll']['id']}/schedule/run", headers={"Authorization": f"Bearer {PLANTED['admin key']}"}
+        "POST",
+        f"/api/v1/webhooks/{webhooks['poll']['id']}/schedule/run",
+        headers={"Authorization": f"Bearer {PLANTED['admin key']}"},
     )
     if ran.status_code in (404, 405):
         ran_by_command = run_postern(
-            everything.program.data_dir.parent, "webhooks", "run", webhooks["poll"]["id"], "--json", **settings_of(everything.program)
+            everything.program.data_dir.parent,
+            "webhooks",
+            "run",
+            webhooks["poll"]["id"],
+            "--json",
+            **settings_of(everything.program),
         )
         everything.hear("postern webhooks run", ran_by_command.stdout + ran_by_command.stderr)
         assert ran_by_command.returncode == 0, ran_by_command.stderr
@@ -246,18 +305,36 @@ def settled(program: Program, webhooks: dict[str, dict[str, Any]]) -> None:
 
 
 def refused(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
-    """With every secret where it does not belong: on the wrong webhook, in the wrong place, in a field that is none."""
+    """With every secret where it does not belong: on the wrong webhook, in the wrong place, in a field that
+    is none."""
     json_type = {"Content-Type": "application/json"}
     for webhook in webhooks.values():
         for name in ("header token", "url token", "basic password", "signing secret", "wrong token"):
-            # A secret of one webhook, sent to another in a place where credentials are usual, is a credential there too.
+            # A secret of one webhook, sent to another in a place where credentials are usual, is a credential
+            # there too.
             secret = PLANTED[name]
-            everything.ask("POST", webhook["url"], content=BODY, headers={**json_type, "X-Api-Key": secret, "X-Auth-Token": secret})
+            everything.ask(
+                "POST",
+                webhook["url"],
+                content=BODY,
+                headers={**json_type, "X-Api-Key": secret, "X-Auth-Token": secret},
+            )
             if name in ("url token", "wrong token", "basic password"):
                 url = f"{webhook['url']}?{urlencode({'token': secret})}"
-                everything.ask("POST", url, content=BODY, headers={**json_type, "Authorization": f"Bearer {secret}"})
-    own = {"X-Elsewhere": PLANTED["header token"], "X-Api-Key": "wrong", "Referer": f"https://x.example/{PLANTED['header token']}"}
-    everything.ask("POST", f"{webhooks['header']['url']}?q={quote(PLANTED['header token'])}", content=BODY, headers={**json_type, **own})
+                everything.ask(
+                    "POST", url, content=BODY, headers={**json_type, "Authorization": f"Bearer {secret}"}
+                )
+    own = {
+        "X-Elsewhere": PLANTED["header token"],
+        "X-Api-Key": "wrong",
+        "Referer": f"https://x.example/{PLANTED['header token']}",
+    }
+    everything.ask(
+        "POST",
+        f"{webhooks['header']['url']}?q={quote(PLANTED['header token'])}",
+        content=BODY,
+        headers={**json_type, **own},
+    )
     key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
     secret = PLANTED["wrong token"]
     for document in (
@@ -265,16 +342,24 @@ def refused(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None
         {"name": "x", "authentication": {"method": "token", "token": [secret]}},
         {"name": "x", "authentication": {"method": "token", "token": secret * 40}},
         {"name": "x", "authentication": {"method": "token", "token": secret, "headerName": "Host"}},
-        {"name": "x", "authentication": {"method": "hmac", "provider": "slack", "secret": {"generate": secret}}},
+        {
+            "name": "x",
+            "authentication": {"method": "hmac", "provider": "slack", "secret": {"generate": secret}},
+        },
         {"name": "x", "authentication": {"method": "none", "secret": secret}},
         {"name": "x", "authentication": secret},
     ):
         assert everything.ask("POST", "/api/v1/webhooks", json=document, headers=key).status_code == 422
-    everything.ask("POST", "/api/v1/webhooks", content=f'{{"token": "{secret}"'.encode(), headers={**key, **json_type})
+    everything.ask(
+        "POST", "/api/v1/webhooks", content=f'{{"token": "{secret}"'.encode(), headers={**key, **json_type}
+    )
     everything.ask("GET", "/api/v1/webhooks", headers={"Authorization": f"Bearer {secret}"})
     everything.ask("GET", "/api/v1/webhooks", headers={"Cookie": f"postern_session={secret}"})
     tested = {"method": "hmac", "provider": "github", "secret": PLANTED["signing secret"]}
-    test = {"authentication": tested, "call": {"headers": [["X-Hub-Signature-256", "sha256=00"]], "body": BODY.decode()}}
+    test = {
+        "authentication": tested,
+        "call": {"headers": [["X-Hub-Signature-256", "sha256=00"]], "body": BODY.decode()},
+    }
     everything.ask("POST", "/api/v1/signature-tests", json=test, headers=key)
 
 
@@ -292,7 +377,10 @@ def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]])
         everything.ask("GET", path)
     everything.ask("GET", "/api/v1/invocations?limit=200", headers=key)
     invocations = one_of_each_kind(everything)
-    ids = {"webhook_id": [one["id"] for one in webhooks.values()], "invocation_id": [one["id"] for one in invocations]}
+    ids = {
+        "webhook_id": [one["id"] for one in webhooks.values()],
+        "invocation_id": [one["id"] for one in invocations],
+    }
     for path, item in document["paths"].items():
         if "get" not in item or path == "/api/v1/live":
             continue
@@ -301,14 +389,25 @@ def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]])
                 everything.ask("GET", path.replace(f"{{{name}}}", one or "none_0"), headers=key)
     everything.ask("PATCH", f"/api/v1/webhooks/{ids['webhook_id'][0]}", json={"name": "Renamed"}, headers=key)
     everything.ask("POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote", headers=key)
-    assert json.loads(everything.said[-1][1].partition(b"\n{")[2].join([b"{", b""]))["authentication"]["secondSecretSet"] is False
+    assert (
+        json.loads(everything.said[-1][1].partition(b"\n{")[2].join([b"{", b""]))["authentication"][
+            "secondSecretSet"
+        ]
+        is False
+    )
     everything.ask("GET", "/api/v1/audit?limit=200", headers=key)
 
 
 def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[str, Any]]) -> None:
     """Every tool that only reads, and one that changes a secret."""
     invocations = one_of_each_kind(everything)
-    known = {"webhookId": webhooks["github"]["id"], "provider": "github", "name": "Orders", "description": "GitHub", "fieldMapping": {}}
+    known = {
+        "webhookId": webhooks["github"]["id"],
+        "provider": "github",
+        "name": "Orders",
+        "description": "GitHub",
+        "fieldMapping": {},
+    }
 
     async def ask() -> None:
         headers = {"Authorization": f"Bearer {key}"}
@@ -320,13 +419,22 @@ def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[st
                 wanted = tool.input_schema.get("properties", {})
                 given = {name: value for name, value in known.items() if name in wanted}
                 if tool.name == "change_webhook":
-                    given["changes"] = {"authentication": {"secret": PLANTED["signing secret"], "secondSecret": None}}
+                    given["changes"] = {
+                        "authentication": {"secret": PLANTED["signing secret"], "secondSecret": None}
+                    }
                 elif not (tool.annotations and tool.annotations.read_only_hint):
                     continue
-                for invocation in invocations[::3] if "invocationId" in wanted and tool.name != "propose_provider" else [None]:
+                for invocation in (
+                    invocations[::3]
+                    if "invocationId" in wanted and tool.name != "propose_provider"
+                    else [None]
+                ):
                     arguments = {**given, "invocationId": invocation["id"]} if invocation else given
                     if tool.name == "test_signature":
-                        arguments = {"webhookId": known["webhookId"], "invocationId": invocation["id"] if invocation else ""}
+                        arguments = {
+                            "webhookId": known["webhookId"],
+                            "invocationId": invocation["id"] if invocation else "",
+                        }
                     result = await client.call_tool(tool.name, arguments)
                     everything.hear(f"tool {tool.name}", result.model_dump_json())
 
@@ -334,7 +442,8 @@ def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[st
 
 
 def looked_at(everything: Everything, session: str, webhooks: dict[str, dict[str, Any]]) -> None:
-    """Every kind of page that a link leads to. The page after creation shows the secret, as the specification says, and is not opened."""
+    """Every kind of page that a link leads to. The page after creation shows the secret, as the specification
+    says, and is not opened."""
     cookie = {"Cookie": f"postern_session={session}"}
     waiting, seen, kinds = ["/webhooks"], set[str](), Counter[str]()
     while waiting:
@@ -356,7 +465,9 @@ def looked_at(everything: Everything, session: str, webhooks: dict[str, dict[str
                 and "/ready" not in link
             ):
                 waiting.append(link)
-    assert any(path.endswith("/authentication") for path in seen) and any(path.startswith("/history/inv_") for path in seen)
+    assert any(path.endswith("/authentication") for path in seen) and any(
+        path.startswith("/history/inv_") for path in seen
+    )
 
 
 def settings_of(program: Program) -> dict[str, str]:
@@ -370,14 +481,28 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
         "version: 1\nwebhooks: [{name: By file, authentication: {method: token, token: {file: file.txt}, secondToken: {env: NOT_THERE}}}]"
     )
     (folder / "leak.yaml").write_text(
-        "version: 1\nwebhooks: [{name: x, authentication: {method: token, token: " + json.dumps(PLANTED["wrong token"]) + "}}]"
+        "version: 1\nwebhooks: [{name: x, authentication: {method: token, token: "
+        + json.dumps(PLANTED["wrong token"])
+        + "}}]"
     )
     (folder / "broken.yaml").write_text(f"version: 1\nwebhooks: [{json.dumps(PLANTED['wrong token'])}: : {{")
     webhook = webhooks["github"]["id"]
     (found, *_) = admin_of(everything.program).get(f"invocations?webhookId={webhook}").json["items"]
     commands: list[tuple[str, ...]] = [
-        *(("webhooks", "list"), ("webhooks", "show", webhook, "--json"), ("history", "list", "--json"), ("history", "show", found["id"])),
-        *(("export",), ("apply", "more.yaml"), ("apply", "leak.yaml"), ("apply", "broken.yaml"), ("settings",), ("keys", "list")),
+        *(
+            ("webhooks", "list"),
+            ("webhooks", "show", webhook, "--json"),
+            ("history", "list", "--json"),
+            ("history", "show", found["id"]),
+        ),
+        *(
+            ("export",),
+            ("apply", "more.yaml"),
+            ("apply", "leak.yaml"),
+            ("apply", "broken.yaml"),
+            ("settings",),
+            ("keys", "list"),
+        ),
         ("signatures", "test", "--webhook", webhook, "--invocation", found["id"]),
         ("webhooks", "set", webhook, "--second-secret", "file:file.txt"),
     ]
@@ -393,7 +518,9 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
         timeout=120,
         check=False,
     )
-    assert ran.stdout.count("--- ended with") == len(commands) and "Traceback" not in ran.stderr, ran.stdout + ran.stderr
+    assert ran.stdout.count("--- ended with") == len(commands) and "Traceback" not in ran.stderr, (
+        ran.stdout + ran.stderr
+    )
     everything.hear("the command line", ran.stdout + ran.stderr)
 
 

@@ -61,7 +61,9 @@ def test_every_use_case_is_documented() -> None:
 
 def test_every_page_of_the_console_has_its_picture() -> None:
     shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs" / "console.md").read_text()))
-    assert shown == {path.stem for path in (ROOT / "docs" / "console").iterdir()}, "run `make screenshots`, or show it in docs/console.md"
+    assert shown == {path.stem for path in (ROOT / "docs" / "console").iterdir()}, (
+        "run `make screenshots`, or show it in docs/console.md"
+    )
     taken = {
         name + ending
         for name, _, _ in SHOTS
@@ -81,7 +83,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def shell_blocks(page: Path) -> list[str]:
-    """What stands in fences that begin with ```sh runs: the commands that a reader is told to type, in order."""
+    """What stands in fences that begin with ```sh runs: the commands that a reader is told to type, in
+    order."""
     return re.findall(r"^```sh runs\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
@@ -91,12 +94,24 @@ def test_the_readme_s_commands_run(start_program: StartProgram) -> None:
     assert blocks, "the README has no block that begins with ```sh runs"
     example = {"POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows"), "POSTERN_EXAMPLE": "on"}
     program = start_program(**example)
-    script = "\n".join(blocks).replace("127.0.0.1:8080", f"127.0.0.1:{program.port}").replace("localhost:8080", f"127.0.0.1:{program.port}")
+    script = (
+        "\n".join(blocks)
+        .replace("127.0.0.1:8080", f"127.0.0.1:{program.port}")
+        .replace("localhost:8080", f"127.0.0.1:{program.port}")
+    )
     script = re.sub(r"^make run\b.*$", "true", script, flags=re.MULTILINE)  # that is the program above
     settings = {name: value for name, value in program.environment.items() if name.startswith("POSTERN_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = clean_environment({**settings, "PATH": path})
-    ran = subprocess.run(["sh", "-eux", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(
+        ["sh", "-eux", "-c", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{program.output()}"
     the_example_answers_its_own_webhook_and_hears_no_other(program)
 
@@ -106,19 +121,29 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
     headers = dict(re.findall(r"-H '([\w-]+): ([^']+)'", curl))
     address = re.search(r"http://\S+", curl)
     assert address is not None, program.output()
-    heard = httpx2.post(address[0], json={"orderNumber": "1001"}, headers=headers, trust_env=False, timeout=60)
+    heard = httpx2.post(
+        address[0], json={"orderNumber": "1001"}, headers=headers, trust_env=False, timeout=60
+    )
     assert heard.json()["orders"][0]["name"] == "#1001"
     api = admin_of(program)
     wait_until(
-        lambda: api.get("invocations").json["items"][0].get("workflows") == ["order_lookup"], what="the history to name the workflow"
+        lambda: api.get("invocations").json["items"][0].get("workflows") == ["order_lookup"],
+        what="the history to name the workflow",
     )
     own = api.post("webhooks", {"name": "Mine", "authentication": {"method": "none"}}).json
     call = httpx2.post(own["url"], json={}, trust_env=False).json()["invocationId"]
-    wait_until(lambda: api.get(f"invocations/{call}").json["status"] == "started", what="the call to be started")
+    wait_until(
+        lambda: api.get(f"invocations/{call}").json["status"] == "started", what="the call to be started"
+    )
     assert api.get(f"invocations/{call}").json["nobodyListens"] is True
 
 
-DEPLOYMENT = [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "compose.yaml", *sorted((ROOT / "deploy").iterdir())]
+DEPLOYMENT = [
+    ROOT / "Makefile",
+    ROOT / "Dockerfile",
+    ROOT / "compose.yaml",
+    *sorted((ROOT / "deploy").iterdir()),
+]
 
 
 @pytest.mark.parametrize("file", [*PROSE, *DEPLOYMENT], ids=lambda file: str(file.relative_to(ROOT)))

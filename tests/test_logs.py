@@ -26,7 +26,9 @@ except ZeroDivisionError:
 
 
 def said(style: str) -> str:
-    return subprocess.run([sys.executable, "-c", SAYING, style], capture_output=True, text=True, timeout=PATIENCE, check=True).stderr
+    return subprocess.run(
+        [sys.executable, "-c", SAYING, style], capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stderr
 
 
 def test_json_is_one_document_a_line() -> None:
@@ -44,11 +46,15 @@ def test_text_in_a_file_is_without_colours() -> None:
 
 def test_off_leaves_what_went_wrong_as_text() -> None:
     text = said("off")
-    assert "went well" not in text and "went wrong" in text and "ZeroDivisionError" in text and "{" not in text
+    assert (
+        "went well" not in text and "went wrong" in text and "ZeroDivisionError" in text and "{" not in text
+    )
 
 
 @pytest.mark.parametrize("style", ["json", "off"])
-def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(start_program: StartProgram, tmp_path: Path, style: str) -> None:
+def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(
+    start_program: StartProgram, tmp_path: Path, style: str
+) -> None:
     (tmp_path / "flows.py").write_text("this is not Python")
     program = start_program(POSTERN_LOG=style, POSTERN_WORKFLOWS=str(tmp_path / "flows.py"))
     wait_until(lambda: "flows.py, line 1" in program.output(), what="the workflow file's error")
@@ -56,7 +62,11 @@ def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(start_p
     wait_until(lambda: exchange(program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine")
     assert program.stop() == 0
     # The greeting stands somewhere among them.
-    lines = [line for line in program.output().splitlines() if "the engine process" in line or "flows.py, line 1" in line]
+    lines = [
+        line
+        for line in program.output().splitlines()
+        if "the engine process" in line or "flows.py, line 1" in line
+    ]
     if style == "json":
         told = {line["event"]: line["level"] for line in map(json.loads, lines)}
         assert told["the workflows file has an error"] == "error"

@@ -1,4 +1,5 @@
-"""Everything the product can do, on every surface, or a reason why not; and one story that ends the same through each of them."""
+"""Everything the product can do, on every surface, or a reason why not; and one story that ends the same
+through each of them."""
 
 import ast
 import asyncio
@@ -60,8 +61,16 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
-    "secrets.rotate_key": {"rest": ADMIN_AT_THE_MACHINE, "mcp": ADMIN_AT_THE_MACHINE, "console": ADMIN_AT_THE_MACHINE},
-    "settings.in_force": {"rest": FROM_ITS_START, "mcp": FROM_ITS_START, "cli": "`postern settings` tells it without opening the database"},
+    "secrets.rotate_key": {
+        "rest": ADMIN_AT_THE_MACHINE,
+        "mcp": ADMIN_AT_THE_MACHINE,
+        "console": ADMIN_AT_THE_MACHINE,
+    },
+    "settings.in_force": {
+        "rest": FROM_ITS_START,
+        "mcp": FROM_ITS_START,
+        "cli": "`postern settings` tells it without opening the database",
+    },
     "signatures.providers": {"console": OWN_WAY},
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
@@ -81,7 +90,11 @@ def asked_for(folder: Path) -> set[str]:
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
                 found |= {f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in modules
+            ):
                 found.add(f"{modules[node.value.id]}.{node.attr}")
     return found
 
@@ -100,7 +113,9 @@ def test_every_use_case_is_offered_or_listed_with_a_reason(surface: str) -> None
 def test_a_reason_belongs_to_what_is_not_offered() -> None:
     given = {(name, surface) for name, reasons in NOT_OFFERED.items() for surface in reasons}
     assert {pair for pair in given if pair[0] not in EVERY} == set(), "there is no such use case any more"
-    assert {pair for pair in given if pair[0] in OFFERED[pair[1]]} == set(), "it is offered now: take the reason away"
+    assert {pair for pair in given if pair[0] in OFFERED[pair[1]]} == set(), (
+        "it is offered now: take the reason away"
+    )
 
 
 # --- one story through each surface ----------------------------------------------------------------------------------
@@ -116,7 +131,15 @@ ROWS = {
         )
     ],
     "invocations": [
-        ("accepted", "accepted", 200, 1, "POST", BODY, [(1, "queued", 0, {}), (2, "queued", 0, {"fieldOne": "1001"})]),
+        (
+            "accepted",
+            "accepted",
+            200,
+            1,
+            "POST",
+            BODY,
+            [(1, "queued", 0, {}), (2, "queued", 0, {"fieldOne": "1001"})],
+        ),
         ("rejected", "webhook_disabled", 403, 3, "POST", b"", []),
     ],
 }
@@ -146,7 +169,9 @@ def test_one_story_ends_in_the_same_rows_codes_and_refusals(surface: Surface, tm
     mapping = {"fieldMapping": {"fieldOne": "order.number"}}
     surface.change(webhook["id"], mapping)
     if surface.knows_versions:
-        assert refused(lambda: surface.change(webhook["id"], mapping, webhook["version"])) == surface.says("version_conflict")
+        assert refused(lambda: surface.change(webhook["id"], mapping, webhook["version"])) == surface.says(
+            "version_conflict"
+        )
     reserved = {"authentication": {"method": "token", "headerName": "Host", "token": "0123456789abcdef"}}
     wrong = refused(lambda: surface.change(webhook["id"], reserved))
     assert wrong == surface.says("invalid_request", "authentication.headerName")
@@ -175,13 +200,32 @@ async def rows_of(house: House) -> dict[str, Any]:
     webhooks = await house.gateway.store.webhooks.page(50)
     page = await house.gateway.store.history.page(HistoryFilter(), 50)
     found = await house.gateway.store.history.many([invocation.id for invocation, _ in page.rows])
-    deliveries = {invocation.id: (await house.gateway.store.history.get(invocation.id) or (None, []))[1] for invocation, _ in page.rows}
+    deliveries = {
+        invocation.id: (await house.gateway.store.history.get(invocation.id) or (None, []))[1]
+        for invocation, _ in page.rows
+    }
     return {
         "webhooks": [
-            (one.name, one.enabled, one.held, one.version, one.document["authentication"], one.document["fieldMapping"]) for one in webhooks
+            (
+                one.name,
+                one.enabled,
+                one.held,
+                one.version,
+                one.document["authentication"],
+                one.document["fieldMapping"],
+            )
+            for one in webhooks
         ],
         "invocations": [
-            (one.outcome, one.code, one.status, one.config_version, one.method, one.body, list(moves(deliveries[one.id])))
+            (
+                one.outcome,
+                one.code,
+                one.status,
+                one.config_version,
+                one.method,
+                one.body,
+                list(moves(deliveries[one.id])),
+            )
             for one in sorted(found.values(), key=lambda one: one.id)
         ],
     }

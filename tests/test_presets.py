@@ -1,4 +1,5 @@
-"""The presets are complete, and each verifies its own sample, signed here by nothing but the words of its scheme."""
+"""The presets are complete, and each verifies its own sample, signed here by nothing but the words of its
+scheme."""
 
 import base64
 import hmac
@@ -59,25 +60,44 @@ def signed_sample(preset: presets.Preset, at: int = NOW) -> Call:
     sample = preset.samples[0]
     body = sample.body.replace("{timestamp}", timestamp)
     digest = sha256(body.encode()).hexdigest()
-    headers = {name.lower(): value.replace("{timestamp}", timestamp).replace("{body_sha256}", digest) for name, value in sample.headers}
-    ids = [headers[ref.split(":")[1].lower()] for ref in preset.scheme.delivery_id if ref.split(":")[1].lower() in headers]
+    headers = {
+        name.lower(): value.replace("{timestamp}", timestamp).replace("{body_sha256}", digest)
+        for name, value in sample.headers
+    }
+    ids = [
+        headers[ref.split(":")[1].lower()]
+        for ref in preset.scheme.delivery_id
+        if ref.split(":")[1].lower() in headers
+    ]
     values = {
         "{body}": body,
         "{timestamp}": timestamp,
         "{id}": ids[0] if ids else "",
         "{method}": "POST",
         "{url}": f"{BASE_URL}/webhook/abc",
-        "{headers:X-Webhook-*}": "\n".join(headers[name] for name in sorted(headers) if name.startswith("x-webhook-")),
+        "{headers:X-Webhook-*}": "\n".join(
+            headers[name] for name in sorted(headers) if name.startswith("x-webhook-")
+        ),
     }
     content = re.sub(r"\{[^}]*\}", lambda match: values[match[0]], preset.scheme.signed_content)
     signature = hmac.digest(KEY, content.encode(), "sha256")
-    text = base64.b64encode(signature).decode() if preset.scheme.encoding.startswith("base64") else signature.hex()
-    pairs = tuple((name.encode(), value.replace("{signature}", text).encode()) for name, value in headers.items())
+    text = (
+        base64.b64encode(signature).decode()
+        if preset.scheme.encoding.startswith("base64")
+        else signature.hex()
+    )
+    pairs = tuple(
+        (name.encode(), value.replace("{signature}", text).encode()) for name, value in headers.items()
+    )
     return Call("POST", b"/webhook/abc", b"", pairs, body.encode(), "192.0.2.1", at, BASE_URL)
 
 
 def credential(preset: presets.Preset) -> SignatureCredential:
-    secret = preset.scheme.secret_prefix.encode() + base64.b64encode(KEY) if preset.scheme.secret_encoding == "base64" else KEY
+    secret = (
+        preset.scheme.secret_prefix.encode() + base64.b64encode(KEY)
+        if preset.scheme.secret_encoding == "base64"
+        else KEY
+    )
     return SignatureCredential(preset.scheme, secret)
 
 
@@ -95,7 +115,12 @@ SLACKS_BODY = (
             "github",
             b"It's a Secret to Everybody",
             NOW,
-            ((b"x-hub-signature-256", b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"),),
+            (
+                (
+                    b"x-hub-signature-256",
+                    b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
+                ),
+            ),
             b"Hello, World!",
         ),
         (
@@ -104,13 +129,18 @@ SLACKS_BODY = (
             1531420618,
             (
                 (b"x-slack-request-timestamp", b"1531420618"),
-                (b"x-slack-signature", b"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"),
+                (
+                    b"x-slack-signature",
+                    b"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+                ),
             ),
             SLACKS_BODY,
         ),
     ],
 )
-def test_the_examples_that_senders_publish_verify(name: str, secret: bytes, at: int, headers: Headers, body: bytes) -> None:
+def test_the_examples_that_senders_publish_verify(
+    name: str, secret: bytes, at: int, headers: Headers, body: bytes
+) -> None:
     call = Call("POST", b"/webhook/abc", b"", headers, body, "192.0.2.1", at, BASE_URL)
     assert isinstance(SignatureCredential(presets.get(name).scheme, secret).check(call), VerifiedCall)
 
@@ -123,7 +153,13 @@ def test_there_are_22_presets_and_the_generic_scheme_last() -> None:
 @pytest.mark.parametrize("name", [*THE_22, "generic"])
 def test_a_preset_says_what_to_paste_and_how_its_sender_behaves(name: str) -> None:
     preset = presets.get(name)
-    assert preset.title and preset.setup and preset.secret.paste and preset.secret.where and preset.sender.retries
+    assert (
+        preset.title
+        and preset.setup
+        and preset.secret.paste
+        and preset.secret.where
+        and preset.sender.retries
+    )
     assert preset.version >= 1
 
 
@@ -160,19 +196,28 @@ def test_a_preset_covers_the_body_and_its_timestamp(name: str) -> None:
 def test_a_sample_is_a_json_object_once_filled_in(name: str) -> None:
     for sample in presets.get(name).samples:
         read = read_object(
-            Call("POST", b"", b"", (), sample.body.replace("{timestamp}", "1").encode(), "", NOW), presets.get(name).sends_arrays
+            Call("POST", b"", b"", (), sample.body.replace("{timestamp}", "1").encode(), "", NOW),
+            presets.get(name).sends_arrays,
         )
         assert isinstance(read, Payload)
         assert any("{signature}" in value for _, value in sample.headers)
 
 
 def test_senders_that_hang_up_early_bring_their_own_time_out() -> None:
-    given = {name: preset.synchronous_timeout_seconds for name, preset in presets.load().items() if preset.synchronous_timeout_seconds}
+    given = {
+        name: preset.synchronous_timeout_seconds
+        for name, preset in presets.load().items()
+        if preset.synchronous_timeout_seconds
+    }
     assert given == {"slack": 2.5, "shopify": 4.5, "paddle": 4.5, "github": 9}
 
 
 def test_senders_with_a_handshake_name_it() -> None:
-    given = {name: preset.scheme.handshake for name, preset in presets.load().items() if preset.scheme.handshake != "none"}
+    given = {
+        name: preset.scheme.handshake
+        for name, preset in presets.load().items()
+        if preset.scheme.handshake != "none"
+    }
     assert given == {"slack": "slack", "meta": "meta", "xero": "xero", "woocommerce": "woocommerce_ping"}
 
 
@@ -195,7 +240,9 @@ def saved(name: str, **scheme: Any) -> dict[str, Any]:
 def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
     assert preset_update(presets, saved("paddle")) == {"version": 1, "changes": []}
     update = preset_update(presets, saved("paddle", toleranceSeconds=30, deliveryId=[]))
-    assert {change["field"]: (change["saved"], change["present"]) for change in (update or {})["changes"]} == {
+    assert {
+        change["field"]: (change["saved"], change["present"]) for change in (update or {})["changes"]
+    } == {
         "toleranceSeconds": (30, 5),
         "deliveryId": ([], ["body:event_id"]),
     }
@@ -204,7 +251,10 @@ def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
 def test_a_field_that_a_newer_version_added_counts_as_unused_in_an_older_one() -> None:
     older, same = saved("slack"), saved("paddle")
     del older["resolved"]["scheme"]["handshake"], same["resolved"]["scheme"]["handshake"]
-    assert preset_update(presets, older) == {"version": 1, "changes": [{"field": "handshake", "saved": "none", "present": "slack"}]}
+    assert preset_update(presets, older) == {
+        "version": 1,
+        "changes": [{"field": "handshake", "saved": "none", "present": "slack"}],
+    }
     assert preset_update(presets, same) == {"version": 1, "changes": []}
 
 
@@ -222,4 +272,8 @@ def test_an_unknown_name_is_said() -> None:
 
 def test_generic_is_the_scheme_that_is_written_for_own_code() -> None:
     scheme = presets.get("generic").scheme
-    assert isinstance(scheme, SignatureScheme) and scheme.signed_content == "{headers:X-Webhook-*}" and not scheme.timestamp_required
+    assert (
+        isinstance(scheme, SignatureScheme)
+        and scheme.signed_content == "{headers:X-Webhook-*}"
+        and not scheme.timestamp_required
+    )

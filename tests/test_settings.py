@@ -1,4 +1,5 @@
-"""Whatever a setting holds, it is taken or refused in a sentence that names it: never a traceback, never a secret said aloud."""
+"""Whatever a setting holds, it is taken or refused in a sentence that names it: never a traceback, never a
+secret said aloud."""
 
 import asyncio
 from itertools import product
@@ -12,8 +13,33 @@ from postern.wiring import command
 from postern.wiring.engines import make_engine
 
 RUBBISH = [
-    *("nonsense", "-1", "0", "²", "9" * 5000, "1e3", "http://", "http://[", "http://a:b/", "https://a b/", "postgresql://h:abc/x"),
-    *(",", "a..b", "x" * 300, "Ünïcode", "half a \udcff", "two\nlines", "\x7f", '{"a b": "c"}', '{"A": "b\\nc"}', "[[[", "::::", "a@b@c#d"),
+    *(
+        "nonsense",
+        "-1",
+        "0",
+        "²",
+        "9" * 5000,
+        "1e3",
+        "http://",
+        "http://[",
+        "http://a:b/",
+        "https://a b/",
+        "postgresql://h:abc/x",
+    ),
+    *(
+        ",",
+        "a..b",
+        "x" * 300,
+        "Ünïcode",
+        "half a \udcff",
+        "two\nlines",
+        "\x7f",
+        '{"a b": "c"}',
+        '{"A": "b\\nc"}',
+        "[[[",
+        "::::",
+        "a@b@c#d",
+    ),
 ]
 
 ENGINES = {
@@ -27,7 +53,11 @@ ENGINES = {
 def test_rubbish_is_taken_or_refused_in_a_sentence(name: str) -> None:
     (setting,) = (setting for setting in SETTINGS if setting.name == name)
     kind = name.partition("_")[0]
-    around = {"POSTERN_ENGINE": "shopify-flow" if kind == "shopify" else kind, **ENGINES[kind]} if kind in ENGINES else {}
+    around = (
+        {"POSTERN_ENGINE": "shopify-flow" if kind == "shopify" else kind, **ENGINES[kind]}
+        if kind in ENGINES
+        else {}
+    )
 
     async def tried(settings: Settings) -> None:
         engine = make_engine(settings)
@@ -48,10 +78,16 @@ def test_rubbish_is_taken_or_refused_in_a_sentence(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        *product(["port", "http_timeout", "body_timeout", "history_days", "history_rows", "body_days"], ["²", "-1", "9" * 5000, "ten"]),
+        *product(
+            ["port", "http_timeout", "body_timeout", "history_days", "history_rows", "body_days"],
+            ["²", "-1", "9" * 5000, "ten"],
+        ),
         *product(["body_timeout", "http_timeout"], ["0"]),
         *product(["trusted_proxies", "outbound_allowed"], ["nonsense", "10.0.0.1, 10.0.0.0/33"]),
-        *product(["base_url", "http_url"], ["hooks.example.com", "http://", "http://[", "https://a b/", "http://a:b/"]),
+        *product(
+            ["base_url", "http_url"],
+            ["hooks.example.com", "http://", "http://[", "https://a b/", "http://a:b/"],
+        ),
         ("base_url", "https://hooks.example.com/?a=1"),
         *product(["database_url"], ["mysql://h/x", "postgresql://h:abc/x"]),
         *product(["client_header"], ["X Y", "Ü", "a:b"]),
@@ -70,9 +106,15 @@ def test_a_secret_in_a_file_that_is_no_text_is_not_quoted(tmp_path: Path) -> Non
 
 
 def test_a_setting_is_read_as_its_type() -> None:
-    settings = Settings({"POSTERN_TRUSTED_PROXIES": "10.0.0.0/8, unix", "POSTERN_BASE_URL": "https://hooks.example.com/in/"})
+    settings = Settings(
+        {"POSTERN_TRUSTED_PROXIES": "10.0.0.0/8, unix", "POSTERN_BASE_URL": "https://hooks.example.com/in/"}
+    )
     assert settings.trusted_proxies.allows("10.1.2.3") and not settings.outbound_allowed
-    assert (settings.port, settings.body_days, settings.base_url) == (8080, None, "https://hooks.example.com/in")
+    assert (settings.port, settings.body_days, settings.base_url) == (
+        8080,
+        None,
+        "https://hooks.example.com/in",
+    )
     assert {"POSTERN_PORT", "POSTERN_ADMIN_KEY"} <= {row["variable"] for row in settings.listed()}
 
 
@@ -84,16 +126,35 @@ def test_a_setting_is_read_as_its_type() -> None:
         ({"POSTERN_HOST": "192.0.2.1"}, "Set POSTERN_HOST"),
         ({"POSTERN_DATA_DIR": "/dev/null/data"}, "/dev/null/data cannot be used"),
         ({"POSTERN_DATABASE_URL": "sqlite:////dev/null/x/postern.db"}, "/dev/null/x cannot be used"),
-        ({"POSTERN_ENGINE": "embedded", "POSTERN_WORKFLOWS": "/dev/null/flows"}, "/dev/null/flows cannot be used"),
+        (
+            {"POSTERN_ENGINE": "embedded", "POSTERN_WORKFLOWS": "/dev/null/flows"},
+            "/dev/null/flows cannot be used",
+        ),
         ({"POSTERN_ENGINE": "temporal", "POSTERN_TEMPORAL_ADDRESS": "::::"}, "POSTERN_ENGINE=temporal"),
-        ({"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": "http://n8n/", "POSTERN_HTTP_ALLOWED_RANGES": "here"}, "POSTERN_ENGINE=http"),
+        (
+            {
+                "POSTERN_ENGINE": "http",
+                "POSTERN_HTTP_URL": "http://n8n/",
+                "POSTERN_HTTP_ALLOWED_RANGES": "here",
+            },
+            "POSTERN_ENGINE=http",
+        ),
     ],
 )
 def test_a_start_that_cannot_be_ends_in_a_sentence(
-    given: dict[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    given: dict[str, str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(command, "set_up_logs", lambda _: None)  # it would hold for every test after this one
-    for name, value in {"POSTERN_DATA_DIR": str(tmp_path / "data"), "POSTERN_PORT": "0", "POSTERN_ENGINE": "none", **given}.items():
+    for name, value in {
+        "POSTERN_DATA_DIR": str(tmp_path / "data"),
+        "POSTERN_PORT": "0",
+        "POSTERN_ENGINE": "none",
+        **given,
+    }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
         command.start()

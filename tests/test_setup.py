@@ -34,12 +34,16 @@ def locked(name: str) -> dict[str, str]:
     return {canonicalize_name(package): version for package, version in found}
 
 
-@pytest.mark.parametrize(("lock", "wanted"), [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + DEVELOPMENT)])
+@pytest.mark.parametrize(
+    ("lock", "wanted"), [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + DEVELOPMENT)]
+)
 def test_every_dependency_is_locked_within_its_range(lock: str, wanted: list[str]) -> None:
     versions = locked(lock)
     for requirement in map(Requirement, wanted):
         version = versions.get(canonicalize_name(requirement.name))
-        assert version and requirement.specifier.contains(version), f"{requirement} and {lock} disagree: run `make lock`"
+        assert version and requirement.specifier.contains(version), (
+            f"{requirement} and {lock} disagree: run `make lock`"
+        )
 
 
 def test_what_is_tested_is_what_runs() -> None:
@@ -59,21 +63,34 @@ def test_the_assets_lock_holds_no_addresses() -> None:
 
 def build_wheel(source: Path, target: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
-    return subprocess.run(command, cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
 
 
 def test_a_wheel_holds_the_assets(tmp_path: Path) -> None:
     built = build_wheel(ROOT, tmp_path)
     assert built.returncode == 0, built.stdout + built.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        sizes = {Path(file.filename).name: file.file_size for file in wheel.infolist() if "/static/vendor/" in file.filename}
+        sizes = {
+            Path(file.filename).name: file.file_size
+            for file in wheel.infolist()
+            if "/static/vendor/" in file.filename
+        }
     assert set(ASSETS.values()) <= set(sizes)
     assert min(sizes.values()) > 0
 
 
 def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
     """A console without its scripts must not be published by mistake."""
-    for name in ("pyproject.toml", "hatch_build.py", "package.json", "package-lock.json", ".npmrc", "README.md"):
+    for name in (
+        "pyproject.toml",
+        "hatch_build.py",
+        "package.json",
+        "package-lock.json",
+        ".npmrc",
+        "README.md",
+    ):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "src" / "postern").mkdir(parents=True)
     (tmp_path / "src" / "postern" / "__init__.py").touch()
@@ -97,7 +114,8 @@ def test_continuous_integration_runs_the_command_that_people_run() -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_make_run_ends_the_program_before_make(tmp_path: Path, how: signal.Signals) -> None:
-    """A stand-in for the program that takes its time to end, as the real one may: make must not leave it behind."""
+    """A stand-in for the program that takes its time to end, as the real one may: make must not leave it
+    behind."""
     program = tmp_path / ".venv" / "bin" / "postern"
     program.parent.mkdir(parents=True)
     program.write_text(STAND_IN)

@@ -36,7 +36,9 @@ async def room(database: Path | str, anyio_backend: str) -> AsyncIterator[tuple[
         yield made
 
 
-async def record(gateway: Gateway, webhook_id: str, at: float, code: str = "accepted", took_ms: float = 3) -> None:
+async def record(
+    gateway: Gateway, webhook_id: str, at: float, code: str = "accepted", took_ms: float = 3
+) -> None:
     outcome = code if code in ("accepted", "duplicate") else "rejected"
     invocation = Invocation(
         new_id("inv"), webhook_id, at, outcome, code, 200, 1, "POST", b"/", b"", b"[]", b"", 0, "127.0.0.1", int(took_ms * 1000), "", "", b"[]"
@@ -54,7 +56,12 @@ async def a_webhook(gateway: Gateway, name: str) -> str:
 async def test_points_cover_the_range_and_add_up_to_the_total(room: tuple[Gateway, Clock]) -> None:
     gateway, clock = room
     webhook = await a_webhook(gateway, "Counted")
-    for ago, code in ((30, "accepted"), (3000, "duplicate"), (7200, "signature_mismatch"), (90_000, "accepted")):
+    for ago, code in (
+        (30, "accepted"),
+        (3000, "duplicate"),
+        (7200, "signature_mismatch"),
+        (90_000, "accepted"),
+    ):
         await record(gateway, webhook, clock.now - ago, code)
     chart = await volumes.chart(gateway, ADMIN, webhook, "day")
     assert chart["total"]["calls"] == 3
@@ -75,7 +82,9 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     assert (days[first]["refusing"], days[second]["refusing"]) == (False, True)
 
 
-async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(room: tuple[Gateway, Clock]) -> None:
+async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
+    room: tuple[Gateway, Clock],
+) -> None:
     gateway, clock = room
     made = [await a_webhook(gateway, name) for name in ("Given up", "Tried again", "Well", "Long ago")]
     ids = []
@@ -86,7 +95,11 @@ async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(room:
             id, webhook, clock.now - ago, "accepted", "accepted", 200, 1, "POST", b"/", b"", b"[]", b"{}", 2, "127.0.0.1", 1, "", "", b"[]"
         )  # fmt: skip
         await kept(
-            gateway.store, Entry(invocation, Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now))
+            gateway.store,
+            Entry(
+                invocation,
+                Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now),
+            ),
         )
     claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
     given_up, again, well, long_ago = (claimed[id] for id in ids)
@@ -105,7 +118,13 @@ async def test_what_was_summed_up_is_told_as_what_was_counted(room: tuple[Gatewa
     clock.now -= clock.now % 86_400 - 40_000
     for number, ago in enumerate((10, 200, 400, 1_300, 3_000, 3_700, 20_000, 90_000, 500_000, 2_500_000)):
         for webhook in (first, second)[: 1 + number % 2]:
-            await record(gateway, webhook, clock.now - ago, ("accepted", "duplicate", "signature_mismatch")[number % 3], number)
+            await record(
+                gateway,
+                webhook,
+                clock.now - ago,
+                ("accepted", "duplicate", "signature_mismatch")[number % 3],
+                number,
+            )
 
     async def told() -> list[Any]:
         charts = [await volumes.chart(gateway, ADMIN, one, span) for one in (first, second, None)]

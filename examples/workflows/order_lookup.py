@@ -5,8 +5,8 @@ The webhook: synchronous response on, and ``orderNumber`` mapped to ``fieldOne``
     {"orderNumber": "1001"}
     {"orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]}
 
-Every workflow gets the events of every webhook, so set ORDER_LOOKUP_WEBHOOK_ID to the ID on your webhook's page; `make run`
-sets it to the example webhook's. Unset, this workflow answers them all.
+Every workflow gets the events of every webhook, so set ORDER_LOOKUP_WEBHOOK_ID to the ID on your webhook's
+page; `make run` sets it to the example webhook's. Unset, this workflow answers them all.
 """
 
 import os
@@ -22,7 +22,8 @@ ORDERS = [
 
 @step(retries=2, wait=0.5)
 def find_orders(number: str) -> list[dict[str, str]]:
-    """Put your shop's API call here. A step is tried again when it fails, and done once even if the machine goes down."""
+    """Put your shop's API call here. A step is tried again when it fails, and done once even if the machine
+    goes down."""
     return [order for order in ORDERS if order["name"] == f"#{number}"]
 
 

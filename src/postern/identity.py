@@ -10,7 +10,8 @@ _BASE62 = string.ascii_letters + string.digits
 
 
 def new_id(kind: str) -> str:
-    """``inv_0193…``: time-ordered (UUIDv7), so that inserts append and a page of history is one index range."""
+    """``inv_0193…``: time-ordered (UUIDv7), so that inserts append and a page of history is one index
+    range."""
     return f"{kind}_{uuid_utils.uuid7().hex}"
 
 
@@ -42,8 +43,9 @@ _STAND_IN = "whsec_" + base64.b64encode(b"stand-in for").decode()
 
 
 def new_stand_in() -> str:
-    """In the place of a sender's secret that is not known here yet: nobody signs with it. It says itself what it is, so nothing
-    has to be kept beside it, and cleared, wherever a secret is set, promoted or taken over."""
+    """In the place of a sender's secret that is not known here yet: nobody signs with it. It says itself what
+    it is, so nothing has to be kept beside it, and cleared, wherever a secret is set, promoted or taken
+    over."""
     return _STAND_IN + base64.b64encode(secrets.token_bytes(24)).decode()
 
 
@@ -61,4 +63,6 @@ def new_session_secret() -> str:
 
 def new_password() -> str:
     """Four groups that can be read aloud; 95 bits."""
-    return "-".join("".join(secrets.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(5)) for _ in range(4))
+    return "-".join(
+        "".join(secrets.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(5)) for _ in range(4)
+    )

@@ -16,21 +16,42 @@ from prometheus_client.registry import Collector
 REGISTRY = CollectorRegistry()
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-unknown_codes = Counter("postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY)
-refused_storage = Counter("postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY)
-writer_waiting = Gauge(
-    "postern_writer_waiting", "Writes that are not on disk yet: under way, or gathered for the next commit.", registry=REGISTRY
+unknown_codes = Counter(
+    "postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY
 )
-deliveries_waiting = Gauge("postern_deliveries_waiting", "Deliveries that wait to be started (counted up to 10,000).", registry=REGISTRY)
-oldest_due_seconds = Gauge("postern_oldest_due_seconds", "For how long the oldest waiting delivery has been due.", registry=REGISTRY)
-engine_starts = Counter("postern_engine_starts", "Starts asked of the engine, by how they went.", ["engine", "outcome"], registry=REGISTRY)
+refused_storage = Counter(
+    "postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY
+)
+writer_waiting = Gauge(
+    "postern_writer_waiting",
+    "Writes that are not on disk yet: under way, or gathered for the next commit.",
+    registry=REGISTRY,
+)
+deliveries_waiting = Gauge(
+    "postern_deliveries_waiting",
+    "Deliveries that wait to be started (counted up to 10,000).",
+    registry=REGISTRY,
+)
+oldest_due_seconds = Gauge(
+    "postern_oldest_due_seconds", "For how long the oldest waiting delivery has been due.", registry=REGISTRY
+)
+engine_starts = Counter(
+    "postern_engine_starts",
+    "Starts asked of the engine, by how they went.",
+    ["engine", "outcome"],
+    registry=REGISTRY,
+)
 engine_start_seconds = Histogram(
-    "postern_engine_start_seconds", "How long the engine took to take a trigger.", buckets=_SECONDS, registry=REGISTRY
+    "postern_engine_start_seconds",
+    "How long the engine took to take a trigger.",
+    buckets=_SECONDS,
+    registry=REGISTRY,
 )
 
 
 class CallCounts(Collector):
-    """Counted with two dictionary steps a call, and put into the form of the metrics when somebody asks for them."""
+    """Counted with two dictionary steps a call, and put into the form of the metrics when somebody asks for
+    them."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str, str], int] = {}
@@ -44,14 +65,22 @@ class CallCounts(Collector):
         self._seconds[waited] += seconds
 
     def collect(self) -> Iterator[Metric]:
-        calls = CounterMetricFamily("postern_calls", "Calls by webhook and outcome.", labels=["webhook", "outcome", "code"])
+        calls = CounterMetricFamily(
+            "postern_calls", "Calls by webhook and outcome.", labels=["webhook", "outcome", "code"]
+        )
         for key, count in self._calls.items():
             calls.add_metric(key, count)
         yield calls
-        seconds = HistogramMetricFamily("postern_answer_seconds", "From receiving a call to answering it.", labels=["kind"])
+        seconds = HistogramMetricFamily(
+            "postern_answer_seconds", "From receiving a call to answering it.", labels=["kind"]
+        )
         for waited, kind in ((False, "at once"), (True, "waited for the workflow")):
             bounds = [*map(str, _SECONDS), "+Inf"]
-            seconds.add_metric([kind], list(zip(bounds, accumulate(self._within[waited]), strict=True)), self._seconds[waited])
+            seconds.add_metric(
+                [kind],
+                list(zip(bounds, accumulate(self._within[waited]), strict=True)),
+                self._seconds[waited],
+            )
         yield seconds
 
 
@@ -81,7 +110,8 @@ class CallLine(msgspec.Struct, tag_field="event", tag="call", gc=False):
 
 
 class CallLog:
-    """Lines are gathered for a moment and written together: a write for each call would cost more than storing it does."""
+    """Lines are gathered for a moment and written together: a write for each call would cost more than
+    storing it does."""
 
     def __init__(self, stream: TextIO = sys.stderr, style: str = "auto") -> None:
         self._stream = stream
@@ -100,7 +130,11 @@ class CallLog:
         lines, self._lines = self._lines, []
         if lines:
             try:
-                self._stream.write("".join(map(_in_words, lines)) if self._pretty else _encode_lines(lines).decode("utf-8", "replace"))
+                self._stream.write(
+                    "".join(map(_in_words, lines))
+                    if self._pretty
+                    else _encode_lines(lines).decode("utf-8", "replace")
+                )
                 self._stream.flush()
             except (OSError, ValueError):  # whoever read the log has gone; calls go on
                 pass
@@ -110,7 +144,9 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def _in_words(line: CallLine) -> str:
-    words = " ".join(f"{name}={value}" for name, value in msgspec.structs.asdict(line).items() if value not in ("", None))
+    words = " ".join(
+        f"{name}={value}" for name, value in msgspec.structs.asdict(line).items() if value not in ("", None)
+    )
     return f"call {words}\n".encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,5 @@
-"""Every setting, once: how its value is read, its default, what it is for, whether it is secret. All else is derived."""
+"""Every setting, once: how its value is read, its default, what it is for, whether it is secret. All else is
+derived."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -26,7 +27,11 @@ class SettingError(ValueError):
 def _number(least: int, most: int, what: str = "a number") -> Callable[[str], int]:
     def read(text: str) -> int:
         # Not isdigit alone: it is true for a superscript two, which is no number.
-        if not (text.isascii() and text.isdigit()) or len(text) > len(str(most)) or not least <= int(text) <= most:
+        if (
+            not (text.isascii() and text.isdigit())
+            or len(text) > len(str(most))
+            or not least <= int(text) <= most
+        ):
             raise ValueError(f"{what} from {least} to {most}")
         return int(text)
 
@@ -64,7 +69,9 @@ def _base_address(text: str) -> str:
 
 def _database(text: str) -> str:
     try:
-        usable = text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")) and bool(make_url(text))
+        usable = text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")) and bool(
+            make_url(text)
+        )
     except (ArgumentError, ValueError):
         usable = False
     if text and not usable:
@@ -104,7 +111,8 @@ _days = _number(1, 3650, "a number of days")
 
 
 class Setting(Generic[T]):
-    """An attribute of ``Settings``: its name there is its name, and in the environment the same in capitals."""
+    """An attribute of ``Settings``: its name there is its name, and in the environment the same in
+    capitals."""
 
     name: str
 
@@ -142,9 +150,14 @@ class Settings:
         "",
         "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.",
     )
-    data_dir = Setting(Path, "./data", "The folder for the database, the engine's database and the generated key.")
+    data_dir = Setting(
+        Path, "./data", "The folder for the database, the engine's database and the generated key."
+    )
     database_url = Setting(
-        _database, "", "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.", secret=True
+        _database,
+        "",
+        "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.",
+        secret=True,
     )
     engine = Setting(
         _one_of("embedded", "temporal", "http", "shopify-flow", "none"),
@@ -152,9 +165,17 @@ class Settings:
         "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
     )
     http_url = Setting(_address, "", "Engine http: the URL that starts a workflow.")
-    http_secret = Setting(str, "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True)
-    http_headers = Setting(str, "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True)
-    http_inline = Setting(_on_off, "off", "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.")
+    http_secret = Setting(
+        str, "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True
+    )
+    http_headers = Setting(
+        str, "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True
+    )
+    http_inline = Setting(
+        _on_off,
+        "off",
+        "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.",
+    )
     http_timeout = Setting(_seconds, "10", "Engine http: seconds within which it must take a trigger.")
     http_allowed_ranges = Setting(
         str,
@@ -163,8 +184,12 @@ class Settings:
     )
     temporal_address = Setting(str, "127.0.0.1:7233", "Engine temporal: host and port of the server.")
     temporal_namespace = Setting(str, "default", "Engine temporal: the namespace.")
-    temporal_api_key = Setting(str, "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True)
-    temporal_tls = Setting(_one_of("auto", "on", "off"), "auto", "Engine temporal: TLS on, off, or auto (on with an API key).")
+    temporal_api_key = Setting(
+        str, "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True
+    )
+    temporal_tls = Setting(
+        _one_of("auto", "on", "off"), "auto", "Engine temporal: TLS on, off, or auto (on with an API key)."
+    )
     temporal_targets = Setting(
         str,
         "Webhook Trigger@postern",
@@ -172,14 +197,18 @@ class Settings:
     )
     shopify_shop = Setting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
     shopify_access_token = Setting(str, "", "Engine shopify-flow: the Admin API access token.", secret=True)
-    shopify_trigger = Setting(str, "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension.")
+    shopify_trigger = Setting(
+        str, "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension."
+    )
     shopify_api_version = Setting(str, "2026-10", "Engine shopify-flow: the Admin API's version.")
     shopify_also_send = Setting(
         _list,
         "",
         "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline.",
     )
-    shopify_payload_limit = Setting(_number(1000, 10_000_000), "50000", "Engine shopify-flow: the largest trigger in bytes.")
+    shopify_payload_limit = Setting(
+        _number(1000, 10_000_000), "50000", "Engine shopify-flow: the largest trigger in bytes."
+    )
     workflows = Setting(Path, "./workflows", "File or folder of workflows that the embedded engine runs.")
     secret_keys = Setting(
         _list,
@@ -194,10 +223,15 @@ class Settings:
         secret=True,
     )
     admin_password = Setting(
-        str, "", "The password of the console's first user, admin. Default: generated at the first start and printed once.", secret=True
+        str,
+        "",
+        "The password of the console's first user, admin. Default: generated at the first start and printed once.",
+        secret=True,
     )
     trusted_proxies = Setting(
-        _ranges, "", "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed."
+        _ranges,
+        "",
+        "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed.",
     )
     client_header = Setting(
         _header_name,
@@ -205,22 +239,32 @@ class Settings:
         "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
     )
     outbound_allowed = Setting(
-        _ranges, "", "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused."
+        _ranges,
+        "",
+        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
     )
-    history_days = Setting(_days, "30", "Days that calls stay in the history, where a webhook does not say otherwise.")
+    history_days = Setting(
+        _days, "30", "Days that calls stay in the history, where a webhook does not say otherwise."
+    )
     body_days = Setting(
         _maybe(_number(0, 3650, "a number of days")),
         "",
         "Days that the bodies of calls and answers are kept. Default: as long as the history.",
     )
-    history_rows = Setting(_number(0, 10**12), "0", "The most calls kept in all; the oldest go first. 0: no such limit.")
-    audit_days = Setting(_days, "365", "Days that the notes of who changed what, and replays of many that are over, are kept.")
+    history_rows = Setting(
+        _number(0, 10**12), "0", "The most calls kept in all; the oldest go first. 0: no such limit."
+    )
+    audit_days = Setting(
+        _days, "365", "Days that the notes of who changed what, and replays of many that are over, are kept."
+    )
     log = Setting(
         _one_of("auto", "json", "text", "off"),
         "auto",
         "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text.",
     )
-    example = Setting(_on_off, "off", "on: make the example webhook at the first start and print a curl that calls it.")
+    example = Setting(
+        _on_off, "off", "on: make the example webhook at the first start and print a curl that calls it."
+    )
     body_timeout = Setting(_seconds, "30", "Seconds within which a request must have arrived whole.")
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
@@ -253,7 +297,9 @@ class Settings:
                 raise SettingError(f"{setting.variable}_FILE cannot be read: {error.strerror}") from None
             except UnicodeDecodeError:
                 raise SettingError(f"{setting.variable}_FILE is not a text in UTF-8") from None
-        if any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):  # what the environment held was not UTF-8
+        if any(
+            "\ud800" <= char <= "\udfff" or char == "\0" for char in text
+        ):  # what the environment held was not UTF-8
             raise SettingError(f"{setting.variable} is not a text in UTF-8")
         if text:
             self.sources[setting.name] = setting.variable + ("_FILE" if file else "")
@@ -261,7 +307,9 @@ class Settings:
 
     def _unknown(self) -> list[str]:
         """A misspelt setting must not be silently ignored."""
-        known = {setting.variable for setting in SETTINGS} | {setting.variable + "_FILE" for setting in SETTINGS if setting.secret}
+        known = {setting.variable for setting in SETTINGS} | {
+            setting.variable + "_FILE" for setting in SETTINGS if setting.secret
+        }
         return [
             f"{name} is not a setting; `postern settings` lists them"
             for name in sorted(self.environment)
@@ -275,7 +323,9 @@ class Settings:
         if self.engine == "http" and not self.http_url:
             problems.append("POSTERN_ENGINE=http needs POSTERN_HTTP_URL")
         if self.engine == "shopify-flow" and not (self.shopify_shop and self.shopify_access_token):
-            problems.append("POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN")
+            problems.append(
+                "POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN"
+            )
         if any(len(key) < 16 for key in self.secret_keys):
             problems.append("POSTERN_SECRET_KEYS: each key must have 16 characters or more")
         return problems
@@ -289,11 +339,14 @@ class Settings:
         return self.database.startswith("sqlite")
 
     def listed(self) -> list[dict[str, Any]]:
-        """For `postern settings`: every setting with its value in force; of secrets only whether they are set."""
+        """For `postern settings`: every setting with its value in force; of secrets only whether they are
+        set."""
         return [
             {
                 "variable": setting.variable,
-                "value": ("set" if setting.name in self.sources else "not set") if setting.secret else self._text(setting),
+                "value": ("set" if setting.name in self.sources else "not set")
+                if setting.secret
+                else self._text(setting),
                 "default": setting.default,
                 "source": self.sources.get(setting.name),
                 "secret": setting.secret,

@@ -1,1 +1,2 @@
-"""What the tests stand on: a real Postgres, a real browser, and the real program, each started here and ended here."""
+"""What the tests stand on: a real Postgres, a real browser, and the real program, each started here and ended
+here."""

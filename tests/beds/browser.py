@@ -23,18 +23,22 @@ FLAGS = [
 
 @dataclass
 class Notes:
-    """What happened behind the page: errors in its scripts and console, and requests that left this machine."""
+    """What happened behind the page: errors in its scripts and console, and requests that left this
+    machine."""
 
     errors: list[str] = field(default_factory=list)
     foreign_requests: list[str] = field(default_factory=list)
 
 
-# For one file at a time: while playwright is open its event loop holds the thread, and asyncio in another file's tests could not run.
+# For one file at a time: while playwright is open its event loop holds the thread, and asyncio in another
+# file's tests could not run.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
-        pytest.skip("NO BROWSER, SO THE CONSOLE IS NOT TESTED: install Debian's chromium, or set CHROMIUM to one")
+        pytest.skip(
+            "NO BROWSER, SO THE CONSOLE IS NOT TESTED: install Debian's chromium, or set CHROMIUM to one"
+        )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield browser
@@ -57,11 +61,15 @@ def notes() -> Notes:
 
 @pytest.fixture
 def page(browser_context: BrowserContext, notes: Notes) -> Iterator[Page]:
-    """A page whose scripts must not fail and which must load everything from here; `notes` says what it did so far."""
+    """A page whose scripts must not fail and which must load everything from here; `notes` says what it did
+    so far."""
     page = browser_context.new_page()
     page.on("pageerror", lambda error: notes.errors.append(str(error)))
     page.on("console", lambda message: notes.errors.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: notes.foreign_requests.append(request.url) if is_foreign(request.url) else None)
+    page.on(
+        "request",
+        lambda request: notes.foreign_requests.append(request.url) if is_foreign(request.url) else None,
+    )
     yield page
     assert notes.foreign_requests == []
     assert notes.errors == []

@@ -29,7 +29,8 @@ class Client:
         self._headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **_named(headers)}
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
-        """A body that is bytes goes as it is; any other one as JSON. ``If_Match="…"`` becomes the header If-Match."""
+        """A body that is bytes goes as it is; any other one as JSON. ``If_Match="…"`` becomes the header
+        If-Match."""
         given = _named(headers)
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -40,7 +41,11 @@ class Client:
         try:
             connection.request(method, path, body, {**self._headers, **given})
             response = connection.getresponse()
-            said = Said(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read().decode())
+            said = Said(
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                response.read().decode(),
+            )
         finally:
             connection.close()
         as_described(method, path, said.status, said.text)
@@ -68,4 +73,6 @@ def admin_of(program: Program) -> Client:
 
 
 def with_level(program: Program, level: str) -> Client:
-    return Client(program.port, admin_of(program).post("api-keys", {"name": level, "level": level}).json["key"])
+    return Client(
+        program.port, admin_of(program).post("api-keys", {"name": level, "level": level}).json["key"]
+    )

@@ -12,7 +12,10 @@ from postern.wiring.gateway import opened
 
 
 def typed(folder: Path, *arguments: str, **environment: str) -> Result:
-    """``typed(tmp_path, "webhooks", "list")`` on the data in that folder; what the shell's environment sets is not seen."""
-    session.open = lambda: opened(Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment}))
+    """``typed(tmp_path, "webhooks", "list")`` on the data in that folder; what the shell's environment sets
+    is not seen."""
+    session.open = lambda: opened(
+        Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
+    )
     with capture_logs():  # the real program logs to standard error
         return CliRunner().invoke(app, list(arguments))

@@ -1,4 +1,5 @@
-"""Every answer of the API against its description: it tells nothing that is not described, and leaves out nothing that is."""
+"""Every answer of the API against its description: it tells nothing that is not described, and leaves out
+nothing that is."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -18,7 +19,17 @@ PROBLEM: TypeAdapter[Any] = TypeAdapter(Problem)
 def operations() -> list[tuple[Operation, dict[int | str, TypeAdapter[Any]]]]:
     """Each with the shapes of its answers, by their status."""
     found = [route for route in make_api(None).routes if isinstance(route, Operation)]  # type: ignore[arg-type]
-    return [(one, {status: TypeAdapter(answer["model"]) for status, answer in one.responses.items() if "model" in answer}) for one in found]
+    return [
+        (
+            one,
+            {
+                status: TypeAdapter(answer["model"])
+                for status, answer in one.responses.items()
+                if "model" in answer
+            },
+        )
+        for one in found
+    ]
 
 
 def operation_of(method: str, path: str) -> tuple[Operation, dict[int | str, TypeAdapter[Any]]] | None:
@@ -27,7 +38,8 @@ def operation_of(method: str, path: str) -> tuple[Operation, dict[int | str, Typ
 
 
 def as_described(method: str, path: str, status: int, text: str) -> Any:
-    """The answer as its shape; raises pydantic's ``ValidationError`` where it has another one. None where none is described."""
+    """The answer as its shape; raises pydantic's ``ValidationError`` where it has another one. None where
+    none is described."""
     found = operation_of(method, path) if path.startswith(PREFIX) else None
     if found is None or not text:
         return None

@@ -37,16 +37,26 @@ def within(data_dir: Path, use_case: Callable[[Gateway], Awaitable[T]], **enviro
     """Run a use case on the program's database, beside the program."""
 
     async def inside() -> T:
-        settings = Settings({"POSTERN_DATA_DIR": str(data_dir), "POSTERN_ENGINE": "none", "POSTERN_LOG": "off", **environment})
+        settings = Settings(
+            {"POSTERN_DATA_DIR": str(data_dir), "POSTERN_ENGINE": "none", "POSTERN_LOG": "off", **environment}
+        )
         async with opened(settings) as gateway:
             return await use_case(gateway)
 
     return asyncio.run(inside())
 
 
-def make_hook(data_dir: Path, *, name: str = "A webhook", environment: dict[str, str] | None = None, **settings: Any) -> Hook:
-    """A webhook that asks for ``X-Api-Key: TOKEN``, unless the settings say otherwise. A running program serves it within a second."""
-    wanted = {"name": name, "authentication": {"method": "token", "token": TOKEN}, "rateLimit": UNLIMITED, **settings}
+def make_hook(
+    data_dir: Path, *, name: str = "A webhook", environment: dict[str, str] | None = None, **settings: Any
+) -> Hook:
+    """A webhook that asks for ``X-Api-Key: TOKEN``, unless the settings say otherwise. A running program
+    serves it within a second."""
+    wanted = {
+        "name": name,
+        "authentication": {"method": "token", "token": TOKEN},
+        "rateLimit": UNLIMITED,
+        **settings,
+    }
 
     async def create(gateway: Gateway) -> dict[str, Any]:
         request: WebhookRequest = validated(WebhookRequest, wanted)
@@ -62,7 +72,9 @@ def stories(data_dir: Path, hook: Hook | None = None, **environment: str) -> lis
     async def read(gateway: Gateway) -> list[dict[str, Any]]:
         found, cursor = [], None
         while True:
-            page = await history.listing(gateway, OWNER, HistoryFilter(webhook_id=hook.id if hook else None), 200, cursor)
+            page = await history.listing(
+                gateway, OWNER, HistoryFilter(webhook_id=hook.id if hook else None), 200, cursor
+            )
             found += [await history.show(gateway, OWNER, item["id"]) for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
@@ -76,4 +88,6 @@ def wait_until_served(port: int, *hooks: Hook) -> None:
     from beds.wire import exchange
 
     for hook in hooks:
-        wait_until(lambda hook=hook: exchange(port, "PUT", hook.path).status != 404, what=f"{hook.path} to be served")  # type: ignore[misc]
+        wait_until(
+            lambda hook=hook: exchange(port, "PUT", hook.path).status != 404, what=f"{hook.path} to be served"
+        )  # type: ignore[misc]

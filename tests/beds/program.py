@@ -1,4 +1,5 @@
-"""The real program: ``postern serve`` as a process of its own, on a free port, with its data in the test's folder."""
+"""The real program: ``postern serve`` as a process of its own, on a free port, with its data in the test's
+folder."""
 
 import os
 import secrets
@@ -20,7 +21,8 @@ ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Program:
-    """A running ``postern serve``. What it prints is in ``output()``; nothing of it stays when its test ends."""
+    """A running ``postern serve``. What it prints is in ``output()``; nothing of it stays when its test
+    ends."""
 
     def __init__(self, folder: Path, environment: dict[str, str], arguments: tuple[str, ...] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,7 +30,12 @@ class Program:
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_key = environment.get("POSTERN_ADMIN_KEY", ADMIN_KEY)
         self.data_dir = Path(environment.get("POSTERN_DATA_DIR", folder / "data"))
-        given = {"POSTERN_PORT": str(self.port), "POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_ADMIN_KEY": self.admin_key, **environment}
+        given = {
+            "POSTERN_PORT": str(self.port),
+            "POSTERN_DATA_DIR": str(self.data_dir),
+            "POSTERN_ADMIN_KEY": self.admin_key,
+            **environment,
+        }
         # Whatever the program starts inherits this mark, and is found by it in any process group.
         self._mark = secrets.token_hex(8)
         self.environment = clean_environment({**given, "TEST_BED": self._mark})
@@ -51,8 +58,14 @@ class Program:
         def answered_or_ended() -> bool:
             return self.process.poll() is not None or self.is_ready()
 
-        wait_until(answered_or_ended, what=lambda: f"/readyz to answer 200; postern said:\n{self.output()}\n", every=0.05)
-        assert self.process.poll() is None, f"postern ended with {self.process.returncode} before it was ready:\n{self.output()}"
+        wait_until(
+            answered_or_ended,
+            what=lambda: f"/readyz to answer 200; postern said:\n{self.output()}\n",
+            every=0.05,
+        )
+        assert self.process.poll() is None, (
+            f"postern ended with {self.process.returncode} before it was ready:\n{self.output()}"
+        )
 
     def is_ready(self) -> bool:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=2)
@@ -69,7 +82,11 @@ class Program:
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(STOPPED_WITHIN)
-            wait_until(lambda: not self.processes_left(), CHILDREN_END_WITHIN, what="every process of the program to end")
+            wait_until(
+                lambda: not self.processes_left(),
+                CHILDREN_END_WITHIN,
+                what="every process of the program to end",
+            )
         except (subprocess.TimeoutExpired, AssertionError) as error:
             raise AssertionError(f"postern did not end cleanly on SIGTERM:\n{self.output()}") from error
         finally:
@@ -102,10 +119,19 @@ def clean_environment(given: dict[str, str]) -> dict[str, str]:
 
 
 def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list", POSTERN_DATA_DIR=…)``."""
+    """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list",
+    POSTERN_DATA_DIR=…)``."""
     given = {"POSTERN_DATA_DIR": str(folder / "data"), **environment}
     command = [sys.executable, "-m", "postern", *arguments]
-    return subprocess.run(command, cwd=folder, env=clean_environment(given), capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=clean_environment(given),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 StartProgram = Callable[..., Program]
@@ -113,7 +139,8 @@ StartProgram = Callable[..., Program]
 
 @pytest.fixture
 def start_program(tmp_path: Path) -> Iterator[StartProgram]:
-    """``start_program(POSTERN_ENGINE="http", …)`` gives a program that is ready. Call it again for a second one, on the same
+    """``start_program(POSTERN_ENGINE="http", …)`` gives a program that is ready. Call it again for a second
+    one, on the same
     ``POSTERN_DATA_DIR`` for a restart. Whatever still runs when the test ends is ended, and must end cleanly.
     """
     started: list[Program] = []

@@ -1,7 +1,9 @@
-"""The four surfaces, each as the one who uses it meets it: one set of verbs, so that one story can be told through each.
+"""The four surfaces, each as the one who uses it meets it: one set of verbs, so that one story can be told
+through each.
 
-A verb answers with what the surface told, or raises ``Told`` with the surface's own way of refusing. ``says`` is what a
-problem looks like there: REST and MCP name code and fields, a command ends with a code and names fields, a page has a status.
+A verb answers with what the surface told, or raises ``Told`` with the surface's own way of refusing. ``says``
+is what a problem looks like there: REST and MCP name code and fields, a command ends with a code and names
+fields, a page has a status.
 """
 
 import asyncio
@@ -56,7 +58,9 @@ class Surface(Protocol):
 
 
 def call_served(url: str, body: bytes) -> int:
-    return httpx2.post(url, content=body, headers={"Content-Type": "application/json"}, trust_env=False, timeout=PATIENCE).status_code
+    return httpx2.post(
+        url, content=body, headers={"Content-Type": "application/json"}, trust_env=False, timeout=PATIENCE
+    ).status_code
 
 
 class Rest:
@@ -65,7 +69,9 @@ class Rest:
 
     def __init__(self, program: Program, client: Client | None = None) -> None:
         self._client = client or admin_of(program)
-        self.as_reader: Surface | None = Rest(program, with_level(program, "read")) if client is None else None
+        self.as_reader: Surface | None = (
+            Rest(program, with_level(program, "read")) if client is None else None
+        )
 
     def says(self, code: str, *fields: str) -> Any:
         return PROBLEMS[code].status, code, set(fields)
@@ -75,11 +81,15 @@ class Rest:
     def _ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         said: Said = self._client.ask(method, path, body, **headers)
         if said.status >= 400:
-            raise Told((said.status, said.json["code"], {error["field"] for error in said.json.get("errors", [])}))
+            raise Told(
+                (said.status, said.json["code"], {error["field"] for error in said.json.get("errors", [])})
+            )
         return said.json if said.text else None
 
     def create(self, name: str) -> dict[str, Any]:
-        made: dict[str, Any] = self._ask("POST", "webhooks", {"name": name, "authentication": {"method": "none"}})
+        made: dict[str, Any] = self._ask(
+            "POST", "webhooks", {"name": name, "authentication": {"method": "none"}}
+        )
         return made
 
     def show(self, webhook: str) -> dict[str, Any]:
@@ -87,7 +97,9 @@ class Rest:
         return found
 
     def change(self, webhook: str, patch: Patch, version: int | None = None) -> None:
-        self._ask("PATCH", f"webhooks/{webhook}", patch, **({} if version is None else {"If_Match": f'"{version}"'}))
+        self._ask(
+            "PATCH", f"webhooks/{webhook}", patch, **({} if version is None else {"If_Match": f'"{version}"'})
+        )
 
     def switch(self, webhook: str, enabled: bool) -> None:
         self._ask("POST", f"webhooks/{webhook}/{'enable' if enabled else 'disable'}")
@@ -108,7 +120,11 @@ class Mcp:
 
     def __init__(self, program: Program, key: str | None = None) -> None:
         self._url, self._key = f"{program.url}/mcp", key or program.admin_key
-        reader = admin_of(program).post("api-keys", {"name": "reader", "level": "read"}).json["key"] if key is None else ""
+        reader = (
+            admin_of(program).post("api-keys", {"name": "reader", "level": "read"}).json["key"]
+            if key is None
+            else ""
+        )
         self.as_reader: Surface | None = Mcp(program, reader) if key is None else None
 
     def says(self, code: str, *fields: str) -> Any:
@@ -156,7 +172,8 @@ class Mcp:
 
 
 class Cli:
-    """No program runs beside the commands: each call is taken in by a gateway of its own on the same data folder."""
+    """No program runs beside the commands: each call is taken in by a gateway of its own on the same data
+    folder."""
 
     name = "cli"
     knows_versions = False
@@ -190,7 +207,9 @@ class Cli:
         return found
 
     def change(self, webhook: str, patch: Patch, version: int | None = None) -> None:
-        self._run("webhooks", "set", webhook, *(f"{name}={json.dumps(value)}" for name, value in patch.items()))
+        self._run(
+            "webhooks", "set", webhook, *(f"{name}={json.dumps(value)}" for name, value in patch.items())
+        )
 
     def switch(self, webhook: str, enabled: bool) -> None:
         self._run("webhooks", "enable" if enabled else "disable", webhook)
@@ -230,7 +249,14 @@ class Console:
     call = staticmethod(call_served)
 
     def _ask(self, method: str, path: str, fields: dict[str, str] | None = None) -> httpx2.Response:
-        return httpx2.request(method, self._program.url + path, data=fields, headers=self._headers, trust_env=False, timeout=PATIENCE)
+        return httpx2.request(
+            method,
+            self._program.url + path,
+            data=fields,
+            headers=self._headers,
+            trust_env=False,
+            timeout=PATIENCE,
+        )
 
     def _page(self, path: str) -> str:
         page = self._ask("GET", path)
@@ -272,7 +298,11 @@ class Console:
         self._send(f"/webhooks/{webhook}/delete")
 
     def history(self, webhook: str) -> list[str]:
-        return list(dict.fromkeys(re.findall(r"/history/(inv_[0-9a-f]{32})", self._page(f"/history?webhook={webhook}"))))
+        return list(
+            dict.fromkeys(
+                re.findall(r"/history/(inv_[0-9a-f]{32})", self._page(f"/history?webhook={webhook}"))
+            )
+        )
 
     def replay(self, invocation: str) -> None:
         self._send(f"/history/{invocation}/replay")

@@ -10,10 +10,17 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 120.0
-"""For what must come. Only a test that fails waits that long, so it says nothing about how fast anything is."""
+"""For what must come. Only a test that fails waits that long, so it says nothing about how fast anything
+is."""
 
 
-def wait_until(condition: Callable[[], T], timeout: float = PATIENCE, *, what: str | Callable[[], str] = "", every: float = 0.02) -> T:
+def wait_until(
+    condition: Callable[[], T],
+    timeout: float = PATIENCE,
+    *,
+    what: str | Callable[[], str] = "",
+    every: float = 0.02,
+) -> T:
     """The condition's first true answer. Its last exception, or its last answer, is told when time is up."""
     deadline = time.monotonic() + timeout
     while True:
@@ -32,7 +39,8 @@ def wait_until(condition: Callable[[], T], timeout: float = PATIENCE, *, what: s
 
 
 def free_port() -> int:
-    """A port nobody listens on. Below the range that outgoing connections take theirs from, and a range for each worker."""
+    """A port nobody listens on. Below the range that outgoing connections take theirs from, and a range for
+    each worker."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     first = 12_000 + worker % 10 * 2_000
     while True:

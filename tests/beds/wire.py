@@ -25,7 +25,9 @@ class Heard:
     @property
     def code(self) -> str:
         """Of a refusal: its code. Refusals are problem documents, each one whole."""
-        assert self.headers.get("content-type") == "application/problem+json", f"{self.status} {self.headers} {self.body!r}"
+        assert self.headers.get("content-type") == "application/problem+json", (
+            f"{self.status} {self.headers} {self.body!r}"
+        )
         problem = self.json
         assert problem["status"] == self.status
         assert problem["title"] and problem["detail"] and problem["type"].endswith(problem["code"])
@@ -97,17 +99,27 @@ def wire(port: int, timeout: float = PATIENCE, room: int | None = None) -> Itera
 
 
 def request(
-    method: str = "POST", target: str = "/", headers: Iterable[tuple[str, str]] = (), body: bytes | None = None, version: str = "HTTP/1.1"
+    method: str = "POST",
+    target: str = "/",
+    headers: Iterable[tuple[str, str]] = (),
+    body: bytes | None = None,
+    version: str = "HTTP/1.1",
 ) -> bytes:
     """A request as bytes. The length is told where there is a body and nobody told it already."""
-    lines = [f"{method} {target} {version}", "Host: gateway.example", *(f"{name}: {value}" for name, value in headers)]
+    lines = [
+        f"{method} {target} {version}",
+        "Host: gateway.example",
+        *(f"{name}: {value}" for name, value in headers),
+    ]
     told = any(name.lower() in ("content-length", "transfer-encoding") for name, _ in headers)
     if body is not None and not told:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + (body or b"")
 
 
-def exchange(port: int, method: str, target: str, headers: Iterable[tuple[str, str]] = (), body: bytes | None = None) -> Heard:
+def exchange(
+    port: int, method: str, target: str, headers: Iterable[tuple[str, str]] = (), body: bytes | None = None
+) -> Heard:
     """One request on a connection of its own, and its answer."""
     headers = list(headers)
     with wire(port) as connection:

@@ -52,7 +52,10 @@ class Console:
         parts = urlsplit(url)
         connection = HTTPConnection("127.0.0.1", self.program.port, timeout=30)
         text = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
-        given = {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        given = {
+            "Content-Type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         try:
             connection.request("POST", parts.path + ("?" + parts.query if parts.query else ""), text, given)
             response = connection.getresponse()
@@ -84,7 +87,10 @@ def sign_in(page: Page, program: Program) -> None:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    environment = {"POSTERN_ADMIN_PASSWORD": PASSWORD, "POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows")}
+    environment = {
+        "POSTERN_ADMIN_PASSWORD": PASSWORD,
+        "POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows"),
+    }
     program = Program(tmp_path_factory.mktemp("console"), environment)
     try:
         program.wait_until_ready()
@@ -107,13 +113,20 @@ def signed_in(browser: Browser, served: Program) -> Any:
 @pytest.fixture
 def console(browser: Browser, served: Program, signed_in: Any, notes: Notes) -> Iterator[Console]:
     context = browser.new_context(
-        locale="en-US", timezone_id="UTC", viewport={"width": 1280, "height": 860}, storage_state=signed_in, reduced_motion="reduce"
+        locale="en-US",
+        timezone_id="UTC",
+        viewport={"width": 1280, "height": 860},
+        storage_state=signed_in,
+        reduced_motion="reduce",
     )
     context.set_default_timeout(10_000)
     page = context.new_page()
     page.on("pageerror", lambda error: notes.errors.append(str(error)))
     page.on("console", lambda message: notes.errors.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: notes.foreign_requests.append(request.url) if is_foreign(request.url) else None)
+    page.on(
+        "request",
+        lambda request: notes.foreign_requests.append(request.url) if is_foreign(request.url) else None,
+    )
     yield Console(page, served)
     context.close()
     assert notes.foreign_requests == []

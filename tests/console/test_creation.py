@@ -56,7 +56,12 @@ def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: C
     assert webhook["authentication"]["provider"] == "shopify"
     assert webhook["duplicateProtection"]["enabled"] is True
     body = json.dumps({"id": 1}).encode()
-    assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("a shop's secret", body))[0] == 200
+    assert (
+        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("a shop's secret", body))[
+            0
+        ]
+        == 200
+    )
     assert "a shop's secret" not in console.page.content()
 
 
@@ -72,7 +77,9 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
 
     # Wherever one comes back to, it is still asked for.
     console.open("/webhooks")
-    console.page.get_by_role("row", name=webhook["url"].rpartition("/")[2]).get_by_role("link", name="Paste Shopify's secret").click()
+    console.page.get_by_role("row", name=webhook["url"].rpartition("/")[2]).get_by_role(
+        "link", name="Paste Shopify's secret"
+    ).click()
     expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
     expect(console.page.get_by_role("heading", name="Paste Shopify's secret")).to_be_visible()
     console.open(f"/history/{refused}")
@@ -103,7 +110,9 @@ def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console
         console.page.evaluate(f"async () => {{ {snippet} }}")
     answered = said.value.args[0].json_value()
     assert answered["status"] == "accepted"
-    assert console.api.get(f"invocations/{answered['invocationId']}").json["payload"] == {"email": "ada@example.com"}
+    assert console.api.get(f"invocations/{answered['invocationId']}").json["payload"] == {
+        "email": "ada@example.com"
+    }
 
 
 def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console) -> None:
@@ -122,13 +131,17 @@ def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console) -> None:
 
 def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None:
     answer(console, "A service that signs its webhooks")
-    console.page.get_by_label("A call it has sent").fill(f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}")
+    console.page.get_by_label("A call it has sent").fill(
+        f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}"
+    )
     console.click("Find the service")
     expect(console.page.get_by_role("heading", name="It looks like Stripe")).to_be_visible()
     console.page.locator("#found").get_by_role("link", name="Stripe").click()
     expect(console.page.get_by_label("Signing secret")).to_be_visible()
     webhook = console.webhook(name="Unsure", authentication={"method": "token", "token": "a token of mine"})
-    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("any", b"{}"))[1]["invocationId"]
+    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("any", b"{}"))[1][
+        "invocationId"
+    ]
     console.open(f"/history/{call}")
     console.click("Which service signed it?", "link")
     expect(console.page.get_by_role("heading", name="It looks like Shopify")).to_be_visible()
@@ -149,7 +162,9 @@ def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
     console.page.get_by_label("Unit").select_option("h")
     console.click("Save the schedule")
     expect(console.page.get_by_text("Every 2 hours")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook}").json["schedule"]["url"] == "https://api.example.com/stock.json"
+    assert (
+        console.api.get(f"webhooks/{webhook}").json["schedule"]["url"] == "https://api.example.com/stock.json"
+    )
 
 
 def test_everything_else_chooses_its_method(console: Console) -> None:

@@ -27,10 +27,14 @@ NASTY = [
 
 def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: Console) -> None:
     """The webhook was made for the wrong sender: the inspector sees whose signature it is."""
-    webhook = console.webhook(name="Payments", authentication={"method": "hmac", "provider": "generic", "secret": "whsec_right"})
+    webhook = console.webhook(
+        name="Payments", authentication={"method": "hmac", "provider": "generic", "secret": "whsec_right"}
+    )
     console.open(f"/webhooks/{webhook['id']}/live")
     expect(console.page.get_by_text("Listening")).to_be_visible()
-    status, answer = console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))
+    status, answer = console.call(
+        webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY)
+    )
     assert status == 401
     row = console.page.locator(f"#call-{answer['invocationId']}")
     row.locator("summary").first.click()
@@ -41,7 +45,9 @@ def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: C
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "stripe"
     console.click("Check again and admit")
     expect(console.page.get_by_text("Admitted: the call was checked again")).to_be_visible()
-    assert console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))[0] == 200
+    assert (
+        console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))[0] == 200
+    )
 
 
 def test_the_inspector_of_all_webhooks_says_whose_a_call_is_and_leads_to_both(console: Console) -> None:
@@ -52,7 +58,9 @@ def test_the_inspector_of_all_webhooks_says_whose_a_call_is_and_leads_to_both(co
     row = console.page.locator(f"#call-{call}")
     expect(row.locator("summary").first).to_contain_text("Whose & whose")
     row.locator("summary").first.click()
-    expect(row.get_by_role("link", name="Whose & whose")).to_have_attribute("href", f"/webhooks/{webhook['id']}")
+    expect(row.get_by_role("link", name="Whose & whose")).to_have_attribute(
+        "href", f"/webhooks/{webhook['id']}"
+    )
     row.get_by_role("link", name="Open this call").click()
     console.page.wait_for_url(f"**/history/{call}")
 
@@ -64,12 +72,18 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     console.page.get_by_role("button", name="ada@example.com").click()
     console.page.get_by_role("button", name="Field two").click()
     expect(console.page.get_by_text("Mapped. The next call")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "customer.e\\.mail"
+    assert (
+        console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "customer.e\\.mail"
+    )
     expect(console.page.locator("#values")).to_contain_text("ada@example.com")
 
 
 def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(console: Console) -> None:
-    webhook = console.webhook(name="Not theirs", authentication={"method": "token", "token": "a token"}, fieldMapping={"fieldOne": "n"})
+    webhook = console.webhook(
+        name="Not theirs",
+        authentication={"method": "token", "token": "a token"},
+        fieldMapping={"fieldOne": "n"},
+    )
     console.call(webhook["url"], {"n": "a stranger's"})
     console.open(f"/webhooks/{webhook['id']}/mapping")
     expect(console.page.locator("#values")).to_contain_text("a stranger's")
@@ -100,7 +114,10 @@ def test_a_call_is_replayed_from_its_page(console: Console) -> None:
     console.open(f"/history/{call}")
     console.click("Replay")
     expect(console.page.get_by_text("Replayed: the workflow is started again")).to_be_visible()
-    wait_until(lambda: len(console.api.get(f"invocations/{call}").json["deliveries"]) == 2, what="the second delivery")
+    wait_until(
+        lambda: len(console.api.get(f"invocations/{call}").json["deliveries"]) == 2,
+        what="the second delivery",
+    )
 
 
 def test_many_calls_are_planned_and_replayed(console: Console) -> None:
@@ -121,7 +138,11 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
     for text in NASTY:
         body = json.dumps({"value": {"a": text}, "key": {text: 1}}.get(place, {"a": 1})).encode()
         headers = {"X_Note": text} if place == "header" else {}
-        call = console.call(webhook["url"] + ("?q=%3Cscript%3Ealert(1)%3C/script%3E<b>" if place == "query" else ""), body, **headers)[1]
+        call = console.call(
+            webhook["url"] + ("?q=%3Cscript%3Ealert(1)%3C/script%3E<b>" if place == "query" else ""),
+            body,
+            **headers,
+        )[1]
         for path in (f"/history/{call['invocationId']}", f"/webhooks/{webhook['id']}/mapping"):
             console.open(path)
             assert console.page.title() != "owned"
@@ -142,7 +163,9 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 200
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
     console.open(f"/webhooks/{webhook['id']}")
-    wait = re.compile(r"Wait until no call has used the main one for an hour: in 5\d minutes at the earliest\.")
+    wait = re.compile(
+        r"Wait until no call has used the main one for an hour: in 5\d minutes at the earliest\."
+    )
     expect(console.page.get_by_text(wait)).to_be_visible()
     expect(console.page.get_by_text("safe to promote")).to_be_hidden()
     passed(console, hours=3)
@@ -158,13 +181,18 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
 
 def passed(console: Console, hours: int) -> None:
     """As if everything that was counted so far had been so many hours earlier."""
-    with closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database, database:
+    with (
+        closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
+        database,
+    ):
         database.execute("UPDATE tallies SET last_at = last_at - ?", (hours * 3_600_000,))
         database.execute("UPDATE secrets SET created_at = created_at - ?", (hours * 3_600_000,))
 
 
 def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) -> None:
-    webhook = console.webhook(name="Revealed", authentication={"method": "token", "placement": "url", "token": {"generate": True}})
+    webhook = console.webhook(
+        name="Revealed", authentication={"method": "token", "placement": "url", "token": {"generate": True}}
+    )
     console.open(f"/webhooks/{webhook['id']}/authentication")
     assert "whk_" not in console.page.content()
     console.click("Reveal")
@@ -199,8 +227,12 @@ def signed(shape: str, secret: str, body: bytes) -> str:
         ("listed", "In a list, with the time"),
     ],
 )
-def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(console: Console, shape: str, button: str) -> None:
-    webhook = console.webhook(name="Own scheme", authentication={"method": "hmac", "provider": "generic", "secret": "generic"})
+def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(
+    console: Console, shape: str, button: str
+) -> None:
+    webhook = console.webhook(
+        name="Own scheme", authentication={"method": "hmac", "provider": "generic", "secret": "generic"}
+    )
     console.open(f"/webhooks/{webhook['id']}/authentication")
     console.page.get_by_label("Who signs").select_option("custom")
     console.page.get_by_role("button", name=button).click()
@@ -210,10 +242,15 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(console: Conso
     expect(console.page.get_by_text("Saved.")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"
     body = b'{"n":1}'
-    assert console.call(webhook["url"], body, X_Own_Signature=signed(shape, "a secret of ours", body))[0] == 200
+    assert (
+        console.call(webhook["url"], body, X_Own_Signature=signed(shape, "a secret of ours", body))[0] == 200
+    )
     assert console.call(webhook["url"], body, X_Own_Signature=signed(shape, "another secret", body))[0] == 401
     for other in {"header", "prefixed", "listed"} - {shape}:
-        assert console.call(webhook["url"], body, X_Own_Signature=signed(other, "a secret of ours", body))[0] == 401
+        assert (
+            console.call(webhook["url"], body, X_Own_Signature=signed(other, "a secret of ours", body))[0]
+            == 401
+        )
 
 
 def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: Console) -> None:
@@ -231,16 +268,25 @@ def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: C
 
 
 def test_refused_calls_are_checked_again_and_admitted_together(console: Console) -> None:
-    webhook = console.webhook(name="Mended", authentication={"method": "hmac", "provider": "shopify", "secret": "wrong"})
+    webhook = console.webhook(
+        name="Mended", authentication={"method": "hmac", "provider": "shopify", "secret": "wrong"}
+    )
     bodies = [json.dumps({"n": number}).encode() for number in range(3)]
-    ids = [console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1]["invocationId"] for body in bodies]
+    ids = [
+        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1][
+            "invocationId"
+        ]
+        for body in bodies
+    ]
     console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("a stranger's", b"{}"))
     console.open(f"/webhooks/{webhook['id']}/history")
     console.click("Check refused calls again", "link")
     expect(console.page.get_by_text("4 calls would be refused again")).to_be_visible()
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
     console.open(f"/webhooks/{webhook['id']}/refused")
-    expect(console.page.get_by_text("3 calls would be accepted now; 1 call would be refused again.")).to_be_visible()
+    expect(
+        console.page.get_by_text("3 calls would be accepted now; 1 call would be refused again.")
+    ).to_be_visible()
     console.click("Admit them")
     expect(console.page.get_by_text("Admitted: the calls that pass now")).to_be_visible()
     assert all(console.api.get(f"invocations/{one}").json["deliveries"] for one in ids)
@@ -263,7 +309,9 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     webhook = console.webhook(name="Recorded", fieldMapping={"fieldOne": "order.number"})
     console.open(f"/workflows?webhook={webhook['id']}")
     console.click("Record the next event")
-    expect(console.page.get_by_text(re.compile(r"Recording until \d\d:\d\d\s[AP]M: the next"))).to_be_visible()
+    expect(
+        console.page.get_by_text(re.compile(r"Recording until \d\d:\d\d\s[AP]M: the next"))
+    ).to_be_visible()
     console.click("Stop recording")
     console.click("Record the next event")
     expect(console.page.get_by_role("button", name="Stop recording")).to_be_visible()
@@ -276,8 +324,13 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
 def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
     webhook = console.webhook(name="Noted <b>down</b>")
     schedule = {"url": "https://example.com/orders", "every": "15m"}
-    assert console.api.patch(f"webhooks/{webhook['id']}", {"schedule": schedule, "name": "Noted"}).status == 200
-    assert console.api.patch(f"webhooks/{webhook['id']}", {"schedule": None, "name": "Noted <b>down</b>"}).status == 200
+    assert (
+        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": schedule, "name": "Noted"}).status == 200
+    )
+    assert (
+        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": None, "name": "Noted <b>down</b>"}).status
+        == 200
+    )
     console.open(f"/settings/audit?subject={webhook['id']}")
     rows = console.page.locator("tbody tr")
     expect(rows.nth(1)).to_contain_text(re.compile(r"nothing → \{.*https://example.com/orders"))

@@ -1,4 +1,5 @@
-"""Every page: nothing for axe to find in light and in dark, nothing to scroll sideways on a phone, nothing that needs a mouse."""
+"""Every page: nothing for axe to find in light and in dark, nothing to scroll sideways on a phone, nothing
+that needs a mouse."""
 
 import re
 import time
@@ -63,12 +64,24 @@ def known(console: Console, made: dict[str, str]) -> dict[str, str]:
     """What the addresses name, made once for the file."""
     if not made:
         signed = console.webhook(
-            name="Shop", authentication={"method": "hmac", "provider": "shopify", "secret": SECRET, "secondSecret": "next"}
+            name="Shop",
+            authentication={
+                "method": "hmac",
+                "provider": "shopify",
+                "secret": SECRET,
+                "secondSecret": "next",
+            },
         )
-        token = console.webhook(name="Tool", authentication={"method": "token", "token": "a token of the tests"})
+        token = console.webhook(
+            name="Tool", authentication={"method": "token", "token": "a token of the tests"}
+        )
         body = b'{"order_number":1234,"customer":{"email":"ada@example.com"},"items":[{"sku":"TEA"}]}'
-        accepted = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(SECRET, body))[1]["invocationId"]
-        refused = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[1]["invocationId"]
+        accepted = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(SECRET, body))[
+            1
+        ]["invocationId"]
+        refused = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[
+            1
+        ]["invocationId"]
         made |= {"signed": signed["id"], "token": token["id"], "accepted": accepted, "refused": refused}
     return made
 
@@ -79,7 +92,9 @@ def made() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing_in_light_and_in_dark_and_a_phone_shows_all_of_it(console: Console, known: dict[str, str], path: str) -> None:
+def test_axe_finds_nothing_in_light_and_in_dark_and_a_phone_shows_all_of_it(
+    console: Console, known: dict[str, str], path: str
+) -> None:
     console.open(path.format(**known))
     for scheme in ("light", "dark"):
         console.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]

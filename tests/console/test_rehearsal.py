@@ -1,4 +1,5 @@
-"""Pages without a browser and without a socket: what is made before anybody asks, and what the list of webhooks says."""
+"""Pages without a browser and without a socket: what is made before anybody asks, and what the list of
+webhooks says."""
 
 from pathlib import Path
 
@@ -11,7 +12,15 @@ from postern.core.records import Actor
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.labels import LABELS
 from postern.surfaces.console.pages import FOLDER
-from postern.surfaces.console.views import advanced, authentication, history, schedule, settings, story, webhooks
+from postern.surfaces.console.views import (
+    advanced,
+    authentication,
+    history,
+    schedule,
+    settings,
+    story,
+    webhooks,
+)
 from postern.surfaces.console.views import webhook as webhook_tabs
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.history import replay
@@ -27,7 +36,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_every_page_can_be_rehearsed_and_nothing_is_changed_by_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_every_page_can_be_rehearsed_and_nothing_is_changed_by_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with a_house(tmp_path) as house:
         webhook = await house.webhook()
         await house.call(webhook, b'{"n": 1}')
@@ -61,7 +72,11 @@ async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_
 async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_path: Path) -> None:
     pages = "".join(file.read_text() for file in (FOLDER / "templates").rglob("*.html"))
     elsewhere = {"Custom scheme", *story.FIELD_LABELS.values()}
-    assert [one for one in LABELS.values() if f"'{one}'" not in pages and f">{one}<" not in pages and one not in elsewhere] == []
+    assert [
+        one
+        for one in LABELS.values()
+        if f"'{one}'" not in pages and f">{one}<" not in pages and one not in elsewhere
+    ] == []
     async with a_house(tmp_path) as house:
         webhook = await house.webhook()
         wrong = {"ipAllowlist": ["10.0.0.1", "nowhere"], "rateLimit": {"callsPerSecond": 0}}
@@ -83,9 +98,16 @@ async def test_titles_begin_with_the_tab_and_a_reader_can_operate_no_input(tmp_p
             (schedule.show, "Schedule"),
         ):
             request = rehearsal._request({"webhook": webhook["id"]})
-            pages = [bytes((await view(Visit(request, house.gateway, actor))).body).decode() for actor in (OWNER, READER)]
+            pages = [
+                bytes((await view(Visit(request, house.gateway, actor))).body).decode()
+                for actor in (OWNER, READER)
+            ]
             assert f"<title>{title} · Shop · Postern</title>" in pages[0]
-            assert ['<fieldset class="body stack" disabled>' in page or '<fieldset class="stack" disabled>' in page for page in pages] == [
+            assert [
+                '<fieldset class="body stack" disabled>' in page
+                or '<fieldset class="stack" disabled>' in page
+                for page in pages
+            ] == [
                 False,
                 True,
             ], title
@@ -104,7 +126,9 @@ async def test_a_call_s_page_asks_again_until_its_start_is_known(tmp_path: Path)
         assert 'hx-trigger="every' in await opened(house, call)
         house.engine.down = True
         await house.deliver()
-        assert 'hx-trigger="every' not in await opened(house, call), "what is tried again and again may take days"
+        assert 'hx-trigger="every' not in await opened(house, call), (
+            "what is tried again and again may take days"
+        )
 
 
 async def opened(house: House, call: str) -> str:

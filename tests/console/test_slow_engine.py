@@ -25,7 +25,11 @@ def test_a_cancelled_replay_stops_keeps_what_it_did_and_starts_nothing_more(
     browser: Browser, start_program: StartProgram, engine: CountingEngine
 ) -> None:
     program = start_program(
-        POSTERN_ENGINE="http", POSTERN_HTTP_URL=engine.url, POSTERN_HTTP_TIMEOUT="100", POSTERN_ADMIN_PASSWORD=PASSWORD, POSTERN_LOG="off"
+        POSTERN_ENGINE="http",
+        POSTERN_HTTP_URL=engine.url,
+        POSTERN_HTTP_TIMEOUT="100",
+        POSTERN_ADMIN_PASSWORD=PASSWORD,
+        POSTERN_LOG="off",
     )
     context = browser.new_context(locale="en-US", reduced_motion="reduce")
     console = Console(context.new_page(), program)
@@ -47,7 +51,8 @@ def test_a_cancelled_replay_stops_keeps_what_it_did_and_starts_nothing_more(
     expect(console.page.get_by_text(f"200 of {CALLS} calls replayed")).to_be_visible()
 
     engine.answers.set()
-    # Queued after everything that the replay might still have queued: once it is started, the rest would have been too.
+    # Queued after everything that the replay might still have queued: once it is started, the rest would have
+    # been too.
     last = console.call(webhook["url"], {"n": "last"})[1]["invocationId"]
     wait_until(lambda: f"{last}.1" in engine.keys, what="the last call to be started")
     wait_until(lambda: len(engine.keys) >= CALLS + 200 + 1, what="what had been replayed to be started")

@@ -20,12 +20,15 @@ def call(
     at: float = NOW,
 ) -> Call:
     pairs = tuple(
-        (name.lower().encode("latin-1"), value if isinstance(value, bytes) else value.encode("latin-1")) for name, value in headers
+        (name.lower().encode("latin-1"), value if isinstance(value, bytes) else value.encode("latin-1"))
+        for name, value in headers
     )
     return Call(method, b"/webhook/abc", query, pairs, body, address, at, "https://hooks.example.com")
 
 
-def webhook(credential: Credential | None = None, mapping: dict[str, str] | None = None, **settings: Any) -> Webhook:
+def webhook(
+    credential: Credential | None = None, mapping: dict[str, str] | None = None, **settings: Any
+) -> Webhook:
     credential = credential or NoCredential()
     return Webhook(
         id="wh_1",

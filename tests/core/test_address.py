@@ -79,7 +79,17 @@ def test_neighbouring_and_nested_ranges_are_merged_without_loss() -> None:
 
 def test_each_wrong_entry_is_named_with_what_to_write_instead() -> None:
     with pytest.raises(InvalidRanges) as caught:
-        Allowlist.parse(["203.0.113.0/24", "shop.example", "10.0.0.1/8", "10.0.0.0/255.0.0.0", "fe80::1%eth0", "10.0.0.0/33", ""])
+        Allowlist.parse(
+            [
+                "203.0.113.0/24",
+                "shop.example",
+                "10.0.0.1/8",
+                "10.0.0.0/255.0.0.0",
+                "fe80::1%eth0",
+                "10.0.0.0/33",
+                "",
+            ]
+        )
     assert sorted(caught.value.errors) == [1, 2, 3, 4, 5, 6]
     assert "write 10.0.0.0/8" in caught.value.errors[2]
     assert "write 10.0.0.0/8" in caught.value.errors[3]
@@ -116,7 +126,9 @@ def test_each_wrong_entry_is_named_with_what_to_write_instead() -> None:
         (None, [b"1.1.1.1"], UNIX),
     ],
 )
-def test_the_client_is_the_rightmost_hop_that_is_no_trusted_proxy(peer: str | None, forwarded: list[bytes], client: str) -> None:
+def test_the_client_is_the_rightmost_hop_that_is_no_trusted_proxy(
+    peer: str | None, forwarded: list[bytes], client: str
+) -> None:
     assert client_address(peer, forwarded, PROXIES) == client
 
 
@@ -147,12 +159,16 @@ def test_the_forwarded_header_is_read(value: bytes, client: str) -> None:
     assert client_address("10.0.0.1", [value], PROXIES, b"forwarded") == client
 
 
-@pytest.mark.parametrize("value", [b"for=1.1.1.1,", b"for=1.1.1.1, ", b"for=1.1.1.1;", b"for=1.1.1.1; ", b"for=1.1.1.1,,", b","])
+@pytest.mark.parametrize(
+    "value", [b"for=1.1.1.1,", b"for=1.1.1.1, ", b"for=1.1.1.1;", b"for=1.1.1.1; ", b"for=1.1.1.1,,", b","]
+)
 def test_an_element_that_the_proxy_left_empty_names_nobody(value: bytes) -> None:
     assert client_address("10.0.0.1", [value], PROXIES, b"forwarded").startswith('"')
 
 
-@pytest.mark.parametrize("said", [b'for=6.6.6.6, for="', b"for=6.6.6.6;for=7.7.7.7", b"for=6.6.6.6, =;", b'for=6.6.6.6, for="x'])
+@pytest.mark.parametrize(
+    "said", [b'for=6.6.6.6, for="', b"for=6.6.6.6;for=7.7.7.7", b"for=6.6.6.6, =;", b'for=6.6.6.6, for="x']
+)
 @pytest.mark.parametrize("appended", [b", for=10.0.0.2", b', for="10.0.0.2:80"'])
 def test_a_broken_forwarded_header_hides_nobody(said: bytes, appended: bytes) -> None:
     client = client_address("10.0.0.1", [said + appended], PROXIES, b"forwarded")
@@ -173,7 +189,9 @@ def test_a_list_where_one_address_belongs_is_no_address() -> None:
 
 
 @given(st.text(), st.lists(st.binary()), st.sampled_from([b"x-forwarded-for", b"forwarded", b"x-real-ip"]))
-def test_whatever_is_sent_gives_a_short_printable_answer(peer: str, forwarded: list[bytes], header: bytes) -> None:
+def test_whatever_is_sent_gives_a_short_printable_answer(
+    peer: str, forwarded: list[bytes], header: bytes
+) -> None:
     client = client_address(peer, forwarded, Allowlist.parse(["0.0.0.0/0", "::/0", "unix"]), header)
     assert client.isprintable()
     assert len(client) <= 66

@@ -26,7 +26,12 @@ def judged(rules: Webhook, received: Call, limits: Limits | None = None) -> Verd
 
 def test_a_genuine_call_is_accepted_with_its_fields_and_the_way_there() -> None:
     verdict = judged(protected(), call(b'{"a":"x"}', TOKEN))
-    assert (verdict.outcome, verdict.code, verdict.fields, verdict.matched) == ("accepted", "accepted", {"fieldOne": "x"}, "main")
+    assert (verdict.outcome, verdict.code, verdict.fields, verdict.matched) == (
+        "accepted",
+        "accepted",
+        {"fieldOne": "x"},
+        "main",
+    )
     assert [step for step, ok, _ in verdict.trace if ok] == ["authentication", "content", "field mapping"]
 
 
@@ -43,7 +48,10 @@ def test_each_question_comes_before_the_dearer_ones() -> None:
     assert judged(protected(**everything), wrong).code == "credential_missing"
     wrong = wrong.but(headers=(*wrong.headers, (b"x-api-key", b"right")))
     limits = Limits()
-    assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "unsupported_media_type"
+    assert (
+        judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code
+        == "unsupported_media_type"
+    )
     assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "rate_limited"
     wrong = wrong.but(headers=((b"x-api-key", b"right"),))
     assert judged(protected(**everything), wrong).code == "malformed_json"
@@ -58,7 +66,10 @@ def test_strangers_do_not_use_up_the_rate_of_the_real_sender() -> None:
 
 def test_too_many_failures_stop_that_address_and_no_other() -> None:
     rules, limits = protected(), Limits()
-    codes = [judged(rules, call(b"{}", ("X-Api-Key", "wrong")), limits).code for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)]
+    codes = [
+        judged(rules, call(b"{}", ("X-Api-Key", "wrong")), limits).code
+        for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)
+    ]
     assert codes[-2:] == ["credential_mismatch", "rate_limited"]
     assert judged(rules, call(b"{}", TOKEN), limits).code == "rate_limited"
     assert judged(rules, call(b"{}", TOKEN, address="192.0.2.2"), limits).outcome == "accepted"
@@ -67,16 +78,28 @@ def test_too_many_failures_stop_that_address_and_no_other() -> None:
 
 def test_an_address_that_cannot_be_read_is_on_no_allowlist() -> None:
     assert (
-        judged(protected(allowlist=Allowlist.parse(["0.0.0.0/0", "::/0"])), call(b"{}", TOKEN, address="garbage")).code == "ip_not_allowed"
+        judged(
+            protected(allowlist=Allowlist.parse(["0.0.0.0/0", "::/0"])), call(b"{}", TOKEN, address="garbage")
+        ).code
+        == "ip_not_allowed"
     )
 
 
 def test_a_preflight_needs_no_credential_and_a_foreign_one_is_refused() -> None:
     rules = protected(cors=Cors(("https://shop.example.com",)))
     ask = ("Access-Control-Request-Method", "POST")
-    assert judged(rules, call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).outcome == "preflight"
-    assert judged(rules, call(b"", ("Origin", "https://evil.example.com"), ask, method="OPTIONS")).code == "origin_not_allowed"
-    assert judged(protected(), call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).code == "method_not_allowed"
+    assert (
+        judged(rules, call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).outcome
+        == "preflight"
+    )
+    assert (
+        judged(rules, call(b"", ("Origin", "https://evil.example.com"), ask, method="OPTIONS")).code
+        == "origin_not_allowed"
+    )
+    assert (
+        judged(protected(), call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).code
+        == "method_not_allowed"
+    )
 
 
 def test_a_missing_path_leaves_its_field_empty_and_the_call_accepted() -> None:
@@ -91,13 +114,19 @@ def test_the_duplicate_key_is_the_webhooks_own_header_or_path_or_else_the_body()
         assert found is not None
         return found
 
-    by_header, by_path, by_body = DuplicateKey(60, header=b"x-event"), DuplicateKey(60, path=("id",)), DuplicateKey(60)
+    by_header, by_path, by_body = (
+        DuplicateKey(60, header=b"x-event"),
+        DuplicateKey(60, path=("id",)),
+        DuplicateKey(60),
+    )
     assert (
         key(by_header, b'{"a":1}', ("X-Event", "1"))
         == key(by_header, b'{"a":2}', ("X-Event", "1"))
         != key(by_header, b'{"a":1}', ("X-Event", "2"))
     )
-    assert key(by_path, b'{"id":7,"n":1}') == key(by_path, b'{"id":7,"n":2}') != key(by_path, b'{"id":8,"n":1}')
+    assert (
+        key(by_path, b'{"id":7,"n":1}') == key(by_path, b'{"id":7,"n":2}') != key(by_path, b'{"id":8,"n":1}')
+    )
     assert key(by_body, b'{"a":1}') == key(by_body, b'{"a":1}') != key(by_body, b'{"a": 1}')
     assert key(by_path, b'{"n":1}') == key(by_body, b'{"n":1}')
 
@@ -105,7 +134,9 @@ def test_the_duplicate_key_is_the_webhooks_own_header_or_path_or_else_the_body()
 names = st.binary(min_size=1, max_size=30)
 headers = st.lists(
     st.tuples(
-        names | st.sampled_from([b"content-type", b"x-api-key", b"authorization", b"origin", b"content-encoding"]), st.binary(max_size=60)
+        names
+        | st.sampled_from([b"content-type", b"x-api-key", b"authorization", b"origin", b"content-encoding"]),
+        st.binary(max_size=60),
     ),
     max_size=8,
 )
@@ -113,14 +144,20 @@ headers = st.lists(
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.sampled_from(["POST", "GET", "OPTIONS", "PUT", "x"]), st.binary(max_size=80), headers, st.binary(max_size=200), st.text(max_size=40)
+    st.sampled_from(["POST", "GET", "OPTIONS", "PUT", "x"]),
+    st.binary(max_size=80),
+    headers,
+    st.binary(max_size=200),
+    st.text(max_size=40),
 )
 def test_whatever_a_stranger_sends_gets_one_verdict_with_a_known_code(
     method: str, query: bytes, sent: list[tuple[bytes, bytes]], body: bytes, address: str
 ) -> None:
     received = Call(method, b"/webhook/abc", query, tuple(sent), body, address, NOW)
     for rules in (
-        webhook(mapping={"fieldOne": "a.b"}, cors=Cors(("*",)), duplicates=DuplicateKey(60, header=b"x-api-key")),
+        webhook(
+            mapping={"fieldOne": "a.b"}, cors=Cors(("*",)), duplicates=DuplicateKey(60, header=b"x-api-key")
+        ),
         webhook(TokenCredential("basic", b"right", username="u")),
         webhook(TokenCredential("url", b"right"), allowlist=Allowlist.parse(["10.0.0.0/8"])),
     ):

@@ -11,7 +11,9 @@ from postern.core import content
 from postern.core.content import Unreadable, read_object
 
 
-def read(body: bytes, content_type: str | None = "application/json", *headers: tuple[str, str]) -> bytes | str:
+def read(
+    body: bytes, content_type: str | None = "application/json", *headers: tuple[str, str]
+) -> bytes | str:
     types = [] if content_type is None else [("Content-Type", content_type)]
     result = read_object(call(body, *types, *headers))
     return result.code if isinstance(result, Unreadable) else result.text
@@ -19,7 +21,14 @@ def read(body: bytes, content_type: str | None = "application/json", *headers: t
 
 @pytest.mark.parametrize(
     "kind",
-    ["application/json", "APPLICATION/JSON; charset=UTF-8", "application/cloudevents+json", None, "text/plain", "text/plain;charset=UTF-8"],
+    [
+        "application/json",
+        "APPLICATION/JSON; charset=UTF-8",
+        "application/cloudevents+json",
+        None,
+        "text/plain",
+        "text/plain;charset=UTF-8",
+    ],
 )
 def test_a_json_object_is_read_as_it_was_sent(kind: str | None) -> None:
     body = b'{ "price": 10.00, "n": 12345678901234567890123, "u": "\xc3\xa9" }'
@@ -70,11 +79,17 @@ def test_a_byte_order_mark_is_no_part_of_the_object() -> None:
 
 
 def test_a_form_is_an_object_of_texts() -> None:
-    assert read(b"name=J%C3%BCrgen+K&empty=&n=1", "application/x-www-form-urlencoded") == '{"name":"Jürgen K","empty":"","n":"1"}'.encode()
+    assert (
+        read(b"name=J%C3%BCrgen+K&empty=&n=1", "application/x-www-form-urlencoded")
+        == '{"name":"Jürgen K","empty":"","n":"1"}'.encode()
+    )
 
 
 def test_a_form_that_is_one_payload_field_is_the_json_in_it() -> None:
-    assert read(b"payload=%7B%22action%22%3A%22opened%22%7D", "application/x-www-form-urlencoded") == b'{"action":"opened"}'
+    assert (
+        read(b"payload=%7B%22action%22%3A%22opened%22%7D", "application/x-www-form-urlencoded")
+        == b'{"action":"opened"}'
+    )
 
 
 def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
@@ -82,7 +97,14 @@ def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["multipart/form-data; boundary=x", "application/xml", "text/html", "application/json; charset=latin-1", "x"]
+    "kind",
+    [
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "text/html",
+        "application/json; charset=latin-1",
+        "x",
+    ],
 )
 def test_other_types_are_refused(kind: str) -> None:
     assert read(b"{}", kind) == "unsupported_media_type"
@@ -136,14 +158,17 @@ def test_a_nul_is_no_escaped_backslash() -> None:
 
 
 NESTED = st.recursive(
-    st.none() | st.sampled_from(["[[", "}", '"', "\\", '\\"[']), lambda inside: st.lists(inside) | st.dictionaries(st.text("[]ab"), inside)
+    st.none() | st.sampled_from(["[[", "}", '"', "\\", '\\"[']),
+    lambda inside: st.lists(inside) | st.dictionaries(st.text("[]ab"), inside),
 )
 
 
 @given(NESTED, st.integers(0, 60))
 def test_depth_is_that_of_the_document(document: object, around: int) -> None:
     def depth(value: object) -> int:
-        inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+        inside = (
+            list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+        )
         return 0 if inside is None else 1 + max(map(depth, inside), default=0)
 
     beside = "[" * 3 + "1" + "]" * 3

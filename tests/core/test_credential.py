@@ -62,11 +62,16 @@ def test_without_a_second_token_the_main_one_alone_counts(placement: str) -> Non
 
 
 def test_a_token_sent_twice_is_refused_even_if_one_is_right() -> None:
-    assert _code(token("header"), call(b"{}", ("X-Api-Key", MAIN), ("X-Api-Key", b"other"))) == "credential_mismatch"
+    assert (
+        _code(token("header"), call(b"{}", ("X-Api-Key", MAIN), ("X-Api-Key", b"other")))
+        == "credential_mismatch"
+    )
 
 
 def test_the_header_name_is_case_insensitive_and_the_users_own() -> None:
-    assert isinstance(token("header", header_name="X-Shop-KEY").check(call(b"{}", ("x-shop-key", MAIN))), VerifiedCall)
+    assert isinstance(
+        token("header", header_name="X-Shop-KEY").check(call(b"{}", ("x-shop-key", MAIN))), VerifiedCall
+    )
 
 
 def test_the_name_of_the_scheme_is_case_insensitive() -> None:
@@ -80,12 +85,20 @@ def test_a_basic_password_may_hold_colons() -> None:
 
 
 def test_the_right_password_of_another_user_is_a_mismatch() -> None:
-    assert _code(credential("basic"), call(b"{}", ("Authorization", basic("somebody", MAIN)))) == "credential_mismatch"
+    assert (
+        _code(credential("basic"), call(b"{}", ("Authorization", basic("somebody", MAIN))))
+        == "credential_mismatch"
+    )
 
 
-@pytest.mark.parametrize("value", ["Basic", "Basic ", "Basic %%%", "Basic bm9jb2xvbg==", "Basic \xff\xfe", "Basic =", "Bearer x"])
+@pytest.mark.parametrize(
+    "value", ["Basic", "Basic ", "Basic %%%", "Basic bm9jb2xvbg==", "Basic \xff\xfe", "Basic =", "Bearer x"]
+)
 def test_what_is_not_basic_is_refused_and_never_an_error(value: str) -> None:
-    assert _code(credential("basic"), call(b"{}", ("Authorization", value))) in ("credential_missing", "credential_mismatch")
+    assert _code(credential("basic"), call(b"{}", ("Authorization", value))) in (
+        "credential_missing",
+        "credential_mismatch",
+    )
 
 
 def test_a_percent_encoded_url_token_is_the_token() -> None:

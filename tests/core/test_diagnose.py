@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from postern import presets
 from postern.core.call import Call
-from postern.core.diagnosis.diagnose import EXPLANATIONS, MOST_BYTES, MOST_TRIALS, Diagnosis, diagnose, resembles
+from postern.core.diagnosis.diagnose import (
+    EXPLANATIONS,
+    MOST_BYTES,
+    MOST_TRIALS,
+    Diagnosis,
+    diagnose,
+    resembles,
+)
 from postern.core.diagnosis.variants import Setup
 from postern.core.scheme import SignatureScheme
 from postern.core.signature import SignatureCredential
@@ -20,7 +27,9 @@ NOW = 1_700_000_000
 SECRET = b"it is no secret here"
 BODY = b'{"id":"evt_1","text":"gr\xc3\xbc\xc3\x9fe","total":10}'
 KNOWN = presets.load()
-SHOPIFY, STRIPE, GITHUB, SQUARE, GENERIC = (KNOWN[name].scheme for name in ("shopify", "stripe", "github", "square", "generic"))
+SHOPIFY, STRIPE, GITHUB, SQUARE, GENERIC = (
+    KNOWN[name].scheme for name in ("shopify", "stripe", "github", "square", "generic")
+)
 STANDARD = KNOWN["standardwebhooks"].scheme
 
 
@@ -42,11 +51,20 @@ def stripe(body: bytes = BODY, at: int = NOW, key: bytes = SECRET) -> dict[str, 
 
 
 def standard(body: bytes = BODY, key: bytes = SECRET) -> dict[str, str]:
-    return {"webhook-id": "m_1", "webhook-timestamp": str(NOW), "webhook-signature": f"v1,{based(b'm_1.%d.' % NOW + body, key)}"}
+    return {
+        "webhook-id": "m_1",
+        "webhook-timestamp": str(NOW),
+        "webhook-signature": f"v1,{based(b'm_1.%d.' % NOW + body, key)}",
+    }
 
 
 def told(
-    scheme: SignatureScheme, request: Call, secret: bytes = SECRET, second: bytes | None = None, at: float | None = None, **settings: object
+    scheme: SignatureScheme,
+    request: Call,
+    secret: bytes = SECRET,
+    second: bytes | None = None,
+    at: float | None = None,
+    **settings: object,
 ) -> Diagnosis:
     return diagnose(Setup(scheme, secret, second, **settings), request, at, KNOWN)  # type: ignore[arg-type]
 
@@ -58,7 +76,12 @@ def patches(diagnosis: Diagnosis) -> list[dict[str, object] | None]:
 class TestVerdicts:
     def test_a_good_call_is_verified_and_says_with_which_secret(self) -> None:
         found = told(STRIPE, call(stripe(key=b"new")), SECRET, b"new")
-        assert (found.verified, found.matched, found.code, found.would_verify_if) == (True, "second", None, ())
+        assert (found.verified, found.matched, found.code, found.would_verify_if) == (
+            True,
+            "second",
+            None,
+            (),
+        )
         assert all(ok for name, ok, _ in found.steps if "main" not in name)
 
     def test_the_signed_bytes_and_the_expected_signature_are_shown(self) -> None:
@@ -74,7 +97,10 @@ class TestVerdicts:
 
     def test_no_secret_is_in_anything_it_says(self) -> None:
         found = told(
-            STANDARD, call(standard(key=b"whsec_" + base64.b64encode(SECRET))), b"whsec_" + base64.b64encode(SECRET), b"a second secret"
+            STANDARD,
+            call(standard(key=b"whsec_" + base64.b64encode(SECRET))),
+            b"whsec_" + base64.b64encode(SECRET),
+            b"a second secret",
         )
         assert found.would_verify_if
         for secret in (SECRET, base64.b64encode(SECRET), b"a second secret"):
@@ -87,8 +113,12 @@ class TestVerdicts:
 
     def test_a_right_signature_over_the_digest_of_another_body_is_said(self) -> None:
         text = "0" * 64
-        found = told(GENERIC, call({"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()}))
-        assert found.code == "signature_mismatch" and found.explanation.startswith("The signature is right, and the body")
+        found = told(
+            GENERIC, call({"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()})
+        )
+        assert found.code == "signature_mismatch" and found.explanation.startswith(
+            "The signature is right, and the body"
+        )
 
     def test_a_sha1_signature_is_named(self) -> None:
         found = told(GITHUB, call({"X-Hub-Signature": "sha1=" + hmac.digest(SECRET, BODY, "sha1").hex()}))
@@ -100,7 +130,10 @@ class TestSecrets:
         pasted = b"whsec_" + base64.b64encode(SECRET)
         found = told(STANDARD, call(standard(key=pasted)), pasted)
         assert found.code == "signature_mismatch"
-        assert any(patch and patch["scheme"] and patch["scheme"]["secretEncoding"] == "utf8" for patch in patches(found))  # type: ignore[index]
+        assert any(
+            patch and patch["scheme"] and patch["scheme"]["secretEncoding"] == "utf8"
+            for patch in patches(found)
+        )  # type: ignore[index]
 
     def test_a_secret_that_should_be_decoded(self) -> None:
         found = told(replace(SHOPIFY), call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET.hex().encode())
@@ -130,7 +163,10 @@ class TestTime:
         request = call({"Stripe-Signature": f"t={NOW}000,v1={digest(b'%d000.' % NOW + BODY).hex()}"})
         found = told(STRIPE, request)
         assert found.code == "timestamp_malformed"
-        assert found.would_verify_if[0].patch is not None and found.would_verify_if[0].patch["scheme"]["timestampFormat"] == "unix_ms"
+        assert (
+            found.would_verify_if[0].patch is not None
+            and found.would_verify_if[0].patch["scheme"]["timestampFormat"] == "unix_ms"
+        )
 
 
 class TestBodies:
@@ -154,15 +190,28 @@ class TestBodies:
 
 class TestUrls:
     @pytest.mark.parametrize(
-        "url", ["http://hooks.example.com/webhook/abc", "https://hooks.example.com/webhook/abc/", "https://shop.example.org/webhook/abc"]
+        "url",
+        [
+            "http://hooks.example.com/webhook/abc",
+            "https://hooks.example.com/webhook/abc/",
+            "https://shop.example.org/webhook/abc",
+        ],
     )
     def test_the_url_that_was_signed_is_found(self, url: str) -> None:
-        request = call({"x-square-hmacsha256-signature": based(url.encode() + BODY), "X-Forwarded-Host": "shop.example.org"})
+        request = call(
+            {
+                "x-square-hmacsha256-signature": based(url.encode() + BODY),
+                "X-Forwarded-Host": "shop.example.org",
+            }
+        )
         assert patches(told(SQUARE, request)) == [{"publicUrl": url}]
         assert told(SQUARE, request, public_url=url).verified
 
     def test_a_query_string_that_was_not_signed_is_the_senders_to_change(self) -> None:
-        request = call({"x-square-hmacsha256-signature": based(b"https://hooks.example.com/webhook/abc" + BODY)}, query=b"a=1")
+        request = call(
+            {"x-square-hmacsha256-signature": based(b"https://hooks.example.com/webhook/abc" + BODY)},
+            query=b"a=1",
+        )
         assert "query string" in told(SQUARE, request).would_verify_if[0].change
 
 
@@ -193,15 +242,26 @@ class TestOtherSchemes:
             ({"X-Acme-Sig": based(BODY)}, {"encoding": "base64", "signedContent": "{body}"}),
             (
                 {"X-Acme-Sig": digest(b"%d:" % NOW + BODY).hex(), "X-Acme-Timestamp": str(NOW)},
-                {"signedContent": "{timestamp}:{body}", "timestamp": ["header:x-acme-timestamp"], "toleranceSeconds": 300},
+                {
+                    "signedContent": "{timestamp}:{body}",
+                    "timestamp": ["header:x-acme-timestamp"],
+                    "toleranceSeconds": 300,
+                },
             ),
             (
                 {"X-Acme-Sig": f"v=1; t={NOW}000; s={based(b'%d000' % NOW + BODY)}"},
-                {"signedContent": "{timestamp}{body}", "timestamp": ["item:t"], "timestampFormat": "unix_ms", "itemSeparator": ";"},
+                {
+                    "signedContent": "{timestamp}{body}",
+                    "timestamp": ["item:t"],
+                    "timestampFormat": "unix_ms",
+                    "itemSeparator": ";",
+                },
             ),
         ],
     )
-    def test_a_sender_nobody_knows_gets_a_custom_scheme(self, headers: dict[str, str], expected: dict[str, object]) -> None:
+    def test_a_sender_nobody_knows_gets_a_custom_scheme(
+        self, headers: dict[str, str], expected: dict[str, object]
+    ) -> None:
         request = call(headers)
         patch = patches(told(GITHUB, request))[0]
         assert patch is not None and patch["provider"] == "custom"
@@ -220,10 +280,15 @@ class TestOtherSchemes:
 class TestResemblance:
     def test_a_recorded_call_is_recognised_by_its_headers(self) -> None:
         push = {"X-Hub-Signature-256": "sha256=" + "0" * 64}
-        assert resembles(call({**push, "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"}), KNOWN)[0] == "github"
+        assert (
+            resembles(call({**push, "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"}), KNOWN)[0]
+            == "github"
+        )
         assert set(resembles(call(push), KNOWN)) == {"github", "meta"}
         assert resembles(call(stripe()), KNOWN) == ["stripe"]
-        assert resembles(call({"Svix-Id": "1", "Svix-Timestamp": "1", "Svix-Signature": "v1," + based(b"")}), KNOWN) == ["standardwebhooks"]
+        assert resembles(
+            call({"Svix-Id": "1", "Svix-Timestamp": "1", "Svix-Signature": "v1," + based(b"")}), KNOWN
+        ) == ["standardwebhooks"]
 
     def test_a_header_alone_in_another_form_is_no_resemblance(self) -> None:
         assert resembles(call({"Stripe-Signature": "abc"}), KNOWN) == []
@@ -234,9 +299,13 @@ class TestResemblance:
 def test_a_large_body_is_tried_in_fewer_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
     verifies = Setup.verifies
-    monkeypatch.setattr(Setup, "verifies", lambda setup, request: tried.append(len(request.body)) or verifies(setup, request))
+    monkeypatch.setattr(
+        Setup, "verifies", lambda setup, request: tried.append(len(request.body)) or verifies(setup, request)
+    )
     body = msgspec.json.encode({"rows": ["x" * 1000] * 5000})
-    headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)} | {"X-Shopify-Hmac-Sha256": based(b"another body")}
+    headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)} | {
+        "X-Shopify-Hmac-Sha256": based(b"another body")
+    }
     told(SHOPIFY, call(headers, body), SECRET, b"second")
     assert 0 < 2 * sum(tried) <= MOST_BYTES + 2 * len(body)
     tried.clear()
@@ -256,7 +325,9 @@ def test_a_large_body_is_tried_in_fewer_ways(monkeypatch: pytest.MonkeyPatch) ->
     secret=st.binary(max_size=20),
     query=st.binary(max_size=30),
 )
-def test_any_call_gets_a_diagnosis(name: str, headers: list[tuple[bytes, bytes]], body: bytes, secret: bytes, query: bytes) -> None:
+def test_any_call_gets_a_diagnosis(
+    name: str, headers: list[tuple[bytes, bytes]], body: bytes, secret: bytes, query: bytes
+) -> None:
     request = Call("POST", b"/x", query, tuple(headers), body, "", NOW, "https://hooks.example.com")
     found = told(KNOWN[name].scheme, request, secret)
     assert not found.verified or SignatureCredential(KNOWN[name].scheme, secret).check(request)

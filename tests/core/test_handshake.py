@@ -18,7 +18,9 @@ SECRET = b"zoom secret token"
 
 def call(method: str = "POST", body: bytes = b"", query: bytes = b"", **headers: str) -> Call:
     pairs = tuple((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items())
-    return Call(method, b"/webhook/abc", query, pairs, body, "192.0.2.1", 1_700_000_000.0, "https://hooks.example.com")
+    return Call(
+        method, b"/webhook/abc", query, pairs, body, "192.0.2.1", 1_700_000_000.0, "https://hooks.example.com"
+    )
 
 
 def handshake(kind: HandshakeKind) -> Handshake:
@@ -45,15 +47,24 @@ class TestMeta:
     def test_the_right_verify_token_gets_the_challenge_back_as_text(self) -> None:
         reply = self.asked(b"hub.mode=subscribe&hub.verify_token=a%20verify+token&hub.challenge=1158201444")
         assert body_of(reply) == b"1158201444"
-        assert isinstance(reply, HandshakeAnswer) and (b"x-content-type-options", b"nosniff") in reply.answer.headers
+        assert (
+            isinstance(reply, HandshakeAnswer)
+            and (b"x-content-type-options", b"nosniff") in reply.answer.headers
+        )
 
     @pytest.mark.parametrize(
         ("query", "code"),
         [
             (b"hub.mode=subscribe&hub.verify_token=wrong&hub.challenge=1", "credential_mismatch"),
             (b"hub.mode=subscribe&hub.challenge=1", "credential_missing"),
-            (b"hub.mode=subscribe&hub.verify_token=wrong&hub.verify_token=a+verify+token&hub.challenge=1", "credential_mismatch"),
-            (b"hub.mode=subscribe&hub.verify_token=a+verify+token&hub.challenge=%3Cscript%3E", "signature_malformed"),
+            (
+                b"hub.mode=subscribe&hub.verify_token=wrong&hub.verify_token=a+verify+token&hub.challenge=1",
+                "credential_mismatch",
+            ),
+            (
+                b"hub.mode=subscribe&hub.verify_token=a+verify+token&hub.challenge=%3Cscript%3E",
+                "signature_malformed",
+            ),
             (b"hub.mode=subscribe&hub.verify_token=a+verify+token", "signature_malformed"),
         ],
     )
@@ -72,12 +83,17 @@ class TestMeta:
 
 class TestChallenges:
     def test_slack_gets_its_challenge_back_once_it_has_proven_itself(self) -> None:
-        probe = call(body=b'{"token":"x","challenge":"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P","type":"url_verification"}')
+        probe = call(
+            body=b'{"token":"x","challenge":"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P","type":"url_verification"}'
+        )
         assert before("slack", probe) is None
         assert body_of(after("slack", probe)) == b"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P"
 
     def test_a_message_that_mentions_the_word_is_a_call(self) -> None:
-        assert after("slack", call(body=b'{"type":"event_callback","challenge":"x","text":"url_verification"}')) is None
+        assert (
+            after("slack", call(body=b'{"type":"event_callback","challenge":"x","text":"url_verification"}'))
+            is None
+        )
 
     @pytest.mark.parametrize("challenge", ["<b>hello</b>", "a b", "x" * 513, "", "é"])
     def test_a_challenge_that_no_sender_sends_is_not_echoed(self, challenge: str) -> None:
@@ -101,10 +117,15 @@ class TestChallenges:
 class TestZoom:
     def test_the_plain_token_is_signed(self) -> None:
         reply = after(
-            "zoom", call(body=b'{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vlvZRS6UYooatFL8Aw"},"event_ts":1}')
+            "zoom",
+            call(
+                body=b'{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vlvZRS6UYooatFL8Aw"},"event_ts":1}'
+            ),
         )
         signature = hmac.digest(SECRET, b"qgg8vlvZRS6UYooatFL8Aw", "sha256").hex().encode()
-        assert body_of(reply) == b'{"plainToken":"qgg8vlvZRS6UYooatFL8Aw","encryptedToken":"' + signature + b'"}'
+        assert (
+            body_of(reply) == b'{"plainToken":"qgg8vlvZRS6UYooatFL8Aw","encryptedToken":"' + signature + b'"}'
+        )
 
     @pytest.mark.parametrize("token", ['{\\"a\\":1}', "v0:1700000000:{}", "a=b", "x" * 129, "", "a.b"])
     def test_nothing_that_a_call_could_be_is_ever_signed(self, token: str) -> None:
@@ -124,24 +145,40 @@ class TestEmptyAnswers:
         assert before("woocommerce_ping", call(body=b"webhook_id=42", x_wc_webhook_signature="abc")) is None
 
     def test_xeros_intent_to_receive_starts_nothing_and_its_events_do(self) -> None:
-        assert body_of(after("xero", call(body=b'{"events":[],"firstEventSequence":0,"entropy":"S0m3"}'))) == b""
+        assert (
+            body_of(after("xero", call(body=b'{"events":[],"firstEventSequence":0,"entropy":"S0m3"}'))) == b""
+        )
         assert after("xero", call(body=b'{"events":[{}]}')) is None
 
 
 class TestAnnouncedSecrets:
     def test_notions_token_is_kept_for_the_owner_and_not_told_to_anybody(self) -> None:
-        reply = before("notion", call(body=b'{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"}'))
+        reply = before(
+            "notion", call(body=b'{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"}')
+        )
         assert body_of(reply) == b""
-        assert isinstance(reply, HandshakeAnswer) and reply.captured == b"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"
+        assert (
+            isinstance(reply, HandshakeAnswer)
+            and reply.captured == b"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"
+        )
         assert "secret_" not in reply.detail
 
     def test_a_call_that_merely_holds_the_word_is_a_call(self) -> None:
         assert before("notion", call(body=b'{"verification_token":"secret_12345678","more":1}')) is None
-        assert before("notion", call(body=b'{"verification_token":"secret_12345678"}', x_notion_signature="sha256=0")) is None
+        assert (
+            before(
+                "notion",
+                call(body=b'{"verification_token":"secret_12345678"}', x_notion_signature="sha256=0"),
+            )
+            is None
+        )
 
     def test_asana_hears_its_secret_again(self) -> None:
         reply = before("asana", call(body=b"{}", x_hook_secret="b537207f20cbfa02357cf448134da559"))
-        assert isinstance(reply, HandshakeAnswer) and (b"x-hook-secret", b"b537207f20cbfa02357cf448134da559") in reply.answer.headers
+        assert (
+            isinstance(reply, HandshakeAnswer)
+            and (b"x-hook-secret", b"b537207f20cbfa02357cf448134da559") in reply.answer.headers
+        )
         assert reply.captured == b"b537207f20cbfa02357cf448134da559"
 
     @pytest.mark.parametrize("secret", ["short", "with space inside", "a\r\nset-cookie: x=1", "é" * 10])
@@ -166,11 +203,15 @@ words = [
 @given(
     kind=st.sampled_from(HANDSHAKES),
     method=st.sampled_from(["GET", "POST", "HEAD"]),
-    body=st.one_of(st.binary(max_size=60), st.sampled_from(words), st.just(b"url_verification" + b"[" * 9000)),
+    body=st.one_of(
+        st.binary(max_size=60), st.sampled_from(words), st.just(b"url_verification" + b"[" * 9000)
+    ),
     query=st.one_of(st.binary(max_size=40), st.just(b"hub.mode=x&hub.verify_token=%ff&challenge=%00")),
     header=st.binary(max_size=40),
 )
-def test_any_bytes_give_an_answer_a_refusal_or_nothing(kind: HandshakeKind, method: str, body: bytes, query: bytes, header: bytes) -> None:
+def test_any_bytes_give_an_answer_a_refusal_or_nothing(
+    kind: HandshakeKind, method: str, body: bytes, query: bytes, header: bytes
+) -> None:
     names = (b"x-hook-secret", b"x-notion-signature", b"twitch-eventsub-message-type")
     for name in names:
         request = Call(method, b"/", query, ((name, header),), body, "", 0.0)

@@ -1,4 +1,5 @@
-"""Would the vectors notice? Each bug is planted into a copy of the verifier, and the vectors must disagree with it."""
+"""Would the vectors notice? Each bug is planted into a copy of the verifier, and the vectors must disagree
+with it."""
 
 import json
 import shutil
@@ -19,54 +20,122 @@ SELECT = "core/select.py"
 PRESET = "presets/{}.toml"
 
 BUGS = {
-    "any signature matches": (SIGNATURE, "is_main |= hmac.compare_digest(candidate, main)", "is_main |= True"),
-    "any signature matches the second secret": (SIGNATURE, "is_second |= hmac.compare_digest(candidate, second)", "is_second |= True"),
-    "only the first signature is tried": (SIGNATURE, "for candidate in reading.candidates:", "for candidate in reading.candidates[:1]:"),
-    "only the last signature is tried": (SIGNATURE, "for candidate in reading.candidates:", "for candidate in reading.candidates[-1:]:"),
+    "any signature matches": (
+        SIGNATURE,
+        "is_main |= hmac.compare_digest(candidate, main)",
+        "is_main |= True",
+    ),
+    "any signature matches the second secret": (
+        SIGNATURE,
+        "is_second |= hmac.compare_digest(candidate, second)",
+        "is_second |= True",
+    ),
+    "only the first signature is tried": (
+        SIGNATURE,
+        "for candidate in reading.candidates:",
+        "for candidate in reading.candidates[:1]:",
+    ),
+    "only the last signature is tried": (
+        SIGNATURE,
+        "for candidate in reading.candidates:",
+        "for candidate in reading.candidates[-1:]:",
+    ),
     "only the first bytes are compared": (
         SIGNATURE,
         "is_main |= hmac.compare_digest(candidate, main)",
         "is_main |= main.endswith(candidate[1:])",
     ),
-    "the second secret is ignored": (SIGNATURE, "is_second |= hmac.compare_digest(candidate, second)", "pass"),
+    "the second secret is ignored": (
+        SIGNATURE,
+        "is_second |= hmac.compare_digest(candidate, second)",
+        "pass",
+    ),
     "the second secret replaces the main one": (
         SIGNATURE,
         "is_main |= hmac.compare_digest(candidate, main)",
         "is_main |= second is None and hmac.compare_digest(candidate, main)",
     ),
-    "the timestamp is not checked": (SIGNATURE, "if refused is None and reading.signed_at is not None:", "if False:"),
+    "the timestamp is not checked": (
+        SIGNATURE,
+        "if refused is None and reading.signed_at is not None:",
+        "if False:",
+    ),
     "the first of two timestamps is taken": (SIGNATURE, "if len(found) > 1:", "if False:"),
-    "the body's digest is not checked": (SIGNATURE, "refused = self._digest_refused(call) if self._digest else None", "refused = None"),
+    "the body's digest is not checked": (
+        SIGNATURE,
+        "refused = self._digest_refused(call) if self._digest else None",
+        "refused = None",
+    ),
     "a required timestamp may be missing": (
         SIGNATURE,
-        "(scheme.timestamp_required or require_timestamp_and_digest)",
+        "scheme.timestamp_required or require_timestamp_and_digest",
         "scheme.timestamp_required",
     ),
-    "a required digest may be missing": (SIGNATURE, "bool(scheme.body_digest) and require_timestamp_and_digest", "False"),
+    "a required digest may be missing": (
+        SIGNATURE,
+        "bool(scheme.body_digest) and require_timestamp_and_digest",
+        "False",
+    ),
     "old calls are let in": (FRESHNESS, "if age > tolerance:", "if False:"),
     "calls from the future are let in": (FRESHNESS, "if -age > tolerance:", "if False:"),
     "the tolerance is a second shorter": (FRESHNESS, "if age > tolerance:", "if age >= tolerance - 1:"),
-    "the clock is read instead of the time of receipt": (FRESHNESS, "int(received_at)", "int(datetime.now(UTC).timestamp())"),
+    "the clock is read instead of the time of receipt": (
+        FRESHNESS,
+        "int(received_at)",
+        "int(datetime.now(UTC).timestamp())",
+    ),
     "milliseconds are read as seconds": (FRESHNESS, "int(text) / 1000", "int(text) / 1"),
     "the secret is not decoded": (ENCODING, 'if encoding == "base64":', 'if encoding == "never":'),
     "a key in hex is not decoded": (ENCODING, 'elif encoding == "hex":', 'elif encoding == "never":'),
     "the secret's prefix stays": (ENCODING, "text = secret.removeprefix(prefix.encode())", "text = secret"),
     "an empty key is accepted": (ENCODING, 'if not text.strip(b"\\0"):', "if False:"),
     "the body is trimmed": (CONTENT, "return call.body\n", "return call.body.strip()\n"),
-    "the body is decoded and encoded again": (CONTENT, "return call.body\n", 'return call.body.decode("utf-8", "replace").encode()\n'),
-    "the body is trimmed within a template": (CONTENT, "delivery_id: call.body,", "delivery_id: call.body.strip(),"),
+    "the body is decoded and encoded again": (
+        CONTENT,
+        "return call.body\n",
+        'return call.body.decode("utf-8", "replace").encode()\n',
+    ),
+    "the body is trimmed within a template": (
+        CONTENT,
+        "delivery_id: call.body,",
+        "delivery_id: call.body.strip(),",
+    ),
     "the public URL is ignored": (CONTENT, "if self._public_url is None:", "if True:"),
     "the query string is dropped": (CONTENT, "url = self._public_url + query", "url = self._public_url"),
     "escapes in the URL stay": (CONTENT, "if self._unescape:", "if False:"),
-    "every escape in the URL is decoded": (CONTENT, "self._unescape.get(match[1].lower(), match[0])", "bytes([int(match[1], 16)])"),
+    "every escape in the URL is decoded": (
+        CONTENT,
+        "self._unescape.get(match[1].lower(), match[0])",
+        "bytes([int(match[1], 16)])",
+    ),
     "values run into each other": (CONTENT, 'content = b"\\n".join', 'content = b"".join'),
     "one header may come twice": (CONTENT, "if len({name for name, _ in pairs}) < len(pairs):", "if False:"),
-    "an HMAC of nothing is accepted": (CONTENT, 'return Missing(f"no {ref} was sent, so nothing of this call is signed")', 'return b""'),
-    "headers are taken in the order of the wire": (SELECT, "return sorted((key, value", "return list((key, value"),
+    "an HMAC of nothing is accepted": (
+        CONTENT,
+        'return Missing(f"no {ref} was sent, so nothing of this call is signed")',
+        'return b""',
+    ),
+    "headers are taken in the order of the wire": (
+        SELECT,
+        "return sorted(",
+        "return list(",
+    ),
     "a name's capitals count": (SELECT, 'name.removesuffix("*").lower()', 'name.removesuffix("*")'),
-    "Paddle's window is the usual one": (PRESET.format("paddle"), "toleranceSeconds = 5", "toleranceSeconds = 300"),
-    "Zendesk's secret is decoded": (PRESET.format("zendesk"), 'encoding = "base64"', 'encoding = "base64"\nsecretEncoding = "base64"'),
-    "the timestamp is not part of Slack's content": (PRESET.format("slack"), "v0:{timestamp}:{body}", "v0::{body}"),
+    "Paddle's window is the usual one": (
+        PRESET.format("paddle"),
+        "toleranceSeconds = 5",
+        "toleranceSeconds = 300",
+    ),
+    "Zendesk's secret is decoded": (
+        PRESET.format("zendesk"),
+        'encoding = "base64"',
+        'encoding = "base64"\nsecretEncoding = "base64"',
+    ),
+    "the timestamp is not part of Slack's content": (
+        PRESET.format("slack"),
+        "v0:{timestamp}:{body}",
+        "v0::{body}",
+    ),
 }
 
 
@@ -91,7 +160,9 @@ for copy in sys.argv[1:]:
 def spoilt_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
     """A copy of what the verifier needs, with one bug in it."""
     for part in ("core", "presets"):
-        shutil.copytree(SOURCE / part, folder / "postern" / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            SOURCE / part, folder / "postern" / part, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(SOURCE / "__init__.py", folder / "postern")
     source = (folder / "postern" / file).read_text("utf-8")
     assert source.count(right) == 1, f"{file} has changed; plant {wrong!r} anew"
@@ -106,7 +177,9 @@ def disagreements(tmp_path_factory):
     bugs = {UNSPOILT: (SIGNATURE, "class SignatureCredential:", "class SignatureCredential:"), **BUGS}
     copies = [str(spoilt_copy(folder / str(number), *bug)) for number, bug in enumerate(bugs.values())]
     command = [sys.executable, "-B", "-c", REPLAY, *copies]
-    replayed = subprocess.run(command, env={"PYTHONPATH": str(Path(__file__).parent)}, capture_output=True, text=True, timeout=60)
+    replayed = subprocess.run(
+        command, env={"PYTHONPATH": str(Path(__file__).parent)}, capture_output=True, text=True, timeout=60
+    )
     assert replayed.returncode == 0, replayed.stderr
     return dict(zip(bugs, map(json.loads, replayed.stdout.splitlines()), strict=True))
 

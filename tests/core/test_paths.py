@@ -39,20 +39,49 @@ def test_a_path_leads_to_its_value(path: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["missing", "customer.missing", "items[2].sku", "items.x", "customer.email.x", "total[0]", "items[999999999]", "customer[0]"]
+    "path",
+    [
+        "missing",
+        "customer.missing",
+        "items[2].sku",
+        "items.x",
+        "customer.email.x",
+        "total[0]",
+        "items[999999999]",
+        "customer[0]",
+    ],
 )
 def test_a_path_that_leads_nowhere_finds_nothing(path: str) -> None:
     assert walk(DOCUMENT, parse_path(path)) is None
 
 
-@pytest.mark.parametrize("path", ["", ".", ".a", "a.", "a..b", "a[b]", "a[", "a]", "[0]x", "a[-1]", "x" * 501, ".".join(["a"] * 40), "a\\"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        ".",
+        ".a",
+        "a.",
+        "a..b",
+        "a[b]",
+        "a[",
+        "a]",
+        "[0]x",
+        "a[-1]",
+        "x" * 501,
+        ".".join(["a"] * 40),
+        "a\\",
+    ],
+)
 def test_what_is_no_path_is_said(path: str) -> None:
     with pytest.raises(InvalidPath):
         parse_path(path)
 
 
 def test_a_mapping_names_what_it_did_not_find_and_fills_the_rest() -> None:
-    fields, said = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(Payload(DOCUMENT, members(DOCUMENT)))
+    fields, said = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(
+        Payload(DOCUMENT, members(DOCUMENT))
+    )
     assert fields == {"fieldOne": "a@b.example"}
     assert said == "fieldTwo: nothing at no.such"
 

@@ -31,7 +31,9 @@ def test_headers_that_carry_credentials_are_masked_whatever_the_method(name: byt
 
 
 def test_the_webhooks_own_header_is_masked() -> None:
-    assert stored(Mask(TokenCredential("header", SECRET, header_name="X-Shop")), (b"x-shop", b"wrong-guess")) == {"x-shop": MASK}
+    assert stored(
+        Mask(TokenCredential("header", SECRET, header_name="X-Shop")), (b"x-shop", b"wrong-guess")
+    ) == {"x-shop": MASK}
 
 
 def test_other_headers_and_signatures_are_kept_in_order_and_repeated() -> None:
@@ -44,22 +46,32 @@ def test_other_headers_and_signatures_are_kept_in_order_and_repeated() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [SECRET, b"prefix " + SECRET, b"https://x/webhook/abc?token=" + SECRET, b"tok%2D3f9a8b7c6d5e"])
+@pytest.mark.parametrize(
+    "value", [SECRET, b"prefix " + SECRET, b"https://x/webhook/abc?token=" + SECRET, b"tok%2D3f9a8b7c6d5e"]
+)
 def test_the_webhooks_token_in_the_wrong_place_is_masked_there_too(value: bytes) -> None:
     assert stored(Mask(TokenCredential("bearer", SECRET)), (b"referer", value)) == {"referer": MASK}
 
 
 @pytest.mark.parametrize("name", [b"token", b"t%6Fken", b"key", b"access_token"])
 def test_the_url_token_is_masked_under_its_name_however_it_is_spelt(name: bytes) -> None:
-    assert Mask(TokenCredential("url", SECRET)).query(b"a=1&" + name + b"=guess&b=%20") == b"a=1&" + name + b"=***&b=%20"
+    assert (
+        Mask(TokenCredential("url", SECRET)).query(b"a=1&" + name + b"=guess&b=%20")
+        == b"a=1&" + name + b"=***&b=%20"
+    )
 
 
 def test_a_parameter_of_the_users_own_name_is_masked() -> None:
-    assert Mask(TokenCredential("url", SECRET, parameter_name="k")).query(b"k=guess&token2=x") == b"k=***&token2=x"
+    assert (
+        Mask(TokenCredential("url", SECRET, parameter_name="k")).query(b"k=guess&token2=x")
+        == b"k=***&token2=x"
+    )
 
 
 def test_the_second_token_is_masked_as_well() -> None:
-    assert stored(Mask(TokenCredential("bearer", SECRET, b"other-0987654321")), (b"x-note", b"other-0987654321")) == {"x-note": MASK}
+    assert stored(
+        Mask(TokenCredential("bearer", SECRET, b"other-0987654321")), (b"x-note", b"other-0987654321")
+    ) == {"x-note": MASK}
 
 
 def test_a_short_token_that_is_a_word_of_the_content_type_does_not_hide_what_the_body_is() -> None:

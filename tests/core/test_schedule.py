@@ -29,13 +29,24 @@ def at(text: str, zone: str = "UTC") -> float:
 
 @pytest.mark.parametrize(
     ("every", "seconds"),
-    [(60, 60), ("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1d", 86400), (" 2 H ", 7200), ("366d", 366 * 86400)],
+    [
+        (60, 60),
+        ("90", 90),
+        ("90s", 90),
+        ("15m", 900),
+        ("2h", 7200),
+        ("1d", 86400),
+        (" 2 H ", 7200),
+        ("366d", 366 * 86400),
+    ],
 )
 def test_every_is_read(every: str | int, seconds: int) -> None:
     assert parse_schedule(every=every).every == seconds
 
 
-@pytest.mark.parametrize("every", [59, 0, -60, "1s", "367d", "", "soon", "1w", "1.5h", "9" * 40, "٩٠", True, "15mm"])
+@pytest.mark.parametrize(
+    "every", [59, 0, -60, "1s", "367d", "", "soon", "1w", "1.5h", "9" * 40, "٩٠", True, "15mm"]
+)
 def test_a_wrong_every_is_told_what_to_write(every: str | int) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         parse_schedule(every=every)
@@ -63,7 +74,9 @@ def test_a_wrong_cron_is_told_what_to_write(cron: str) -> None:
     assert caught.value.field == "cron"
 
 
-@pytest.mark.parametrize("zone", ["Europe/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 500, "a\0b"])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 500, "a\0b"]
+)
 def test_a_wrong_time_zone_is_told_what_to_write(zone: str) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         parse_schedule(cron="0 9 * * *", time_zone=zone)
@@ -97,8 +110,12 @@ def test_missed_runs_collapse_into_the_next_one() -> None:
 
 def test_cron_runs_at_the_time_of_day_in_its_zone() -> None:
     schedule = parse_schedule(cron="0 9 * * MON-FRI", time_zone="Europe/Berlin")
-    assert next_run(schedule, at("2026-11-20T09:00", "Europe/Berlin")) == at("2026-11-23T09:00", "Europe/Berlin")
-    assert next_run(schedule, at("2026-03-27T09:00", "Europe/Berlin")) == at("2026-03-30T09:00", "Europe/Berlin")
+    assert next_run(schedule, at("2026-11-20T09:00", "Europe/Berlin")) == at(
+        "2026-11-23T09:00", "Europe/Berlin"
+    )
+    assert next_run(schedule, at("2026-03-27T09:00", "Europe/Berlin")) == at(
+        "2026-03-30T09:00", "Europe/Berlin"
+    )
 
 
 def test_a_time_that_spring_skips_runs_once_right_after() -> None:
@@ -118,12 +135,18 @@ def test_a_time_that_autumn_repeats_runs_once() -> None:
 
 
 @given(
-    st.integers(0, 200_000), st.sampled_from(["30 2 * * *", "*/15 * * * *", "0 * * * *", "15 1-3 * * *"]), st.sampled_from(["", "sch_1"])
+    st.integers(0, 200_000),
+    st.sampled_from(["30 2 * * *", "*/15 * * * *", "0 * * * *", "15 1-3 * * *"]),
+    st.sampled_from(["", "sch_1"]),
 )
 def test_the_next_run_is_always_later(seconds: int, cron: str, key: str) -> None:
     """Around the night of 25 October 2026, when an hour comes twice."""
     after = at("2026-10-24T12:00", "Europe/Berlin") + seconds
-    assert after < next_run(parse_schedule(cron=cron, time_zone="Europe/Berlin"), after, key) <= after + 26 * 3600
+    assert (
+        after
+        < next_run(parse_schedule(cron=cron, time_zone="Europe/Berlin"), after, key)
+        <= after + 26 * 3600
+    )
 
 
 def test_nicknames_are_known() -> None:
@@ -152,7 +175,9 @@ def test_a_run_that_is_due_but_delayed_by_jitter_is_not_lost() -> None:
 
 
 def failed(schedule: Schedule, failures: int = 0, asked_for: float | None = None) -> Next:
-    return after_run(schedule, "", 0.0, succeeded=False, pause_after=20, failures=failures, asked_for=asked_for)
+    return after_run(
+        schedule, "", 0.0, succeeded=False, pause_after=20, failures=failures, asked_for=asked_for
+    )
 
 
 def test_success_forgets_failures() -> None:
@@ -205,7 +230,10 @@ def test_the_source_is_asked_whether_anything_changed() -> None:
         (parse_schedule(every=90), "every 90 seconds"),
         (parse_schedule(every="36h"), "every 36 hours"),
         (parse_schedule(every="1d"), "every day"),
-        (parse_schedule(cron="0 9 * * MON-FRI", time_zone="Europe/Berlin"), "at 09:00 on Monday through Friday (Europe/Berlin)"),
+        (
+            parse_schedule(cron="0 9 * * MON-FRI", time_zone="Europe/Berlin"),
+            "at 09:00 on Monday through Friday (Europe/Berlin)",
+        ),
     ],
 )
 def test_a_schedule_is_said_in_words(schedule: Schedule, words: str) -> None:

@@ -52,7 +52,10 @@ def call(
     path: bytes = b"/webhook/abc",
     method: str = "POST",
 ) -> Call:
-    pairs = tuple((name.lower().encode(), value.encode() if isinstance(value, str) else value) for name, value in headers)
+    pairs = tuple(
+        (name.lower().encode(), value.encode() if isinstance(value, str) else value)
+        for name, value in headers
+    )
     return Call(method, path, query, pairs, body, "192.0.2.1", at, "https://hooks.example.com")
 
 
@@ -95,13 +98,19 @@ class TestSignatures:
         assert code({}, call([("X-Signature", hexed(BODY).upper())])) == "verified by main"
 
     def test_a_base64_signature_may_come_without_its_padding(self) -> None:
-        assert code({"encoding": "base64"}, call([("X-Signature", based(BODY).rstrip("="))])) == "verified by main"
+        assert (
+            code({"encoding": "base64"}, call([("X-Signature", based(BODY).rstrip("="))]))
+            == "verified by main"
+        )
 
     def test_url_safe_base64_has_its_own_alphabet(self) -> None:
         body = next(b for b in (b"%d" % n for n in range(99)) if "+" in based(b) or "/" in based(b))
         safe = base64.urlsafe_b64encode(digest(body)).decode().rstrip("=")
         assert code({"encoding": "base64url"}, call([("X-Signature", safe)], body)) == "verified by main"
-        assert code({"encoding": "base64url"}, call([("X-Signature", based(body))], body)) == "signature_malformed"
+        assert (
+            code({"encoding": "base64url"}, call([("X-Signature", based(body))], body))
+            == "signature_malformed"
+        )
 
     def test_auto_takes_hex_and_base64(self) -> None:
         for text in (hexed(BODY), based(BODY)):
@@ -111,7 +120,18 @@ class TestSignatures:
         assert code({}, call()) == "signature_missing"
         assert code({}, call([("X-Signature", "")])) == "signature_missing"
 
-    @pytest.mark.parametrize("text", ["sha256=é".encode(), b"\xff" * 64, b"zz" * 32, b"00" * 31, b" ", b"0" * 63 + b" ", b"0x" + b"0" * 62])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "sha256=é".encode(),
+            b"\xff" * 64,
+            b"zz" * 32,
+            b"00" * 31,
+            b" ",
+            b"0" * 63 + b" ",
+            b"0x" + b"0" * 62,
+        ],
+    )
     def test_what_is_not_a_digest_is_malformed(self, text: bytes) -> None:
         assert code({}, call([("X-Signature", text)])) in ("signature_malformed", "signature_missing")
 
@@ -127,7 +147,10 @@ class TestSignatures:
 
     def test_any_of_several_items_may_be_the_right_one_and_unknown_items_do_not_matter(self) -> None:
         wrong = hexed(b"")
-        for value in (f"t={NOW},v1={wrong},{stripe().split(',')[1]}", stripe() + f",v1={wrong},v0={wrong},x,=,"):
+        for value in (
+            f"t={NOW},v1={wrong},{stripe().split(',')[1]}",
+            stripe() + f",v1={wrong},v0={wrong},x,=,",
+        ):
             assert code(STRIPE, call([("Stripe-Signature", value)])) == "verified by main"
 
     def test_a_repeated_header_is_two_signatures(self) -> None:
@@ -137,12 +160,23 @@ class TestSignatures:
 
     def test_a_star_takes_every_header_that_begins_so(self) -> None:
         headers = [("X-DocuSign-Signature-1", based(b"")), ("X-DocuSign-Signature-2", based(BODY))]
-        assert code({"signature": "header:X-DocuSign-Signature-*", "encoding": "base64"}, call(headers)) == "verified by main"
+        assert (
+            code({"signature": "header:X-DocuSign-Signature-*", "encoding": "base64"}, call(headers))
+            == "verified by main"
+        )
 
     def test_signatures_are_found_in_the_query_and_the_body_too(self) -> None:
-        assert code({"signature": "query:sig"}, call(query=b"sig=" + hexed(BODY).encode())) == "verified by main"
-        body = b'{"signature":{"timestamp":"1700000000","token":"abc","signature":"%s"}}' % hexed(b"1700000000abc").encode()
-        mailgun = {"signature": "body:signature.signature", "signedContent": "{bodyfield:signature.timestamp}{bodyfield:signature.token}"}
+        assert (
+            code({"signature": "query:sig"}, call(query=b"sig=" + hexed(BODY).encode())) == "verified by main"
+        )
+        body = (
+            b'{"signature":{"timestamp":"1700000000","token":"abc","signature":"%s"}}'
+            % hexed(b"1700000000abc").encode()
+        )
+        mailgun = {
+            "signature": "body:signature.signature",
+            "signedContent": "{bodyfield:signature.timestamp}{bodyfield:signature.token}",
+        }
         assert code(mailgun, call(body=body)) == "verified by main"
 
     def test_more_candidates_than_anybody_honest_sends_are_refused(self) -> None:
@@ -152,8 +186,12 @@ class TestSignatures:
 
 class TestSecrets:
     @pytest.mark.parametrize(("key", "matched"), [(SECRET, "main"), (OTHER, "second"), (b"third", None)])
-    def test_either_secret_may_have_made_the_signature_and_the_verdict_says_which(self, key: bytes, matched: str | None) -> None:
-        verdict = SignatureCredential(scheme(), SECRET, OTHER).check(call([("X-Signature", hexed(BODY, key))]))
+    def test_either_secret_may_have_made_the_signature_and_the_verdict_says_which(
+        self, key: bytes, matched: str | None
+    ) -> None:
+        verdict = SignatureCredential(scheme(), SECRET, OTHER).check(
+            call([("X-Signature", hexed(BODY, key))])
+        )
         assert (verdict.matched if isinstance(verdict, VerifiedCall) else None) == matched
 
     def test_the_main_secret_is_named_where_both_match(self) -> None:
@@ -165,11 +203,15 @@ class TestSecrets:
         secret = b"whsec_" + base64.b64encode(SECRET)
         document = {"secretEncoding": "base64", "secretPrefix": "whsec_"}
         for pasted in (secret, secret.removeprefix(b"whsec_"), secret.rstrip(b"="), secret + b"\n"):
-            verdict = SignatureCredential(scheme(**document), pasted).check(call([("X-Signature", hexed(BODY))]))
+            verdict = SignatureCredential(scheme(**document), pasted).check(
+                call([("X-Signature", hexed(BODY))])
+            )
             assert isinstance(verdict, VerifiedCall)
 
     def test_a_plain_secret_is_used_byte_for_byte(self) -> None:
-        verdict = SignatureCredential(scheme(), b"whsec_abc ").check(call([("X-Signature", hexed(BODY, b"whsec_abc "))]))
+        verdict = SignatureCredential(scheme(), b"whsec_abc ").check(
+            call([("X-Signature", hexed(BODY, b"whsec_abc "))])
+        )
         assert isinstance(verdict, VerifiedCall)
 
     @pytest.mark.parametrize(
@@ -182,7 +224,9 @@ class TestSecrets:
             ({"secretEncoding": "base64"}, b"a*c="),
         ],
     )
-    def test_a_secret_that_cannot_be_a_key_is_a_mistake_in_the_configuration(self, document: dict[str, str], secret: bytes) -> None:
+    def test_a_secret_that_cannot_be_a_key_is_a_mistake_in_the_configuration(
+        self, document: dict[str, str], secret: bytes
+    ) -> None:
         with pytest.raises(ValueError, match="the secret is"):
             SignatureCredential(scheme(**document), secret)
         with pytest.raises(ValueError, match="the secret is"):
@@ -241,11 +285,19 @@ class TestTimestamps:
         ],
     )
     def test_each_form_is_read_and_signed_verbatim(self, form: str, text: str) -> None:
-        document = {"signedContent": "{body}{timestamp}", "timestamp": "header:X-Time", "timestampFormat": form, "toleranceSeconds": 5}
+        document = {
+            "signedContent": "{body}{timestamp}",
+            "timestamp": "header:X-Time",
+            "timestampFormat": form,
+            "toleranceSeconds": 5,
+        }
         headers = [("X-Time", text), ("X-Signature", hexed(BODY + text.encode()))]
         assert code(document, call(headers)) == "verified by main"
         assert code(document, call(headers, at=NOW + 7)) == "timestamp_expired"
-        assert code({**document, "timestampFormat": "unix"}, call(headers)) in ("timestamp_malformed", "timestamp_in_future")
+        assert code({**document, "timestampFormat": "unix"}, call(headers)) in (
+            "timestamp_malformed",
+            "timestamp_in_future",
+        )
 
     @pytest.mark.parametrize(
         ("form", "text"),
@@ -257,26 +309,48 @@ class TestTimestamps:
         ],
     )
     def test_a_date_that_is_none_is_malformed(self, form: str, text: str) -> None:
-        document = {"signedContent": "{body}{timestamp}", "timestamp": "header:X-Time", "timestampFormat": form}
-        assert code(document, call([("X-Time", text), ("X-Signature", hexed(BODY + text.encode()))])) == "timestamp_malformed"
+        document = {
+            "signedContent": "{body}{timestamp}",
+            "timestamp": "header:X-Time",
+            "timestampFormat": form,
+        }
+        assert (
+            code(document, call([("X-Time", text), ("X-Signature", hexed(BODY + text.encode()))]))
+            == "timestamp_malformed"
+        )
 
     def test_a_timestamp_may_stand_in_the_signed_body(self) -> None:
-        document = {"timestamp": "body:webhookTimestamp", "timestampFormat": "unix_ms", "toleranceSeconds": 60}
+        document = {
+            "timestamp": "body:webhookTimestamp",
+            "timestampFormat": "unix_ms",
+            "toleranceSeconds": 60,
+        }
         body = b'{"webhookTimestamp":1700000000000}'
         assert code(document, call([("X-Signature", hexed(body))], body)) == "verified by main"
         assert code(document, call([("X-Signature", hexed(body))], body, at=NOW + 61)) == "timestamp_expired"
         assert code(document, call([("X-Signature", hexed(BODY))])) == "timestamp_missing"
 
     def test_the_first_name_that_is_present_wins(self) -> None:
-        document = {"signedContent": "{timestamp}.{body}", "timestamp": ["header:webhook-timestamp", "header:svix-timestamp"]}
+        document = {
+            "signedContent": "{timestamp}.{body}",
+            "timestamp": ["header:webhook-timestamp", "header:svix-timestamp"],
+        }
         signed = ("X-Signature", hexed(b"%d." % NOW + BODY))
         assert code(document, call([("svix-timestamp", str(NOW)), signed])) == "verified by main"
-        assert code(document, call([("svix-timestamp", str(NOW)), ("webhook-timestamp", str(NOW + 1)), signed])) == "signature_mismatch"
-        assert code(document, call([("svix-timestamp", str(NOW)), ("svix-timestamp", str(NOW)), signed])) == "timestamp_malformed"
+        assert (
+            code(document, call([("svix-timestamp", str(NOW)), ("webhook-timestamp", str(NOW + 1)), signed]))
+            == "signature_mismatch"
+        )
+        assert (
+            code(document, call([("svix-timestamp", str(NOW)), ("svix-timestamp", str(NOW)), signed]))
+            == "timestamp_malformed"
+        )
 
 
 class TestSignedContent:
-    def signed(self, template: str, content: bytes, request: Call, public_url: str | None = None, **document: object) -> str:
+    def signed(
+        self, template: str, content: bytes, request: Call, public_url: str | None = None, **document: object
+    ) -> str:
         with_signature = Call(
             request.method,
             request.path,
@@ -290,7 +364,9 @@ class TestSignedContent:
         return code({"signedContent": template, **document}, with_signature, public_url=public_url)
 
     def test_every_token_is_the_bytes_that_arrived(self) -> None:
-        request = call([("X-One", " a b "), ("X-Many-2", "2"), ("x-many-1", "1")], query=b"q=a%20b+c&r=1", method="PUT")
+        request = call(
+            [("X-One", " a b "), ("X-Many-2", "2"), ("x-many-1", "1")], query=b"q=a%20b+c&r=1", method="PUT"
+        )
         for template, content in {
             "{body_sha256}": sha256(BODY).hexdigest().encode(),
             "{method} {path}": b"PUT /webhook/abc",
@@ -304,7 +380,14 @@ class TestSignedContent:
 
     def test_something_signed_that_was_not_sent_or_sent_twice_is_refused(self) -> None:
         twice = call([("X-One", "a"), ("X-One", "a")], query=b"q=1&q=1")
-        for template in ("{header:X-One}", "{query:q}", "{header:X-Other}", "{query:r}", "{headers:X-One*}", "{headers:X-Other*}"):
+        for template in (
+            "{header:X-One}",
+            "{query:q}",
+            "{header:X-Other}",
+            "{query:r}",
+            "{headers:X-One*}",
+            "{headers:X-Other*}",
+        ):
             assert self.signed(template, b"a", twice) == "signature_malformed"
 
     def test_a_body_field_that_is_left_out_counts_as_empty_but_not_all_of_them(self) -> None:
@@ -313,9 +396,14 @@ class TestSignedContent:
 
     def test_the_id_is_needed_once_where_it_is_signed(self) -> None:
         document = {"deliveryId": "header:X-Id"}
-        assert self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a")]), **document) == "verified by main"
+        assert (
+            self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a")]), **document) == "verified by main"
+        )
         assert self.signed("{id}.{body}", b"." + BODY, call(), **document) == "signature_malformed"
-        assert self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a"), ("X-Id", "b")]), **document) == "signature_malformed"
+        assert (
+            self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a"), ("X-Id", "b")]), **document)
+            == "signature_malformed"
+        )
 
     def test_the_public_url_is_what_the_user_typed(self) -> None:
         typed = "https://shop.example.com/in?x=1"
@@ -324,14 +412,21 @@ class TestSignedContent:
 
     def test_a_public_url_without_a_query_gets_the_query_of_the_call(self) -> None:
         assert (
-            self.signed("{url}", b"https://shop.example.com/in?x=1", call(query=b"x=1"), "https://shop.example.com/in")
+            self.signed(
+                "{url}", b"https://shop.example.com/in?x=1", call(query=b"x=1"), "https://shop.example.com/in"
+            )
             == "verified by main"
         )
 
     def test_only_the_named_escapes_are_decoded(self) -> None:
         request = call(query=b"u=https%3a%2F%2Fa%20b%26")
         assert (
-            self.signed("{url}", b"https://hooks.example.com/webhook/abc?u=https://a%20b%26", request, urlUnescape=":/")
+            self.signed(
+                "{url}",
+                b"https://hooks.example.com/webhook/abc?u=https://a%20b%26",
+                request,
+                urlUnescape=":/",
+            )
             == "verified by main"
         )
 
@@ -347,13 +442,19 @@ class TestGeneric:
 
     def test_values_cannot_run_into_each_other(self) -> None:
         signature = generic({"X-Webhook-A": "1", "X-Webhook-B": "17"})[-1]
-        assert code(GENERIC, call([("X-Webhook-A", "11"), ("X-Webhook-B", "7"), signature])) == "signature_mismatch"
+        assert (
+            code(GENERIC, call([("X-Webhook-A", "11"), ("X-Webhook-B", "7"), signature]))
+            == "signature_mismatch"
+        )
 
     def test_nothing_signed_is_refused_even_with_the_right_hmac_of_nothing(self) -> None:
         assert code(GENERIC, call([("X-Signature", hexed(b""))])) == "signature_malformed"
 
     def test_one_name_twice_is_refused(self) -> None:
-        assert code(GENERIC, call([("X-Webhook-A", "1"), ("x-webhook-a", "1"), ("X-Signature", hexed(b"1\n1"))])) == "signature_malformed"
+        assert (
+            code(GENERIC, call([("X-Webhook-A", "1"), ("x-webhook-a", "1"), ("X-Signature", hexed(b"1\n1"))]))
+            == "signature_malformed"
+        )
 
     def test_a_timestamp_is_checked_only_when_sent(self) -> None:
         assert code(GENERIC, call(generic({"X-Webhook-Timestamp": str(NOW)}))) == "verified by main"
@@ -370,13 +471,18 @@ class TestGeneric:
     def test_both_can_be_required(self) -> None:
         both = {"X-Webhook-Timestamp": str(NOW), "X-Webhook-Content-SHA256": sha256(BODY).hexdigest()}
         assert code(GENERIC, call(generic(both)), require_timestamp_and_digest=True) == "verified by main"
-        for left_out, expected in (("X-Webhook-Timestamp", "timestamp_missing"), ("X-Webhook-Content-SHA256", "signature_malformed")):
+        for left_out, expected in (
+            ("X-Webhook-Timestamp", "timestamp_missing"),
+            ("X-Webhook-Content-SHA256", "signature_malformed"),
+        ):
             headers = generic({name: value for name, value in both.items() if name != left_out})
             assert code(GENERIC, call(headers), require_timestamp_and_digest=True) == expected
 
     def test_the_body_counts_as_signed_only_where_its_digest_is_required(self) -> None:
         assert not SignatureCredential(scheme(**GENERIC), SECRET).body_is_signed
-        assert SignatureCredential(scheme(**GENERIC), SECRET, require_timestamp_and_digest=True).body_is_signed
+        assert SignatureCredential(
+            scheme(**GENERIC), SECRET, require_timestamp_and_digest=True
+        ).body_is_signed
         assert SignatureCredential(scheme(), SECRET).body_is_signed
 
 
@@ -398,7 +504,10 @@ class TestDeliveryIds:
 
     def test_an_id_in_the_template_or_under_a_signed_glob_is_signed(self) -> None:
         document: dict[str, object] = {"deliveryId": "header:X-Id", "signedContent": "{id}.{body}"}
-        assert self.found(document, call([("X-Id", "7"), ("X-Signature", hexed(b"7." + BODY))])) == (b"7", True)
+        assert self.found(document, call([("X-Id", "7"), ("X-Signature", hexed(b"7." + BODY))])) == (
+            b"7",
+            True,
+        )
         assert self.found(dict(GENERIC), call(generic({"X-Webhook-Id": "9"}))) == (b"9", True)
 
     def test_an_id_in_a_body_that_is_not_signed_is_not(self) -> None:
@@ -426,7 +535,9 @@ class TestDocuments:
         }
         assert scheme(**empty) == SignatureScheme()
 
-    @pytest.mark.parametrize(("word", "character"), [("none", ""), ("space", " "), ("comma", ","), ("semicolon", ";"), (";", ";")])
+    @pytest.mark.parametrize(
+        ("word", "character"), [("none", ""), ("space", " "), ("comma", ","), ("semicolon", ";"), (";", ";")]
+    )
     def test_separators_are_kept_as_the_character(self, word: str, character: str) -> None:
         assert scheme(itemSeparator=word).item_separator == character
 
@@ -465,7 +576,10 @@ class TestDocuments:
             ({"signedContent": "{body}\ud800"}, "signedContent"),
             ({"signedContent": "{timestamp}{body}"}, "timestamp"),
             ({"signedContent": "{id}{body}"}, "deliveryId"),
-            ({"signedContent": "{timestamp}{body}", "timestamp": "header:T", "timestampRequired": False}, "timestampRequired"),
+            (
+                {"signedContent": "{timestamp}{body}", "timestamp": "header:T", "timestampRequired": False},
+                "timestampRequired",
+            ),
             ({"toleranceSeconds": -1}, "toleranceSeconds"),
             ({"toleranceSeconds": True}, "toleranceSeconds"),
             ({"timestampRequired": "yes"}, "timestampRequired"),
@@ -484,16 +598,23 @@ class TestDocuments:
 
     def test_what_is_weak_is_said_and_allowed(self) -> None:
         assert [warning.field for warning in warnings(scheme(timestamp="header:X-Time"))] == ["timestamp"]
-        assert [warning.field for warning in warnings(scheme(signedContent="{header:X-A}"))] == ["signedContent"]
+        assert [warning.field for warning in warnings(scheme(signedContent="{header:X-A}"))] == [
+            "signedContent"
+        ]
         assert warnings(scheme(**STRIPE)) == []
 
 
 anything = st.one_of(
-    st.binary(max_size=80), st.sampled_from([b"t=1700000000,v1=00", b"v1=" + b"0" * 64, b"\xff", b"t=1,t=2", b"1700000000", b"[{]"])
+    st.binary(max_size=80),
+    st.sampled_from([b"t=1700000000,v1=00", b"v1=" + b"0" * 64, b"\xff", b"t=1,t=2", b"1700000000", b"[{]"]),
 )
 references = st.sampled_from(["header:x-signature", "header:x-*", "query:q", "body:a.0.b", "item:t"])
 documents = st.fixed_dictionaries(
-    {"signature": st.lists(references.filter(lambda ref: not ref.startswith("item")), min_size=1, max_size=3)},
+    {
+        "signature": st.lists(
+            references.filter(lambda ref: not ref.startswith("item")), min_size=1, max_size=3
+        )
+    },
     optional={
         "itemSeparator": st.sampled_from(["", ",", ";", " "]),
         "keySeparator": st.sampled_from(["=", ","]),
@@ -528,7 +649,9 @@ documents = st.fixed_dictionaries(
 
 @given(
     document=documents,
-    headers=st.lists(st.tuples(st.sampled_from([b"x-signature", b"x-a", b"x-time", b"x-id"]), anything), max_size=5),
+    headers=st.lists(
+        st.tuples(st.sampled_from([b"x-signature", b"x-a", b"x-time", b"x-id"]), anything), max_size=5
+    ),
     body=st.one_of(anything, st.just(b'{"a":{"b":1}}'), st.just(b"[" * 5000)),
     query=anything,
     path=anything,
@@ -536,7 +659,13 @@ documents = st.fixed_dictionaries(
     at=st.floats(min_value=0, max_value=1e11),
 )
 def test_any_bytes_give_a_verdict(
-    document: dict[str, object], headers: list[tuple[bytes, bytes]], body: bytes, query: bytes, path: bytes, method: str, at: float
+    document: dict[str, object],
+    headers: list[tuple[bytes, bytes]],
+    body: bytes,
+    query: bytes,
+    path: bytes,
+    method: str,
+    at: float,
 ) -> None:
     if problems(document):
         return
@@ -564,7 +693,9 @@ def test_any_document_is_a_scheme_or_a_list_of_problems(document: dict[str, obje
         assert SignatureScheme.from_document(kept.to_document()) == kept
 
 
-@given(body=st.binary(max_size=200), position=st.integers(min_value=0), bit=st.integers(min_value=0, max_value=7))
+@given(
+    body=st.binary(max_size=200), position=st.integers(min_value=0), bit=st.integers(min_value=0, max_value=7)
+)
 def test_one_flipped_bit_anywhere_in_the_body_is_refused(body: bytes, position: int, bit: int) -> None:
     signed = call([("X-Signature", hexed(body))], body)
     assert code({}, signed) == "verified by main"

@@ -1,4 +1,5 @@
-"""The verifier against signatures that the vendors' own SDKs, openssl and published examples made (``tests/vectors``)."""
+"""The verifier against signatures that the vendors' own SDKs, openssl and published examples made
+(``tests/vectors``)."""
 
 import pytest
 from vector_replay import accepts_no_secret, providers, replay, vectors
@@ -36,7 +37,9 @@ CASES = [(provider, vector) for provider in providers() for vector in vectors(pr
 PRESETS = [preset for preset in presets.load().values() if preset.name != presets.GENERIC]
 
 
-@pytest.mark.parametrize(("provider", "vector"), CASES, ids=[f"{provider}: {vector['name']}" for provider, vector in CASES])
+@pytest.mark.parametrize(
+    ("provider", "vector"), CASES, ids=[f"{provider}: {vector['name']}" for provider, vector in CASES]
+)
 def test_the_verifier_agrees_with_the_vector(provider, vector):
     assert replay(provider, vector) == vector["expect"], f"made with {vector['made_with']}"
 

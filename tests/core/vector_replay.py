@@ -28,7 +28,11 @@ def vectors(provider: str) -> list[Vector]:
 
 def replay(provider: str, vector: Vector) -> dict[str, Any]:
     """What the verifier says, in the words of a vector's ``expect``."""
-    scheme = SignatureScheme.from_document(vector["scheme"]) if "scheme" in vector else presets.load()[provider].scheme
+    scheme = (
+        SignatureScheme.from_document(vector["scheme"])
+        if "scheme" in vector
+        else presets.load()[provider].scheme
+    )
     second = vector["second_secret"]
     credential = SignatureCredential(
         scheme,
@@ -59,7 +63,12 @@ def call_of(vector: Vector) -> Call:
 
 def accepts_no_secret(scheme: SignatureScheme) -> bool:
     """Can a webhook be configured so that everybody knows its key?"""
-    for main, second in ((b"", None), (scheme.secret_prefix.encode(), None), (b"\0", None), (b"MfKQ9r8GKYqrTwjU", b"")):
+    for main, second in (
+        (b"", None),
+        (scheme.secret_prefix.encode(), None),
+        (b"\0", None),
+        (b"MfKQ9r8GKYqrTwjU", b""),
+    ):
         try:
             SignatureCredential(scheme, main, second)
         except ValueError:

@@ -1,4 +1,5 @@
-"""Callers of a real program: many at once, on sockets of their own, with exactly the headers they are told to send."""
+"""Callers of a real program: many at once, on sockets of their own, with exactly the headers they are told to
+send."""
 
 import asyncio
 import json
@@ -45,7 +46,9 @@ def called(url: str, bodies: list[Any], headers: Headers | None = None, at_once:
 
         async def one(body: Any) -> Heard:
             async with places:
-                return await _call(url, body if isinstance(body, bytes) else json.dumps(body).encode(), headers or [])
+                return await _call(
+                    url, body if isinstance(body, bytes) else json.dumps(body).encode(), headers or []
+                )
 
         return await asyncio.gather(*map(one, bodies))
 
@@ -56,7 +59,12 @@ def flood(url: str, count: int, body: bytes, headers: Headers, connections: int 
     """Very many of one call, several at a time on connections that stay: what was heard, by status."""
     host, _, path = url.removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
-    sent = [("Host", host), ("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers]
+    sent = [
+        ("Host", host),
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        *headers,
+    ]
     head = "".join(f"{header}: {value}\r\n" for header, value in sent)
     request = f"POST /{path} HTTP/1.1\r\n{head}\r\n".encode() + body
     heard: Counter[int] = Counter()
@@ -71,7 +79,9 @@ def flood(url: str, count: int, body: bytes, headers: Headers, connections: int 
             writer.write(request * batch)
             for _ in range(batch):
                 answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
-                await reader.readexactly(int(answer.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+                await reader.readexactly(
+                    int(answer.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                )
                 heard[int(answer[9:12])] += 1
         writer.close()
 
@@ -85,7 +95,13 @@ def flood(url: str, count: int, body: bytes, headers: Headers, connections: int 
 async def _call(url: str, body: bytes, headers: Headers) -> Heard:
     host, _, path = url.removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
-    sent = [("Host", host), ("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close"), *headers]
+    sent = [
+        ("Host", host),
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("Connection", "close"),
+        *headers,
+    ]
     reader, writer = await asyncio.open_connection(name, int(port))
     try:
         head = "".join(f"{header}: {value}\r\n" for header, value in sent)

@@ -40,20 +40,33 @@ class Desk:
         request: WebhookRequest = validated(WebhookRequest, given)
         return str((await webhooks.create(self.gateway, ACTOR, request))["id"])
 
-    async def call(self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None) -> Answer:
+    async def call(
+        self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
+    ) -> Answer:
         """As ingress does it, without the socket."""
         webhook = self.gateway.directory.by_id(webhook_id)
         assert webhook is not None
         text = body if isinstance(body, bytes) else msgspec.json.encode(body)
         now = self.gateway.clock() if at is None else at
         given = ((b"content-type", b"application/json"), *headers)
-        call = Call("POST", f"/webhook/{webhook.short_code}".encode(), b"", given, text, "203.0.113.9", now, self.gateway.base_url)
+        call = Call(
+            "POST",
+            f"/webhook/{webhook.short_code}".encode(),
+            b"",
+            given,
+            text,
+            "203.0.113.9",
+            now,
+            self.gateway.base_url,
+        )
         verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.limits)
         heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         receive(self.gateway, webhook, call, verdict, heard.set_result)
         return await heard
 
-    async def accepted(self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None) -> str:
+    async def accepted(
+        self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
+    ) -> str:
         answer = await self.call(webhook_id, body, *headers, at=at)
         told = msgspec.json.decode(answer.body)
         assert (answer.status, told["status"]) == (200, "accepted"), told

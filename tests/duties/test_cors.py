@@ -31,7 +31,11 @@ def test_a_storefront_on_the_list_is_answered_and_reads_errors_too_and_any_other
     authentication = {"method": "token", "token": TOKEN}
     listed = made(program, authentication=authentication, cors={"enabled": True, "origins": [shop]})["url"]
     any_origin = made(program, authentication=authentication, cors={"enabled": True, "origins": ["*"]})["url"]
-    elsewhere = made(program, authentication=authentication, cors={"enabled": True, "origins": ["https://shop.example.com"]})["url"]
+    elsewhere = made(
+        program,
+        authentication=authentication,
+        cors={"enabled": True, "origins": ["https://shop.example.com"]},
+    )["url"]
     without = made(program, authentication=authentication)["url"]
     page.goto(shop)
 

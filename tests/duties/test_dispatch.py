@@ -1,4 +1,5 @@
-"""The loop that starts what is due: a slow engine slows its own starts, a dead one is asked by one delivery at a time."""
+"""The loop that starts what is due: a slow engine slows its own starts, a dead one is asked by one delivery
+at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -73,7 +74,9 @@ async def test_a_slow_start_does_not_hold_up_the_next_ones_and_only_so_many_are_
     assert engine.most == 2
 
 
-async def test_large_bodies_are_not_all_at_hand_at_once(desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_bodies_are_not_all_at_hand_at_once(
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dispatch, "BYTES_AT_ONCE", 2500)
     webhook = await desk.webhook()
     for text in ("x" * 1000,) * 5 + ("x" * 9000, ""):
@@ -105,7 +108,9 @@ async def test_told_to_stop_it_waits_for_what_it_has_begun(desk: Desk, engine: S
     assert await states(desk) == ["started"]
 
 
-async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(desk: Desk, engine: SlowEngine) -> None:
+async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
+    desk: Desk, engine: SlowEngine
+) -> None:
     engine.is_there = False
     webhook = await desk.webhook()
     await desk.accepted(webhook, {})

@@ -35,8 +35,12 @@ def test_what_is_wrong_in_a_filter_is_named_all_at_once(asked: dict[str, str], w
 
 
 def test_a_filter_of_empty_texts_asks_for_nothing() -> None:
-    assert history.filter_of(webhook_id="", status="", code="", since="", until="", search="") == HistoryFilter()
-    assert history.filter_of(status="held", since="0", until="1970-01-01T00:01:00Z") == HistoryFilter(None, "held", None, 0.0, 60.0)
+    assert (
+        history.filter_of(webhook_id="", status="", code="", since="", until="", search="") == HistoryFilter()
+    )
+    assert history.filter_of(status="held", since="0", until="1970-01-01T00:01:00Z") == HistoryFilter(
+        None, "held", None, 0.0, 60.0
+    )
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
@@ -49,10 +53,14 @@ def test_a_filter_of_empty_texts_asks_for_nothing() -> None:
         (HistoryFilter(status="failed"), "deliveries_apart"),
     ],
 )
-async def test_filtering_for_the_few_costs_what_they_are(desk: Desk, wanted: HistoryFilter, index: str) -> None:
+async def test_filtering_for_the_few_costs_what_they_are(
+    desk: Desk, wanted: HistoryFilter, index: str
+) -> None:
     plans: list[str] = []
 
-    def explain(connection: Connection, cursor: object, statement: str, parameters: tuple[object, ...], *_: object) -> None:
+    def explain(
+        connection: Connection, cursor: object, statement: str, parameters: tuple[object, ...], *_: object
+    ) -> None:
         if "ORDER BY invocations.id DESC" in statement and not statement.startswith("EXPLAIN"):
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             plans.extend(str(row[3]) for row in plan)

@@ -55,7 +55,9 @@ async def test_a_bad_call_to_a_held_webhook_is_refused_as_ever(desk: Desk) -> No
     assert (await desk.call(webhook, {"n": 1})).status == 401
 
 
-async def test_release_starts_what_waited_in_the_order_it_came(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_release_starts_what_waited_in_the_order_it_came(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(holds, "STEP", 40)
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
@@ -69,7 +71,12 @@ async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) ->
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     invocation = await desk.accepted(webhook, {"n": 1})
-    assert await holds.drop(desk.gateway, ACTOR, webhook) == {"webhookId": webhook, "held": True, "waiting": 0, "dropped": 1}
+    assert await holds.drop(desk.gateway, ACTOR, webhook) == {
+        "webhookId": webhook,
+        "held": True,
+        "waiting": 0,
+        "dropped": 1,
+    }
     await holds.release(desk.gateway, ACTOR, webhook)
     assert await everything_due(desk) == []
     assert (await history.show(desk.gateway, ACTOR, invocation))["status"] == "dropped"
@@ -96,7 +103,9 @@ async def test_a_replay_of_a_held_webhook_waits_too(desk: Desk) -> None:
     assert await everything_due(desk) == [invocation]
 
 
-async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(desk: Desk) -> None:
+async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(
+    desk: Desk,
+) -> None:
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     await holds.release(desk.gateway, ACTOR, webhook)

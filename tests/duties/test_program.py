@@ -73,7 +73,9 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
     assert {(outcome, of) for one, outcome, of in rows if one != first} == {("duplicate", first)}
     # What only an engine makes there be, over the API: the client holds each answer against its description.
     api = admin_of(program)
-    delivery = wait_until(lambda: (one := api.get(f"invocations/{first}").json["deliveries"][0])["state"] == "started" and one)
+    delivery = wait_until(
+        lambda: (one := api.get(f"invocations/{first}").json["deliveries"][0])["state"] == "started" and one
+    )
     (run,) = api.get("runs").json["items"]
     assert (run["deliveryKey"], delivery["response"]["status"]) == (delivery["key"], 201)
     said = delivery["log"][-1]  # before it, where the engine was not ready yet: why
@@ -109,7 +111,9 @@ def test_the_allowlist_believes_the_trusted_proxy_and_nobody_else(
 def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program, str]]:
     """One program for all these calls: each is a matter of a millisecond."""
     folder = tmp_path_factory.mktemp("behind")
-    program = Program(folder, {"POSTERN_ENGINE": "none", "POSTERN_TRUSTED_PROXIES": "127.0.0.1", "POSTERN_LOG": "off"})
+    program = Program(
+        folder, {"POSTERN_ENGINE": "none", "POSTERN_TRUSTED_PROXIES": "127.0.0.1", "POSTERN_LOG": "off"}
+    )
     try:
         program.wait_until_ready()
         yield program, made(program, ipAllowlist=["203.0.113.0/24"])["url"]
@@ -124,7 +128,9 @@ def test_without_a_trusted_proxy_the_header_counts_for_nothing(start_program: St
     assert (heard.status, heard.json["code"]) == (403, "ip_not_allowed")
 
 
-def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(start_program: StartProgram) -> None:
+def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
+    start_program: StartProgram,
+) -> None:
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
     token = "whk_0123456789abcdef0123456789abcdef"
     webhook = made(program, authentication={"method": "token", "token": token})
@@ -134,7 +140,9 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
     assert heard.keys() == {401, 429} and heard.total() == FLOOD
 
     def rejected() -> int:
-        return int(str(in_store(program, "SELECT count(*) FROM invocations WHERE outcome = 'rejected'")[0][0]))
+        return int(
+            str(in_store(program, "SELECT count(*) FROM invocations WHERE outcome = 'rejected'")[0][0])
+        )
 
     wait_until(lambda: rejected() < 1500, what=lambda: f"{rejected()} rejected calls to be trimmed")
     kept = {one[0] for one in in_store(program, "SELECT id FROM invocations WHERE outcome = 'accepted'")}
@@ -149,17 +157,28 @@ def test_a_held_webhook_starts_nothing_until_it_is_released(
     webhook = made(program, fieldMapping={"fieldOne": "n"}, synchronousResponse={"enabled": True})
 
     def command(*words: str) -> None:
-        done = run_postern(tmp_path, "webhooks", *words, webhook["id"], **{**workflows, "POSTERN_DATA_DIR": str(program.data_dir)})
+        done = run_postern(
+            tmp_path,
+            "webhooks",
+            *words,
+            webhook["id"],
+            **{**workflows, "POSTERN_DATA_DIR": str(program.data_dir)},
+        )
         assert done.returncode == 0, done.stderr
 
     command("hold")
-    wait_until(lambda: called(webhook["url"], [{"n": "probe"}])[0].status == 200, what="the gateway to hear of the hold")
+    wait_until(
+        lambda: called(webhook["url"], [{"n": "probe"}])[0].status == 200,
+        what="the gateway to hear of the hold",
+    )
     probes = notes_file.read_text().count("probe")  # answered by the workflow before that
     heard = called(webhook["url"], [{"n": str(n)} for n in range(30)], at_once=1)
     assert {one.json["status"] for one in heard} == {"accepted"}
     assert notes_file.read_text().count("probe") == probes
     command("release")
-    wait_until(lambda: len(notes_file.read_text().splitlines()) >= 31 + probes, what="what waited to be started")
+    wait_until(
+        lambda: len(notes_file.read_text().splitlines()) >= 31 + probes, what="what waited to be started"
+    )
     lines = notes_file.read_text().splitlines()
     assert sorted(line for line in lines if line != "probe") == sorted(str(n) for n in range(30))
     # A workflow's note is there before the gateway has written down that it was started.

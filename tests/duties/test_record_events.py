@@ -107,7 +107,12 @@ async def test_forgetting_leaves_nothing(desk: Desk) -> None:
 
 
 def test_every_variable_says_what_to_write() -> None:
-    event = {"webhookId": "wh_1", "fieldOne": '{"a b":[{"c":1.5}]}', "invocationId": "inv_1", "payload": {"x.y": {"z": None}}}
+    event = {
+        "webhookId": "wh_1",
+        "fieldOne": '{"a b":[{"c":1.5}]}',
+        "invocationId": "inv_1",
+        "payload": {"x.y": {"z": None}},
+    }
     found = {variable.path: variable for variable in variables(event)}
     assert list(found)[:6] == ["webhookId", "fieldOne", "fieldTwo", "fieldThree", "fieldFour", "invocationId"]
     assert found["fieldOne"].expressions == {

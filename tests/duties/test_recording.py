@@ -17,7 +17,9 @@ from postern.usecases.receive import entry_of
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplicates_of_nothing(desk: Desk) -> None:
+async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplicates_of_nothing(
+    desk: Desk,
+) -> None:
     webhook_id = await desk.webhook(duplicateProtection={"enabled": True, "key": "header:X-Id"})
     webhook = desk.gateway.directory.by_id(webhook_id)
     assert webhook is not None
@@ -38,8 +40,12 @@ async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplic
     poisoned, first, second = await asyncio.gather(*recording, return_exceptions=True)
     assert isinstance(poisoned, Exception)
     assert (first.first, second.first) == (None, entries[1].invocation.id)
-    assert [row.invocation_id for row in await desk.rows(select(deliveries.c.invocation_id))] == [entries[1].invocation.id]
-    assert [row.invocation_id for row in await desk.rows(select(duplicate_keys.c.invocation_id))] == [entries[1].invocation.id]
+    assert [row.invocation_id for row in await desk.rows(select(deliveries.c.invocation_id))] == [
+        entries[1].invocation.id
+    ]
+    assert [row.invocation_id for row in await desk.rows(select(duplicate_keys.c.invocation_id))] == [
+        entries[1].invocation.id
+    ]
     outcomes = await desk.rows(select(invocations.c.outcome, invocations.c.code).order_by(invocations.c.id))
     assert [tuple(row) for row in outcomes] == [("accepted", "accepted"), ("duplicate", "duplicate")]
 
@@ -49,7 +55,11 @@ async def test_the_metrics_say_how_much_waits_for_the_writer(desk: Desk) -> None
 
     async def waiting() -> str:
         answer = await metrics(Request({"type": "http"}))
-        (line,) = (line for line in bytes(answer.body).decode().splitlines() if line.startswith("postern_writer_waiting "))
+        (line,) = (
+            line
+            for line in bytes(answer.body).decode().splitlines()
+            if line.startswith("postern_writer_waiting ")
+        )
         return line.partition(" ")[2]
 
     assert await waiting() == "0.0"

@@ -117,7 +117,9 @@ async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
     assert await emissions(desk) == Counter(ids)
 
 
-async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(settings: Settings) -> None:
+async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(
+    settings: Settings,
+) -> None:
     async with opened(settings) as gateway:
         plan = await replays.plan(gateway, ACTOR, HistoryFilter())
         await replays.begin(gateway, ACTOR, plan["id"])
@@ -149,7 +151,9 @@ async def test_a_replay_is_run_once_and_ends_once(desk: Desk) -> None:
     for again in (replays.begin, replays.cancel):
         with pytest.raises(Refused, match="conflict"):
             await again(desk.gateway, ACTOR, told["id"])
-    actions = [entry["action"] for entry in (await audit.listing(desk.gateway, ACTOR, subject=told["id"])).items]
+    actions = [
+        entry["action"] for entry in (await audit.listing(desk.gateway, ACTOR, subject=told["id"])).items
+    ]
     assert actions == ["replay begun", "replay planned"]
 
 
@@ -162,14 +166,20 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
         """In the list, on its page, and in the live view."""
         (item,) = (await history.listing(desk.gateway, ACTOR, HistoryFilter())).items
         ((invocation, made),) = await desk.store.history.some([item["id"]])
-        return [item, await history.show(desk.gateway, ACTOR, item["id"]), msgspec.json.decode(hub.told((invocation, made)))]
+        return [
+            item,
+            await history.show(desk.gateway, ACTOR, item["id"]),
+            msgspec.json.decode(hub.told((invocation, made))),
+        ]
 
     before = await told()
     assert {one["httpStatus"] for one in before} == {201}
     await history.replay(desk.gateway, ACTOR, before[0]["id"])
     after = await told()
     assert [(one["httpStatus"], one["durationMs"]) for one in after] == [(201, before[0]["durationMs"])] * 3
-    assert {one["status"] for one in after} == {"accepted"}  # the status alone tells of the replay, which waits
+    assert {one["status"] for one in after} == {
+        "accepted"
+    }  # the status alone tells of the replay, which waits
     desk.gateway.engine = None
 
 
@@ -189,7 +199,9 @@ async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
     await desk.store.webhooks.update(stored, stored.version - 1, {})
     await desk.gateway.directory.refresh()
     await run(desk)
-    assert [row.state for row in await desk.rows(select(deliveries.c.state).where(deliveries.c.emission == 2))] == ["held"]
+    assert [
+        row.state for row in await desk.rows(select(deliveries.c.state).where(deliveries.c.emission == 2))
+    ] == ["held"]
 
 
 async def test_a_search_narrows_it(desk: Desk) -> None:

@@ -73,7 +73,11 @@ async def test_what_is_still_to_be_started_is_never_taken(desk: Desk) -> None:
 
 
 async def test_a_webhook_may_have_its_own_rule_and_a_deleted_one_has_the_gateways(desk: Desk) -> None:
-    short, long, deleted = await desk.webhook(historyRetentionDays=1), await desk.webhook(historyRetentionDays=90), await desk.webhook()
+    short, long, deleted = (
+        await desk.webhook(historyRetentionDays=1),
+        await desk.webhook(historyRetentionDays=90),
+        await desk.webhook(),
+    )
     for webhook in (short, long, deleted):
         await desk.accepted(webhook, {"n": 1})
     await settle(desk)
@@ -134,14 +138,25 @@ async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: 
     done = (await replays.plan(desk.gateway, ACTOR, HistoryFilter()))["id"]
     await replays.begin(desk.gateway, ACTOR, begun)
     await replays.cancel(desk.gateway, ACTOR, done)
-    assert await desk.store.idempotency.begin("somebody", "key", b"\0" * 32, desk.gateway.clock(), desk.gateway.clock() + 60) is None
+    assert (
+        await desk.store.idempotency.begin(
+            "somebody", "key", b"\0" * 32, desk.gateway.clock(), desk.gateway.clock() + 60
+        )
+        is None
+    )
     await prune(desk.gateway, ACTOR)
     assert await count(desk, idempotency) == 1
-    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [done, never_begun, begun]
+    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [
+        done,
+        never_begun,
+        begun,
+    ]
     await later(desk, 366)
     await prune(desk.gateway, ACTOR)
     assert await count(desk, idempotency) == 0
-    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [begun], "it is still to be done"
+    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [begun], (
+        "it is still to be done"
+    )
     assert [one["action"] for one in (await audit.listing(desk.gateway, ACTOR)).items] == ["history pruned"]
 
 
@@ -162,7 +177,9 @@ class Copies:
         self.forgot += keys
 
 
-async def test_the_engine_forgets_what_was_deleted_even_by_a_command_but_never_a_run_that_still_goes(desk: Desk) -> None:
+async def test_the_engine_forgets_what_was_deleted_even_by_a_command_but_never_a_run_that_still_goes(
+    desk: Desk,
+) -> None:
     webhook = await desk.webhook()
     ended, going = [await desk.accepted(webhook, {"n": n}) for n in range(2)]
     await settle(desk)
@@ -180,7 +197,9 @@ async def test_the_engine_forgets_what_was_deleted_even_by_a_command_but_never_a
     desk.gateway.engine = None
 
 
-async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "REJECTED_KEPT", 20)
     monkeypatch.setattr("postern.usecases.rejections.TRIM_AFTER", 30)
     webhook, other = await desk.webhook(), await desk.webhook()
@@ -193,7 +212,9 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(desk: Desk, m
             await keeper.round()
             assert await count(desk, invocations) <= 20 + 30 + 2
     assert kept in await ids(desk)
-    rest = await desk.rows(select(func.count()).select_from(invocations).where(invocations.c.webhook_id == other))
+    rest = await desk.rows(
+        select(func.count()).select_from(invocations).where(invocations.c.webhook_id == other)
+    )
     assert rest[0][0] == 1
 
 

@@ -26,8 +26,12 @@ def source(body: Any, status: int = 200, **headers: str) -> Any:
     return lambda _: Reply(status, {"Content-Type": "application/json", **headers}, text)
 
 
-async def scheduled(desk: Desk, server: StandIn, every: str = "15m", mapping: dict[str, str] | None = None, **setting: Any) -> str:
-    return await desk.webhook(fieldMapping=mapping or {}, schedule={"url": f"{server.url}/orders?key=k", "every": every, **setting})
+async def scheduled(
+    desk: Desk, server: StandIn, every: str = "15m", mapping: dict[str, str] | None = None, **setting: Any
+) -> str:
+    return await desk.webhook(
+        fieldMapping=mapping or {}, schedule={"url": f"{server.url}/orders?key=k", "every": every, **setting}
+    )
 
 
 async def run(desk: Desk, webhook: str) -> dict[str, Any]:
@@ -57,8 +61,17 @@ async def test_what_is_fetched_is_mapped_recorded_and_delivered_like_a_call(desk
         webhook = await scheduled(desk, server, mapping={"fieldOne": "order.number"})
         done = await run(desk, webhook)
     told = await history.show(desk.gateway, ACTOR, done["invocationIds"][0])
-    assert (told["status"], told["method"], told["code"], told["httpStatus"]) == ("accepted", "GET", "accepted", 200)
-    assert told["trace"][0] == {"step": "schedule", "ok": True, "detail": f"fetched {server.url}/orders: 200, 24 bytes"}
+    assert (told["status"], told["method"], told["code"], told["httpStatus"]) == (
+        "accepted",
+        "GET",
+        "accepted",
+        200,
+    )
+    assert told["trace"][0] == {
+        "step": "schedule",
+        "ok": True,
+        "detail": f"fetched {server.url}/orders: 200, 24 bytes",
+    }
     assert told["deliveries"][0]["fields"] == {"fieldOne": "7"}
     assert told["payload"] == {"order": {"number": 7}}
     assert "key=k" not in json.dumps(told)
@@ -96,7 +109,9 @@ async def test_a_run_under_way_is_not_begun_again(desk: Desk) -> None:
         webhook = await scheduled(desk, server)
         first = asyncio.create_task(run(desk, webhook))
         await asyncio.wait_for(asked.wait(), PATIENCE)
-        await desk.store.writer.write(lambda connection: connection.execute(update(table).values(next_run_at=1)))
+        await desk.store.writer.write(
+            lambda connection: connection.execute(update(table).values(next_run_at=1))
+        )
         assert await tick(desk) == 0
         with pytest.raises(Refused, match="right now"):
             await run(desk, webhook)
@@ -105,7 +120,9 @@ async def test_a_run_under_way_is_not_begun_again(desk: Desk) -> None:
         assert len(server.received) == 1
 
 
-async def test_a_run_whose_process_died_is_taken_over_and_the_dead_ones_result_is_not_written(desk: Desk) -> None:
+async def test_a_run_whose_process_died_is_taken_over_and_the_dead_ones_result_is_not_written(
+    desk: Desk,
+) -> None:
     async with stand_in(source({"n": 1})) as server:
         webhook = await scheduled(desk, server)
         await later(desk, 15 * 60 + 30)
@@ -140,15 +157,21 @@ async def test_a_run_under_way_when_its_process_ends_is_begun_again_at_once(desk
     assert (await state(desk, webhook))["lastResult"] is None
 
 
-async def test_a_process_that_is_alone_begins_again_what_a_dead_one_had_claimed_and_leaves_a_commands_run(settings: Settings) -> None:
+async def test_a_process_that_is_alone_begins_again_what_a_dead_one_had_claimed_and_leaves_a_commands_run(
+    settings: Settings,
+) -> None:
     async with stand_in(source({"n": 1})) as server:
         async with opened(settings) as gateway:
             desk = Desk(gateway)
             claimed, by_hand = await scheduled(desk, server), await scheduled(desk, server)
             await desk.store.writer.write(
-                lambda connection: connection.execute(update(table).where(table.c.webhook_id == claimed).values(next_run_at=1))
+                lambda connection: connection.execute(
+                    update(table).where(table.c.webhook_id == claimed).values(next_run_at=1)
+                )
             )
-            assert [one.webhook_id for one in await desk.store.schedules.claim(gateway.clock(), LEASE, 10)] == [claimed]
+            assert [
+                one.webhook_id for one in await desk.store.schedules.claim(gateway.clock(), LEASE, 10)
+            ] == [claimed]
             taken = await desk.store.schedules.take(by_hand, gateway.clock(), LEASE)
         async with opened(settings, "http://127.0.0.1:1") as gateway:
             assert await Desk(gateway).store.schedules.any_due(gateway.clock())
@@ -159,7 +182,10 @@ async def test_each_element_of_an_array_is_a_trigger_when_that_is_chosen(desk: D
     async with stand_in(source([{"n": 1}, {"n": 2}, 3])) as server:
         webhook = await scheduled(desk, server, mapping={"fieldOne": "n"}, splitArray=True)
         done = await run(desk, webhook)
-        assert (done["result"], done["reason"]) == ("accepted", "1 of 3 elements refused: the body is JSON, but not an object")
+        assert (done["result"], done["reason"]) == (
+            "accepted",
+            "1 of 3 elements refused: the body is JSON, but not an object",
+        )
         together = await scheduled(desk, server)
         assert (await run(desk, together))["result"] == "failed"
     found = [await history.show(desk.gateway, ACTOR, one) for one in done["invocationIds"]]
@@ -178,7 +204,11 @@ async def test_only_when_changed_asks_conditionally_and_starts_nothing_for_the_s
 
     async with stand_in(answer) as server:
         webhook = await scheduled(desk, server, onlyWhenChanged=True)
-        assert [(await run(desk, webhook))["result"] for _ in range(3)] == ["accepted", "unchanged", "unchanged"]
+        assert [(await run(desk, webhook))["result"] for _ in range(3)] == [
+            "accepted",
+            "unchanged",
+            "unchanged",
+        ]
         always = await scheduled(desk, server)
         assert [(await run(desk, always))["result"] for _ in range(2)] == ["accepted", "accepted"]
 
@@ -187,14 +217,20 @@ async def test_a_source_without_an_etag_is_compared_by_its_body(desk: Desk) -> N
     bodies = iter([b'{"n": 1}', b'{"n": 1}', b'{"n": 2}'])
     async with stand_in(lambda _: Reply(200, {}, next(bodies))) as server:
         webhook = await scheduled(desk, server, onlyWhenChanged=True)
-        assert [(await run(desk, webhook))["result"] for _ in range(3)] == ["accepted", "unchanged", "accepted"]
+        assert [(await run(desk, webhook))["result"] for _ in range(3)] == [
+            "accepted",
+            "unchanged",
+            "accepted",
+        ]
 
 
 async def test_duplicate_protection_holds_for_what_is_fetched(desk: Desk) -> None:
     async with stand_in(source({"n": 1})) as server:
         schedule = {"url": server.url, "every": 60}
         webhook = await desk.webhook(schedule=schedule, duplicateProtection={"enabled": True, "key": "n"})
-        first, second = (await run(desk, webhook))["invocationIds"] + (await run(desk, webhook))["invocationIds"]
+        first, second = (await run(desk, webhook))["invocationIds"] + (await run(desk, webhook))[
+            "invocationIds"
+        ]
     told = await history.show(desk.gateway, ACTOR, second)
     assert (told["status"], told["duplicateOf"]) == ("duplicate", first)
 
@@ -228,7 +264,11 @@ async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk)
         assert (await run(desk, webhook))["paused"]
         assert (await run(desk, webhook))["result"] == "accepted"
     shown = await state(desk, webhook)
-    assert (shown["pausedAt"], shown["consecutiveFailures"], shown["nextRunAt"] is not None) == (None, 0, True)
+    assert (shown["pausedAt"], shown["consecutiveFailures"], shown["nextRunAt"] is not None) == (
+        None,
+        0,
+        True,
+    )
 
 
 async def test_private_addresses_are_refused_unless_they_are_opened(desk: Desk) -> None:
@@ -248,10 +288,17 @@ async def test_headers_are_sent_encrypted_at_rest_and_never_shown(desk: Desk) ->
         shown = await webhooks.show(desk.gateway, ACTOR, webhook)
         assert shown["schedule"]["headers"] == ["Authorization"]
         assert "hush-hush" not in json.dumps(shown) + str(await desk.rows(select(secrets)))
-        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"timeoutSeconds": 5, "headers": {"X-Shop": "a"}}})
+        await webhooks.change(
+            desk.gateway, ACTOR, webhook, {"schedule": {"timeoutSeconds": 5, "headers": {"X-Shop": "a"}}}
+        )
         await run(desk, webhook)
-        assert (server.received[1].headers["authorization"], server.received[1].headers["x-shop"]) == ("Bearer hush-hush", "a")
-        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"headers": {"Authorization": None}}})
+        assert (server.received[1].headers["authorization"], server.received[1].headers["x-shop"]) == (
+            "Bearer hush-hush",
+            "a",
+        )
+        await webhooks.change(
+            desk.gateway, ACTOR, webhook, {"schedule": {"headers": {"Authorization": None}}}
+        )
         await run(desk, webhook)
         assert "authorization" not in server.received[2].headers
 
@@ -260,7 +307,9 @@ async def test_a_new_url_does_not_get_the_old_ones_headers(desk: Desk) -> None:
     async with stand_in(source({})) as server:
         webhook = await scheduled(desk, server, headers={"Authorization": "Bearer hush-hush"})
         with pytest.raises(Refused) as refused:
-            await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://elsewhere.example/"}})
+            await webhooks.change(
+                desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://elsewhere.example/"}}
+            )
         assert [error.field for error in refused.value.errors] == ["schedule.headers.Authorization"]
         await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": f"{server.url}/other"}})
 
@@ -268,7 +317,12 @@ async def test_a_new_url_does_not_get_the_old_ones_headers(desk: Desk) -> None:
 async def test_another_authentication_keeps_the_schedules_headers(desk: Desk) -> None:
     async with stand_in(source({})) as server:
         webhook = await scheduled(desk, server, headers={"X-Shop": "a"})
-        await webhooks.change(desk.gateway, ACTOR, webhook, {"authentication": {"method": "token", "token": "whk_0123456789abcdef"}})
+        await webhooks.change(
+            desk.gateway,
+            ACTOR,
+            webhook,
+            {"authentication": {"method": "token", "token": "whk_0123456789abcdef"}},
+        )
         await run(desk, webhook)
         assert server.received[0].headers["x-shop"] == "a"
 
@@ -326,7 +380,9 @@ async def test_a_change_during_a_run_discards_its_result(desk: Desk) -> None:
     ],
 )
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-async def test_a_setting_that_cannot_work_is_refused_by_its_field(desk: Desk, setting: dict[str, Any], field: str) -> None:
+async def test_a_setting_that_cannot_work_is_refused_by_its_field(
+    desk: Desk, setting: dict[str, Any], field: str
+) -> None:
     with pytest.raises(Refused) as refused:
         await desk.webhook(schedule=setting)
     assert [error.field for error in refused.value.errors] == [field]
@@ -335,13 +391,21 @@ async def test_a_setting_that_cannot_work_is_refused_by_its_field(desk: Desk, se
 async def test_a_private_address_is_refused_when_it_is_saved_where_it_is_not_opened(desk: Desk) -> None:
     desk.gateway.outbound = Allowlist.parse(["10.1.0.0/16"])
     webhook = await desk.webhook(schedule={"url": "http://10.1.2.3/orders", "every": "15m"})
-    for url in ("http://127.0.0.1:8080/", "http://localhost/", "http://[::1]/", "http://192.168.1.1/", "http://169.254.169.254/"):
+    for url in (
+        "http://127.0.0.1:8080/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/",
+    ):
         with pytest.raises(Refused) as refused:
             await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": url}})
         assert [error.field for error in refused.value.errors] == ["schedule.url"], url
     with pytest.raises(Refused):
         await desk.webhook(schedule={"url": "http://127.0.0.1/", "every": "15m"})
-    await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://api.example.com/orders"}})
+    await webhooks.change(
+        desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://api.example.com/orders"}}
+    )
     # What was saved while it was open may still be edited in every other way.
     await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "http://10.1.2.3/orders"}})
     desk.gateway.outbound = NOBODY

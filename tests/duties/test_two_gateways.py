@@ -22,18 +22,29 @@ SCHEDULES = 1000
 
 async def thousand(settings: Settings, source_url: str) -> None:
     async with opened(settings) as gateway:
-        request = {"name": "pattern", "authentication": {"method": "none"}, "schedule": {"url": source_url, "every": "1d"}}
+        request = {
+            "name": "pattern",
+            "authentication": {"method": "none"},
+            "schedule": {"url": source_url, "every": "1d"},
+        }
         pattern: WebhookRequest = validated(WebhookRequest, request)
         made = await gateway.store.webhooks.get((await webhooks.create(gateway, ACTOR, pattern))["id"])
         assert made is not None
         await webhooks.remove(gateway, ACTOR, made.id)
 
         def another(number: int) -> StoredWebhook:
-            document = {**made.document, "schedule": {**made.document["schedule"], "url": f"{source_url}/{number}"}}
+            document = {
+                **made.document,
+                "schedule": {**made.document["schedule"], "url": f"{source_url}/{number}"},
+            }
             now = gateway.clock() - 3600  # so that the first tick has long been due
-            return StoredWebhook(new_id("wh"), new_short_code(), str(number), True, False, document, 1, now, now)
+            return StoredWebhook(
+                new_id("wh"), new_short_code(), str(number), True, False, document, 1, now, now
+            )
 
-        await asyncio.gather(*(gateway.store.webhooks.create(another(number), {}) for number in range(SCHEDULES)))
+        await asyncio.gather(
+            *(gateway.store.webhooks.create(another(number), {}) for number in range(SCHEDULES))
+        )
 
 
 def test_each_tick_of_a_thousand_schedules_is_fetched_by_one_of_two_processes(
@@ -56,8 +67,15 @@ def test_each_tick_of_a_thousand_schedules_is_fetched_by_one_of_two_processes(
             row = connection.execute("SELECT count(*) FROM schedules WHERE last_at IS NOT NULL").fetchone()
             return row[0] if row else 0
 
-    wait_until(lambda: fetched() == SCHEDULES, 120, what=lambda: f"every schedule to have run; {fetched()} have", every=0.5)
+    wait_until(
+        lambda: fetched() == SCHEDULES,
+        120,
+        what=lambda: f"every schedule to have run; {fetched()} have",
+        every=0.5,
+    )
     assert counted == {f"/{number}": 1 for number in range(SCHEDULES)}
     with psycopg.connect(migrated_url) as connection:
-        rows = connection.execute("SELECT webhook_id, count(*) FROM invocations GROUP BY webhook_id").fetchall()
+        rows = connection.execute(
+            "SELECT webhook_id, count(*) FROM invocations GROUP BY webhook_id"
+        ).fetchall()
     assert Counter(count for _, count in rows) == {1: SCHEDULES}

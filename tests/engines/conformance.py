@@ -12,10 +12,12 @@ A ``Harness`` brings the engine together with one real workflow (or a stand-in f
 
 - keeps the trigger document it was run with, so that ``ran`` can tell it;
 - fails when ``fieldOne`` is ``fail``;
-- otherwise, when somebody waits, answers ``{"status": 200, "headers": {}, "body": {"echo": <fieldOne>}}``: by a POST to the
+- otherwise, when somebody waits, answers ``{"status": 200, "headers": {}, "body": {"echo": <fieldOne>}}``: by
+a POST to the
   slot's URL with ``Authorization: Bearer <token>``, or inline.
 
-``door()`` stands for the gateway's side of that POST: 200 for the first answer, 410 afterwards or when closed.
+``door()`` stands for the gateway's side of that POST: 200 for the first answer, 410 afterwards or when
+closed.
 """
 
 import asyncio
@@ -30,7 +32,14 @@ from typing import Any, Protocol
 import pytest
 
 from beds.waiting import PATIENCE
-from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started, Trigger, delivery_key
+from postern.core.delivery import (
+    EngineRejected,
+    EngineUnavailable,
+    ResponseSlot,
+    Started,
+    Trigger,
+    delivery_key,
+)
 from postern.usecases.ports import Engine
 from stand_in import Received, Reply, stand_in
 
@@ -41,7 +50,8 @@ class Harness(Protocol):
     engine: Engine
     door: "Door"
     idempotent: bool
-    """Whether starting the same key twice starts once. An engine that cannot promise it says so in its documentation."""
+    """Whether starting the same key twice starts once. An engine that cannot promise it says so in its
+    documentation."""
     tells_the_end: bool
     """Whether ``ended`` returns before the caller's own deadline."""
 
@@ -93,16 +103,28 @@ async def door() -> AsyncIterator[Door]:
         yield made
 
 
-def trigger(*, field_one: str = "1001", invocation: str | None = None, emission: int = 1, response: ResponseSlot | None = None) -> Trigger:
+def trigger(
+    *,
+    field_one: str = "1001",
+    invocation: str | None = None,
+    emission: int = 1,
+    response: ResponseSlot | None = None,
+) -> Trigger:
     invocation_id = invocation or f"inv_{next(_numbers)}_{time.time_ns()}"
     payload = b'{"orderNumber":"1001","total":10.00,"id":123456789012345678901234567890,"name":"J\xc3\xb6rg"}'
     return Trigger(
-        delivery_key(invocation_id, emission), "wh_1", invocation_id, {"fieldOne": field_one, "fieldTwo": "zwei"}, payload, response
+        delivery_key(invocation_id, emission),
+        "wh_1",
+        invocation_id,
+        {"fieldOne": field_one, "fieldTwo": "zwei"},
+        payload,
+        response,
     )
 
 
 async def until(condition: Callable[[], Awaitable[Any]], patience: float = PATIENCE) -> Any:
-    """The condition's value as soon as it is true. Never sleeps and hopes: it asks again until it is, or time is up."""
+    """The condition's value as soon as it is true. Never sleeps and hopes: it asks again until it is, or time
+    is up."""
     deadline = asyncio.get_running_loop().time() + patience
     while not (value := await condition()):
         if asyncio.get_running_loop().time() > deadline:
@@ -127,7 +149,9 @@ class EngineConformance:
         raise NotImplementedError
         yield
 
-    async def test_a_start_runs_the_workflow_with_the_variables_and_the_payload(self, harness: Harness) -> None:
+    async def test_a_start_runs_the_workflow_with_the_variables_and_the_payload(
+        self, harness: Harness
+    ) -> None:
         started = await harness.engine.start(asked := trigger())
         assert started.runs >= 1
         [document] = await ran(harness, asked.invocation_id)
@@ -149,7 +173,9 @@ class EngineConformance:
         await harness.engine.start(trigger(invocation=first.invocation_id, emission=2))
         assert len(await ran(harness, first.invocation_id, times=2)) == 2
 
-    async def test_an_unreachable_engine_is_unavailable_and_takes_the_same_start_later(self, harness: Harness) -> None:
+    async def test_an_unreachable_engine_is_unavailable_and_takes_the_same_start_later(
+        self, harness: Harness
+    ) -> None:
         asked = trigger()
         await harness.stop()
         with pytest.raises(EngineUnavailable) as caught:
@@ -191,7 +217,9 @@ class EngineConformance:
         assert document["status"] == 200
         return document["body"]
 
-    async def test_an_answer_that_comes_too_late_is_turned_away_and_harms_nothing(self, harness: Harness) -> None:
+    async def test_an_answer_that_comes_too_late_is_turned_away_and_harms_nothing(
+        self, harness: Harness
+    ) -> None:
         harness.door.closed = True
         started = await harness.engine.start(asked := trigger(response=harness.door.slot()))
         await ran(harness, asked.invocation_id)
@@ -205,7 +233,10 @@ class EngineConformance:
         await ran(harness, after.invocation_id)
 
     async def test_the_end_of_a_run_is_told_or_left_to_the_callers_deadline(self, harness: Harness) -> None:
-        good, bad = trigger(response=harness.door.slot()), trigger(field_one="fail", response=harness.door.slot())
+        good, bad = (
+            trigger(response=harness.door.slot()),
+            trigger(field_one="fail", response=harness.door.slot()),
+        )
         await harness.engine.start(good)
         if not harness.tells_the_end:
             with pytest.raises(TimeoutError):
@@ -230,7 +261,9 @@ class EngineConformance:
 
         await until(well)
 
-    async def test_opening_does_not_wait_for_the_engine_and_closing_is_harmless_twice(self, harness: Harness) -> None:
+    async def test_opening_does_not_wait_for_the_engine_and_closing_is_harmless_twice(
+        self, harness: Harness
+    ) -> None:
         await harness.stop()
         async with asyncio.timeout(2):
             await harness.engine.open()

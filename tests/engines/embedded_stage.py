@@ -117,10 +117,19 @@ class Stage:
 
         await until(says)
 
-    async def start(self, key: str, *, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str) -> Started:
+    async def start(
+        self, key: str, *, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str
+    ) -> Started:
         """As the gateway does: an engine that is unavailable is asked again."""
         invocation = key.rpartition(".")[0] or key
-        trigger = Trigger(key, webhook_id, invocation, fields, json.dumps({"orderNumber": "1001", "n": 10**30}).encode(), slot)
+        trigger = Trigger(
+            key,
+            webhook_id,
+            invocation,
+            fields,
+            json.dumps({"orderNumber": "1001", "n": 10**30}).encode(),
+            slot,
+        )
         end = time.monotonic() + PATIENCE
         while True:
             try:

@@ -1,4 +1,5 @@
-"""A real Node-RED from npm, installed once into a cache folder outside the tree, with the flows that the tests ask for."""
+"""A real Node-RED from npm, installed once into a cache folder outside the tree, with the flows that the
+tests ask for."""
 
 import fcntl
 import json
@@ -45,7 +46,8 @@ return [accepted, {
 
 
 def flow(path: str) -> list[dict[str, Any]]:
-    """One tab: an *http in* node, a memory of deliveries, a switch on the webhook's id, and an answer, at once or later."""
+    """One tab: an *http in* node, a memory of deliveries, a switch on the webhook's id, and an answer, at
+    once or later."""
 
     def node(name: str, kind: str, *wires: list[str], **more: Any) -> dict[str, Any]:
         return {
@@ -83,7 +85,13 @@ def flow(path: str) -> list[dict[str, Any]]:
         node("reply", "http response", statusCode="", headers={}),
         node("post", "http request", [], method="POST", ret="txt", url="", paytoqs="ignore"),
         node("ask", "http in", ["ran"], url=f"/{path}/ran", method="get"),
-        node("ran", "function", ["reply"], func="msg.payload = Object.values(flow.get('seen') || {}); return msg;", outputs=1),
+        node(
+            "ran",
+            "function",
+            ["reply"],
+            func="msg.payload = Object.values(flow.get('seen') || {}); return msg;",
+            outputs=1,
+        ),
     ]
 
 
@@ -99,7 +107,16 @@ def installed() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test processes run side by side
         if not script.exists():
             fresh = Path(tempfile.mkdtemp(dir=CACHE))
-            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(fresh), f"node-red@{version}"]
+            command = [
+                "npm",
+                "install",
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+                "--prefix",
+                str(fresh),
+                f"node-red@{version}",
+            ]
             done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=fresh)
             assert done.returncode == 0, f"npm could not install Node-RED:\n{done.stderr}"
             shutil.rmtree(folder, ignore_errors=True)
@@ -125,9 +142,14 @@ def node_red(folder: Path) -> Iterator[int]:
     example = json.loads(EXAMPLE.read_text().replace("wh_…", "wh_1"))
     (folder / "flows.json").write_text(json.dumps(flow("inline") + flow("later") + example))
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(["node", str(script), "--userDir", str(folder)], stdout=log, stderr=log, cwd=folder)
+        process = subprocess.Popen(
+            ["node", str(script), "--userDir", str(folder)], stdout=log, stderr=log, cwd=folder
+        )
         try:
-            wait_until(lambda: _up(port, process), what=lambda: "Node-RED; its log: " + (folder / "log").read_text()[-2000:])
+            wait_until(
+                lambda: _up(port, process),
+                what=lambda: "Node-RED; its log: " + (folder / "log").read_text()[-2000:],
+            )
             yield port
         finally:
             process.terminate()

@@ -38,7 +38,9 @@ class EmbeddedHarness:
         self.engine = EmbeddedEngine(folder / "data", file)
 
     async def ran(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.lines.read_text().splitlines()] if self.lines.exists() else []
+        return (
+            [json.loads(line) for line in self.lines.read_text().splitlines()] if self.lines.exists() else []
+        )
 
     async def stop(self) -> None:
         await self.engine.close()

@@ -39,7 +39,9 @@ async def test_before_the_process_is_there_the_engine_is_unavailable_and_says_so
         await engine.start(Trigger("inv.1", "wh_1", "inv", {}, b"{}"))
 
 
-async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finished_step(stage: Stage, door: Door) -> None:
+async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finished_step(
+    stage: Stage, door: Door
+) -> None:
     engine = await stage.open(TWO_STEPS)
     await stage.start("inv.1", slot=door.slot("inv"))
     waiting = asyncio.create_task(stage.ended("inv.1"))
@@ -47,7 +49,9 @@ async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finish
     killed = engine.process_id
     assert killed
     os.kill(killed, signal.SIGKILL)
-    await until(lambda: stage.marked("second") == ["7", "7"])  # the interrupted step is done again, with the recorded value
+    await until(
+        lambda: stage.marked("second") == ["7", "7"]
+    )  # the interrupted step is done again, with the recorded value
     stage.mark("go")
     assert await waiting == "completed"
     assert stage.marked("first") == ["x"]
@@ -133,10 +137,15 @@ async def test_a_running_workflow_is_let_finish_before_an_edit_takes_over(stage:
         ("def flow(:\n", "flows.py, line 5: "),
         ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
         ("raise SystemExit('not today')\n", "SystemExit: not today"),
-        ("@workflow\ndef flow(event): pass\n@workflow(name='flow')\ndef other(event): pass\n", "two workflows are called flow"),
+        (
+            "@workflow\ndef flow(event): pass\n@workflow(name='flow')\ndef other(event): pass\n",
+            "two workflows are called flow",
+        ),
     ],
 )
-async def test_a_broken_file_holds_deliveries_until_it_is_mended(stage: Stage, broken: str, words: str) -> None:
+async def test_a_broken_file_holds_deliveries_until_it_is_mended(
+    stage: Stage, broken: str, words: str
+) -> None:
     stage.file.write_text("from postern.workflows import workflow\n\n\n\n" + broken)
     engine = await stage.open()
     await stage.health_says("workflows file has an error: ")

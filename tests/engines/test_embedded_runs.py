@@ -78,7 +78,9 @@ async def test_the_first_answer_wins_and_the_second_hears_false(stage: Stage, do
     await stage.start("inv.1", slot=door.slot("inv"))
     assert await stage.ended("inv.1") == "completed"
     path = "/api/v1/invocations/inv/response"
-    assert door.answers == [{"path": path, "status": 201, "headers": {"X-Kind": "test"}, "body": {"orders": []}}]
+    assert door.answers == [
+        {"path": path, "status": 201, "headers": {"X-Kind": "test"}, "body": {"orders": []}}
+    ]
     assert door.tokens[0] == "Bearer token-of-inv"
     assert (stage.marked("first"), stage.marked("second")) == (["True"], ["False"])
 
@@ -121,7 +123,9 @@ async def test_a_door_that_is_closed_for_a_moment_is_knocked_at_again(stage: Sta
     assert stage.marked("told") == ["True"]
 
 
-async def test_a_door_that_stays_closed_is_given_up_at_the_deadline_and_the_run_goes_on(stage: Stage, door: Door) -> None:
+async def test_a_door_that_stays_closed_is_given_up_at_the_deadline_and_the_run_goes_on(
+    stage: Stage, door: Door
+) -> None:
     await stage.open("""
         @workflow
         def flow(event):
@@ -269,7 +273,10 @@ async def test_forgetting_a_delivery_leaves_nothing_of_it_even_while_it_runs(sta
     await stage.start("last.1")
     assert await stage.ended("last.1") == "completed"
     assert [run.delivery_key for run in await engine.runs() or []] == ["last.1"]
-    assert stage.marked("through") == ["x", "x"]  # of the one before and the one after, not of the forgotten one
+    assert stage.marked("through") == [
+        "x",
+        "x",
+    ]  # of the one before and the one after, not of the forgotten one
 
 
 async def test_finished_runs_are_pruned_when_their_time_is_over(stage: Stage) -> None:
@@ -292,7 +299,9 @@ async def test_finished_runs_are_pruned_when_their_time_is_over(stage: Stage) ->
     await until(only_the_unfinished_one)
 
 
-async def test_a_payload_beyond_what_a_frame_holds_is_rejected(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_payload_beyond_what_a_frame_holds_is_rejected(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await stage.open("""
         @workflow
         def flow(event): pass
@@ -310,7 +319,9 @@ async def test_a_start_is_on_disk_when_it_is_told_and_a_step_need_not_be(tmp_pat
 
     def settings() -> tuple[int, str]:
         with database.connect() as connection:
-            return connection.exec_driver_sql("PRAGMA synchronous").scalar(), connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+            return connection.exec_driver_sql("PRAGMA synchronous").scalar(), connection.exec_driver_sql(
+                "PRAGMA journal_mode"
+            ).scalar()
 
     full, normal = (2, "wal"), (1, "wal")
     assert settings() == full

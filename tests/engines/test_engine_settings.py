@@ -1,4 +1,5 @@
-"""From the environment to an engine, and through a whole program: a synchronous call answered by an HTTP engine."""
+"""From the environment to an engine, and through a whole program: a synchronous call answered by an HTTP
+engine."""
 
 import asyncio
 import json
@@ -27,11 +28,18 @@ def settings(**given: str) -> Settings:
     ("given", "kind"),
     [
         (
-            {"engine": "http", "http_url": "http://n8n:5678/webhook/postern", "http_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"},
+            {
+                "engine": "http",
+                "http_url": "http://n8n:5678/webhook/postern",
+                "http_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            },
             HttpEngine,
         ),
         ({"engine": "temporal", "temporal_targets": "Webhook Trigger, Refund@refunds#wh_1"}, TemporalEngine),
-        ({"engine": "shopify-flow", "shopify_shop": "a.myshopify.com", "shopify_access_token": "shpat_1"}, ShopifyFlowEngine),
+        (
+            {"engine": "shopify-flow", "shopify_shop": "a.myshopify.com", "shopify_access_token": "shpat_1"},
+            ShopifyFlowEngine,
+        ),
         ({"engine": "none"}, type(None)),
     ],
 )
@@ -65,7 +73,16 @@ async def call_synchronously(program: Program, field_one: str) -> httpx2.Respons
     given = ["fieldMapping.fieldOne=orderNumber", "synchronousResponse.enabled=true"]
     # The program's port is in every webhook's URL, so the command is told it as well.
     made = await asyncio.to_thread(
-        run_postern, folder, "webhooks", "create", "Orders", *given, "--auth", "none", "--json", POSTERN_PORT=str(program.port)
+        run_postern,
+        folder,
+        "webhooks",
+        "create",
+        "Orders",
+        *given,
+        "--auth",
+        "none",
+        "--json",
+        POSTERN_PORT=str(program.port),
     )
     assert made.returncode == 0, made.stderr
     async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
@@ -81,7 +98,9 @@ async def call_synchronously(program: Program, field_one: str) -> httpx2.Respons
 async def test_a_caller_hears_what_the_engine_answers_inline(start_program: StartProgram) -> None:
     def workflow(request: Received) -> Reply:
         return Reply(
-            200, {"Content-Type": "application/json", "X-Postern-Status": "203"}, json.dumps({"echo": request.json["fieldOne"]}).encode()
+            200,
+            {"Content-Type": "application/json", "X-Postern-Status": "203"},
+            json.dumps({"echo": request.json["fieldOne"]}).encode(),
         )
 
     async with stand_in(workflow) as engine:
@@ -98,7 +117,11 @@ async def test_a_caller_hears_what_the_workflow_posts_later(start_program: Start
     async def respond(slot: dict[str, str]) -> int:
         async with httpx2.AsyncClient(trust_env=False) as client:
             said = {"status": 200, "headers": {}, "body": {"orders": []}}
-            return (await client.post(slot["url"], json=said, headers={"Authorization": f"Bearer {slot['token']}"})).status_code
+            return (
+                await client.post(
+                    slot["url"], json=said, headers={"Authorization": f"Bearer {slot['token']}"}
+                )
+            ).status_code
 
     def workflow(request: Received) -> Reply:
         answers.add(asyncio.create_task(respond(request.json["response"])))

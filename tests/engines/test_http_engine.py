@@ -52,7 +52,9 @@ class HttpHarness:
             return Reply(400, body=b"no such workflow")
         self.documents.append(document)
         if document["response"] and self.inline:
-            return Reply(200, {"Content-Type": "application/json"}, json.dumps({"echo": document["fieldOne"]}).encode())
+            return Reply(
+                200, {"Content-Type": "application/json"}, json.dumps({"echo": document["fieldOne"]}).encode()
+            )
         if document["response"]:
             task = asyncio.create_task(self.answer(document))
             self.answers.add(task)
@@ -75,7 +77,9 @@ async def http_harness(inline: bool) -> AsyncIterator[Harness]:
     async with door() as gateway:
         made = HttpHarness(gateway, inline)
         await made.resume()
-        made.engine = HttpEngine(f"http://127.0.0.1:{made.port}/webhook/postern", secret=SECRET, inline=inline)
+        made.engine = HttpEngine(
+            f"http://127.0.0.1:{made.port}/webhook/postern", secret=SECRET, inline=inline
+        )
         await made.engine.open()
         yield made
         await made.engine.close()
@@ -108,7 +112,9 @@ async def started(answer: Answer, *, waits: float | None = None, **settings: Any
     async with stand_in(answer) as server:
         engine = HttpEngine(server.url, **settings)
         try:
-            return await engine.start(trigger(response=None if waits is None else slot(waits))), server.received[0]
+            return await engine.start(
+                trigger(response=None if waits is None else slot(waits))
+            ), server.received[0]
         finally:
             await engine.close()
 
@@ -118,7 +124,16 @@ async def test_the_request_is_one_signed_document() -> None:
     assert request.headers["idempotency-key"] == request.headers["webhook-id"]
     assert request.headers["authorization"] == "Basic abc"
     Webhook(SECRET).verify(request.body, request.headers)
-    assert list(request.json) == ["webhookId", "fieldOne", "fieldTwo", "fieldThree", "fieldFour", "invocationId", "payload", "response"]
+    assert list(request.json) == [
+        "webhookId",
+        "fieldOne",
+        "fieldTwo",
+        "fieldThree",
+        "fieldFour",
+        "invocationId",
+        "payload",
+        "response",
+    ]
     assert b'"total":10.00,"id":123456789012345678901234567890' in request.body
 
 
@@ -184,13 +199,19 @@ async def test_an_inline_answer_keeps_its_bytes_and_what_may_be_sent_of_its_head
 
 
 async def test_an_inline_answer_names_another_status_in_a_header() -> None:
-    outcome, _ = await started(lambda _: Reply(200, {"X-Postern-Status": "404"}, b"{}"), inline=True, waits=10)
+    outcome, _ = await started(
+        lambda _: Reply(200, {"X-Postern-Status": "404"}, b"{}"), inline=True, waits=10
+    )
     assert outcome.answer is not None
     assert (outcome.answer.status, outcome.answer.headers) == (404, ())
 
 
-@pytest.mark.parametrize(("status", "inline", "waits"), [(202, True, 10), (200, False, 10), (200, True, None)])
-async def test_what_is_not_an_answer_is_not_taken_for_one(status: int, inline: bool, waits: float | None) -> None:
+@pytest.mark.parametrize(
+    ("status", "inline", "waits"), [(202, True, 10), (200, False, 10), (200, True, None)]
+)
+async def test_what_is_not_an_answer_is_not_taken_for_one(
+    status: int, inline: bool, waits: float | None
+) -> None:
     outcome, _ = await started(lambda _: Reply(status, body=b"ok"), inline=inline, waits=waits)
     assert outcome == Started(1)
 

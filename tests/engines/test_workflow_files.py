@@ -1,4 +1,5 @@
-"""The words of a workflow file without an engine: rehearsing, declaring, beginning one from a sample, the examples."""
+"""The words of a workflow file without an engine: rehearsing, declaring, beginning one from a sample, the
+examples."""
 
 import json
 from pathlib import Path
@@ -29,10 +30,17 @@ def flow(tmp_path: Path, source: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("number", "names"), [("1001", ["#1001"]), ("#1002", ["#1002"]), (" 1003 ", ["#1003"]), ("4711", []), ("", []), ("100", [])]
+    ("number", "names"),
+    [("1001", ["#1001"]), ("#1002", ["#1002"]), (" 1003 ", ["#1003"]), ("4711", []), ("", []), ("100", [])],
 )
-def test_the_order_lookup_answers_with_at_most_one_order_for_any_webhook(number: str, names: list[str]) -> None:
-    told = rehearse(EXAMPLES / "workflows" / "order_lookup.py", "order_lookup", {**EVENT, "webhookId": "any", "fieldOne": number})
+def test_the_order_lookup_answers_with_at_most_one_order_for_any_webhook(
+    number: str, names: list[str]
+) -> None:
+    told = rehearse(
+        EXAMPLES / "workflows" / "order_lookup.py",
+        "order_lookup",
+        {**EVENT, "webhookId": "any", "fieldOne": number},
+    )
     assert told.error == ""
     assert told.answer is not None and told.answer["status"] == 200
     orders = told.answer["body"]["orders"]
@@ -74,9 +82,14 @@ def test_a_rehearsal_tells_where_the_workflow_failed(tmp_path: Path) -> None:
 
 
 def test_a_rehearsal_of_a_broken_file_or_an_unknown_name_says_so(tmp_path: Path) -> None:
-    assert rehearse(flow(tmp_path, "def x(:"), "flow", EVENT).error == "the workflows file has an error: flows.py, line 2: invalid syntax"
+    assert (
+        rehearse(flow(tmp_path, "def x(:"), "flow", EVENT).error
+        == "the workflows file has an error: flows.py, line 2: invalid syntax"
+    )
     file = flow(tmp_path, "@workflow\ndef flow(event): pass\n")
-    assert rehearse(file, "other", EVENT).error == f"there is no workflow called other in {file}; there is: flow"
+    assert (
+        rehearse(file, "other", EVENT).error == f"there is no workflow called other in {file}; there is: flow"
+    )
 
 
 def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) -> None:
@@ -88,7 +101,9 @@ def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) 
 
 
 def test_a_workflow_file_named_like_a_library_takes_nobodys_place(tmp_path: Path) -> None:
-    (tmp_path / "json.py").write_text("from postern.workflows import workflow\n@workflow\ndef flow(event): pass\n")
+    (tmp_path / "json.py").write_text(
+        "from postern.workflows import workflow\n@workflow\ndef flow(event): pass\n"
+    )
     assert [declared.name for declared in load(tmp_path).workflows] == ["flow"]
     assert json.loads("1") == 1
 
@@ -148,13 +163,19 @@ def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:
 
 
 def test_what_its_author_says_of_a_workflow_is_told_on_one_line(tmp_path: Path) -> None:
-    (told,) = load(flow(tmp_path, '@workflow\ndef flow(event):\n    """Says\n    what it does.\n    """\n')).workflows
+    (told,) = load(
+        flow(tmp_path, '@workflow\ndef flow(event):\n    """Says\n    what it does.\n    """\n')
+    ).workflows
     assert told.help == "Says what it does."
 
 
 @pytest.mark.parametrize("name", ["1st", "class", "überraschung", "!!!", 'a"b'])
 def test_a_skeleton_loads_whatever_its_name_is(tmp_path: Path, name: str) -> None:
     file = tmp_path / "flow.py"
-    file.write_text(skeleton(name, {"payload": {"": 1, "a b": {"": []}, "Event": {"x": {"y": 1}}, "any": {"z": None}}}, 'wh"1'))
+    file.write_text(
+        skeleton(
+            name, {"payload": {"": 1, "a b": {"": []}, "Event": {"x": {"y": 1}}, "any": {"z": None}}}, 'wh"1'
+        )
+    )
     loaded = load(file)
     assert (loaded.error, len(loaded.workflows)) == ("", 1)

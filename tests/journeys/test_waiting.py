@@ -1,4 +1,5 @@
-"""Callers that wait for a workflow: every way in which the wait can end, and what happens to them when the program is told to stop."""
+"""Callers that wait for a workflow: every way in which the wait can end, and what happens to them when the
+program is told to stop."""
 
 import os
 import signal
@@ -62,13 +63,21 @@ class House:
         self.program = self.start()
 
     def start(self) -> Program:
-        settings = {"POSTERN_WORKFLOWS": str(self.folder / "workflows"), "POSTERN_LOG": "json", "NOTES": str(self.folder)}
+        settings = {
+            "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
+            "POSTERN_LOG": "json",
+            "NOTES": str(self.folder),
+        }
         settings["PYTHONPATH"] = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
-        return Program(self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_PORT": str(self.port), **settings})
+        return Program(
+            self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_PORT": str(self.port), **settings}
+        )
 
     def ready(self) -> None:
         self.program.wait_until_ready()
-        wait_until(lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine")
+        wait_until(
+            lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine"
+        )
 
     def call(self, hook: Hook, body: bytes) -> Heard:
         return exchange(self.program.port, "POST", hook.path, CALL, body)
@@ -99,7 +108,10 @@ def test_the_workflows_answer_is_the_callers_answer(house: House) -> None:
 
 def test_a_workflow_that_ends_without_an_answer_is_completed(house: House) -> None:
     answer = house.call(house.patient, b"{}")
-    assert (answer.status, answer.json) == (200, {"status": "completed", "invocationId": answer.headers["x-invocation-id"]})
+    assert (answer.status, answer.json) == (
+        200,
+        {"status": "completed", "invocationId": answer.headers["x-invocation-id"]},
+    )
     assert house.story(answer)["status"] == "started"
 
 
@@ -122,19 +134,31 @@ def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(hous
     assert answer.json["invocationId"] == answer.headers["x-invocation-id"]
     assert house.story(answer)["deliveries"][0]["respondedAt"] is None
     (house.folder / "late").touch()
-    told = wait_until(lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one, what="the late answer", every=0.3)
+    told = wait_until(
+        lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one,
+        what="the late answer",
+        every=0.3,
+    )
     assert isinstance(told, dict)
-    assert (told["answer"], told["late"], told["response"]["body"]) == ("response_timeout", True, '{"too":"late"}')
+    assert (told["answer"], told["late"], told["response"]["body"]) == (
+        "response_timeout",
+        True,
+        '{"too":"late"}',
+    )
 
 
 @pytest.mark.parametrize("told_to_stop", ["SIGTERM", "Ctrl-C"])
-def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_path: Path, told_to_stop: str) -> None:
+def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
+    tmp_path: Path, told_to_stop: str
+) -> None:
     house = House(tmp_path)
     heard: list[Heard] = []
     try:
         house.ready()
         body = b'{"wait_for": "go", "answer": {"in": "time"}}'
-        callers = [threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)]
+        callers = [
+            threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)
+        ]
         for caller in callers:
             caller.start()
         wait_until((tmp_path / "go.waits").exists, what="the runs")
@@ -142,7 +166,11 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_pa
             house.program.process.send_signal(signal.SIGTERM)
         else:
             os.killpg(house.program.process.pid, signal.SIGINT)
-        wait_until(lambda: house.call(house.hasty, b"{}").status == 503, what="new callers to be sent elsewhere", every=0.05)
+        wait_until(
+            lambda: house.call(house.hasty, b"{}").status == 503,
+            what="new callers to be sent elsewhere",
+            every=0.05,
+        )
         assert not heard
         (tmp_path / "go").touch()
         for caller in callers:
@@ -155,7 +183,9 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(tmp_pa
         house.program.kill()
 
 
-def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked_for_again(
+    tmp_path: Path,
+) -> None:
     asked: list[str] = []
     go = threading.Event()
 
@@ -172,7 +202,11 @@ def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked
 
     engine = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
     threading.Thread(target=engine.serve_forever, daemon=True).start()
-    settings = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": f"http://127.0.0.1:{engine.server_port}/", "POSTERN_LOG": "json"}
+    settings = {
+        "POSTERN_ENGINE": "http",
+        "POSTERN_HTTP_URL": f"http://127.0.0.1:{engine.server_port}/",
+        "POSTERN_LOG": "json",
+    }
     hasty = make_hook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
     other = make_hook(tmp_path / "data")
     program = Program(tmp_path, settings)
@@ -188,7 +222,10 @@ def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked
         program = Program(tmp_path, {**settings, "POSTERN_PORT": str(program.port)})
         program.wait_until_ready()
         later = exchange(program.port, "POST", other.path, CALL, b"{}")
-        wait_until(lambda: later.headers["x-invocation-id"] in asked, what="the engine to be asked for the later call")
+        wait_until(
+            lambda: later.headers["x-invocation-id"] in asked,
+            what="the engine to be asked for the later call",
+        )
         assert asked == [first.headers["x-invocation-id"], later.headers["x-invocation-id"]]
     finally:
         go.set()
@@ -199,13 +236,17 @@ def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked
 
 def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes_on(tmp_path: Path) -> None:
     """The real end waits 22 s for them; here it is one."""
-    (tmp_path / "sitecustomize.py").write_text("import postern.usecases.gateway as gateway; gateway.PATIENCE = 1.0")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import postern.usecases.gateway as gateway; gateway.PATIENCE = 1.0"
+    )
     house = House(tmp_path)
     heard: list[Heard] = []
     try:
         house.ready()
         body = b'{"wait_for": "go", "answer": {"too": "late"}}'
-        callers = [threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)]
+        callers = [
+            threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)
+        ]
         for caller in callers:
             caller.start()
         wait_until((tmp_path / "go.waits").exists, 15, what="the runs")
@@ -218,7 +259,11 @@ def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes
         house.ready()
         (tmp_path / "go").touch()
         for answer in heard:
-            told = wait_until(lambda one=answer: house.story(one)["deliveries"][0]["respondedAt"] and house.story(one), 20, every=0.3)
+            told = wait_until(
+                lambda one=answer: house.story(one)["deliveries"][0]["respondedAt"] and house.story(one),
+                20,
+                every=0.3,
+            )
             assert (told["httpStatus"], told["deliveries"][0]["late"]) == (504, True)
     finally:
         house.program.kill()

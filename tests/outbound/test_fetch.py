@@ -33,7 +33,9 @@ LOOPBACK = Allowlist.parse(["127.0.0.0/8"])
 
 @asynccontextmanager
 async def fetcher(
-    allowed: Allowlist = LOOPBACK, names: dict[str, list[str]] | None = None, tls: ssl.SSLContext | bool = True
+    allowed: Allowlist = LOOPBACK,
+    names: dict[str, list[str]] | None = None,
+    tls: ssl.SSLContext | bool = True,
 ) -> AsyncIterator[Fetcher]:
     """A fetcher whose name server is a table; numeric hosts go to the system's resolver as in the product."""
 
@@ -60,13 +62,20 @@ def say_hello(_: Received) -> Reply:
 async def test_an_answer_is_handed_back_whole() -> None:
     async with stand_in(say_hello) as server, fetcher() as made:
         answer = await made.fetch(server.url + "/path?q=1", headers={"X-Key": "k"})
-    assert (answer.status, answer.body, answer.header("etag"), answer.url) == (200, b"hello", '"1"', server.url + "/path?q=1")
+    assert (answer.status, answer.body, answer.header("etag"), answer.url) == (
+        200,
+        b"hello",
+        '"1"',
+        server.url + "/path?q=1",
+    )
     assert (server.received[0].target, server.received[0].headers["x-key"]) == ("/path?q=1", "k")
 
 
 async def test_a_body_is_sent() -> None:
     async with stand_in(say_hello) as server, fetcher() as made:
-        await made.fetch(server.url, method="POST", content=b"{}", headers={"Content-Type": "application/json"})
+        await made.fetch(
+            server.url, method="POST", content=b"{}", headers={"Content-Type": "application/json"}
+        )
     assert (server.received[0].method, server.received[0].body) == ("POST", b"{}")
 
 
@@ -79,7 +88,17 @@ async def test_no_way_of_writing_a_private_address_gets_through(host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "2130706433", "0x7f000001", "127.1", "0", "localhost", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]"]
+    "host",
+    [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "127.1",
+        "0",
+        "localhost",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+    ],
 )
 async def test_the_refusal_names_the_address(host: str) -> None:
     async with fetcher(NOBODY) as made:
@@ -103,7 +122,9 @@ async def test_a_range_is_opened_on_purpose_and_no_other() -> None:
 
 async def test_no_range_opens_a_metadata_service() -> None:
     async with fetcher(Allowlist.parse(["0.0.0.0/0", "::/0"])) as made:
-        assert (await failure(made, "http://169.254.169.254/latest/meta-data/")).reason_code == "address_not_allowed"
+        assert (
+            await failure(made, "http://169.254.169.254/latest/meta-data/")
+        ).reason_code == "address_not_allowed"
 
 
 async def test_a_name_server_that_changes_its_mind_is_asked_once() -> None:
@@ -130,7 +151,9 @@ async def test_the_next_address_is_tried_when_one_refuses_the_connection() -> No
         assert (await made.fetch(f"http://two.test:{server.port}/")).status == 200
 
 
-@pytest.mark.parametrize("location", ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/", "//2130706433/"])
+@pytest.mark.parametrize(
+    "location", ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/", "//2130706433/"]
+)
 async def test_a_redirect_to_a_private_address_is_refused(location: str) -> None:
     async with (
         stand_in(lambda _: Reply(302, {"Location": location})) as server,
@@ -139,7 +162,9 @@ async def test_a_redirect_to_a_private_address_is_refused(location: str) -> None
         assert (await failure(made, server.url)).reason_code == "address_not_allowed"
 
 
-@pytest.mark.parametrize("location", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://user:secret@127.0.0.1/", "http://[::"])
+@pytest.mark.parametrize(
+    "location", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://user:secret@127.0.0.1/", "http://[::"]
+)
 async def test_a_redirect_to_something_else_than_a_plain_web_address_is_refused(location: str) -> None:
     async with stand_in(lambda _: Reply(302, {"Location": location})) as server, fetcher() as made:
         assert (await failure(made, server.url)).reason_code == "bad_url"
@@ -186,9 +211,18 @@ async def test_a_body_is_not_sent_on_to_another_site() -> None:
 
 
 async def test_a_post_that_is_answered_see_other_becomes_a_get() -> None:
-    async with stand_in(lambda r: Reply(303, {"Location": "/done"}) if r.target == "/" else say_hello(r)) as server, fetcher() as made:
-        await made.fetch(server.url + "/", method="POST", content=b"payload", headers={"Content-Type": "text/plain"})
-    assert (server.received[1].method, server.received[1].body, "content-type" in server.received[1].headers) == ("GET", b"", False)
+    async with (
+        stand_in(lambda r: Reply(303, {"Location": "/done"}) if r.target == "/" else say_hello(r)) as server,
+        fetcher() as made,
+    ):
+        await made.fetch(
+            server.url + "/", method="POST", content=b"payload", headers={"Content-Type": "text/plain"}
+        )
+    assert (
+        server.received[1].method,
+        server.received[1].body,
+        "content-type" in server.received[1].headers,
+    ) == ("GET", b"", False)
 
 
 async def test_cookies_are_not_remembered() -> None:
@@ -239,23 +273,35 @@ async def test_an_answer_over_the_limit_is_refused() -> None:
 
 async def test_a_compressed_bomb_is_counted_as_it_unfolds() -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
-    async with stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, bomb)) as server, fetcher() as made:
+    async with (
+        stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, bomb)) as server,
+        fetcher() as made,
+    ):
         assert (await failure(made, server.url)).reason_code == "too_large"
 
 
 async def test_a_compressed_answer_is_unfolded() -> None:
-    async with stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as server, fetcher() as made:
+    async with (
+        stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as server,
+        fetcher() as made,
+    ):
         assert (await made.fetch(server.url)).body == b"hello"
 
 
 async def test_an_answer_compressed_twice_is_refused() -> None:
     twice = gzip.compress(gzip.compress(b"hello"))
-    async with stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip, gzip"}, twice)) as server, fetcher() as made:
+    async with (
+        stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip, gzip"}, twice)) as server,
+        fetcher() as made,
+    ):
         assert (await failure(made, server.url)).reason_code == "bad_response"
 
 
 async def test_headers_without_end_are_refused() -> None:
-    async with stand_in(lambda _: Reply(200, {f"X-{n}": "x" * 1000 for n in range(40)})) as server, fetcher() as made:
+    async with (
+        stand_in(lambda _: Reply(200, {f"X-{n}": "x" * 1000 for n in range(40)})) as server,
+        fetcher() as made,
+    ):
         assert (await failure(made, server.url)).reason_code == "too_large"
 
 
@@ -342,14 +388,26 @@ def certificate(tmp_path: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLConte
     now = datetime.datetime.now(datetime.UTC)
     made = (
         x509.CertificateBuilder(
-            subject, subject, key.public_key(), x509.random_serial_number(), now - datetime.timedelta(1), now + datetime.timedelta(1)
+            subject,
+            subject,
+            key.public_key(),
+            x509.random_serial_number(),
+            now - datetime.timedelta(1),
+            now + datetime.timedelta(1),
         )
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]), False)
+        .add_extension(
+            x509.SubjectAlternativeName(
+                [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]
+            ),
+            False,
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .sign(key, hashes.SHA256())
     )
     pem = tmp_path / "server.pem"
-    secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     pem.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(pem)
@@ -367,19 +425,28 @@ async def test_tls_is_checked_against_the_name_in_the_url_not_the_number_connect
 
 async def test_a_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
     serving, _ = certificate(tmp_path, "shop.test")
-    async with stand_in(say_hello, tls=serving) as server, fetcher(names={"shop.test": ["127.0.0.1"]}) as made:
+    async with (
+        stand_in(say_hello, tls=serving) as server,
+        fetcher(names={"shop.test": ["127.0.0.1"]}) as made,
+    ):
         assert (await failure(made, f"https://shop.test:{server.port}/")).reason_code == "tls"
 
 
-async def test_the_environment_cannot_vouch_for_a_certificate_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_cannot_vouch_for_a_certificate_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     serving, _ = certificate(tmp_path, "shop.test")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
-    async with stand_in(say_hello, tls=serving) as server, fetcher(names={"shop.test": ["127.0.0.1"]}) as made:
+    async with (
+        stand_in(say_hello, tls=serving) as server,
+        fetcher(names={"shop.test": ["127.0.0.1"]}) as made,
+    ):
         assert (await failure(made, f"https://shop.test:{server.port}/")).reason_code == "tls"
 
 
 async def test_the_transport_connects_by_the_guarded_network_and_nothing_else() -> None:
-    """Pins the one private attribute that is touched: were it renamed, every guard above would silently be gone."""
+    """Pins the one private attribute that is touched: were it renamed, every guard above would silently be
+    gone."""
     transport = guarded_transport(GuardedNetwork(NOBODY))
     assert isinstance(transport._pool, httpcore2.AsyncConnectionPool)
     assert "_network_backend" in vars(httpx2.AsyncHTTPTransport()._pool)

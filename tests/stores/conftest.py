@@ -79,9 +79,14 @@ def entry(
         "body_size": len(body or b""), "address": "192.0.2.1", "duration_us": 300, "matched": "main", "detail": "", "trace": b"[]",
     }  # fmt: skip
     told |= invocation
-    made = Entry(Invocation(id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **told), secret_id=secret)
+    made = Entry(
+        Invocation(id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **told),
+        secret_id=secret,
+    )
     if outcome == "accepted":
-        made.delivery = Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, at, {"fieldOne": "1"}, at, deadline=deadline)
+        made.delivery = Delivery(
+            delivery_key(id, 1), id, webhook, 1, "queued", 0, at, {"fieldOne": "1"}, at, deadline=deadline
+        )
     if key is not None:
         made.duplicate_key, made.duplicate_until = key.ljust(32, b"\0"), at + window
     return made
@@ -94,14 +99,17 @@ async def recorded(store: Store, *entries: Entry) -> list[str]:
 
 
 async def webhook(store: Store, id: str = WEBHOOK, code: str | None = None) -> StoredWebhook:
-    made = StoredWebhook(id, code or new_id("code")[:22], "Orders", True, False, {"name": "Orders"}, 1, NOW, NOW)
+    made = StoredWebhook(
+        id, code or new_id("code")[:22], "Orders", True, False, {"name": "Orders"}, 1, NOW, NOW
+    )
     await store.webhooks.create(made, {"main": b"secret"})
     return made
 
 
 @pytest.fixture
 def held_up(store: Store) -> Iterator[Callable[[], Awaitable[Callable[[], Awaitable[None]]]]]:
-    """``let_go = await held_up()``: a commit is under way and takes as long as ``await let_go()`` is not said."""
+    """``let_go = await held_up()``: a commit is under way and takes as long as ``await let_go()`` is not
+    said."""
     doors: list[threading.Event] = []
 
     async def hold() -> Callable[[], Awaitable[None]]:

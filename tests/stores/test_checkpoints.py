@@ -1,4 +1,5 @@
-"""The write-ahead log begins again at its start while calls keep coming: a busy gateway must not fill the disk with it."""
+"""The write-ahead log begins again at its start while calls keep coming: a busy gateway must not fill the
+disk with it."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +14,9 @@ from stores.conftest import entry
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_log_stays_small_although_there_is_always_another_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_log_stays_small_although_there_is_always_another_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checkpoint, "WORTH_IT", 256 * 1024)
     store = Store(f"sqlite:///{tmp_path}/postern.db", ["a key of the tests, long enough"])
     assert store._checkpoints is not None

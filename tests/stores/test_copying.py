@@ -26,8 +26,15 @@ async def filled(folder: Path, calls: int = 300) -> str:
     """A SQLite database with some of everything that is awkward: secrets, bytes, keys of several columns."""
     async with gateway_on(folder) as (gateway, _):
         token = {"method": "token", "token": "whk_a_token_that_is_long_enough"}
-        await webhooks.create(gateway, ADMIN, validated(WebhookRequest, {"name": "Orders", "authentication": token}))
-        await asyncio.gather(*(kept(gateway.store, entry(key=n.to_bytes(32, "big"), body=bytes([n % 256, 0, 255]))) for n in range(calls)))
+        await webhooks.create(
+            gateway, ADMIN, validated(WebhookRequest, {"name": "Orders", "authentication": token})
+        )
+        await asyncio.gather(
+            *(
+                kept(gateway.store, entry(key=n.to_bytes(32, "big"), body=bytes([n % 256, 0, 255])))
+                for n in range(calls)
+            )
+        )
     return f"sqlite:///{folder / 'postern.db'}"
 
 
@@ -45,13 +52,17 @@ async def test_everything_arrives_and_is_compared(tmp_path: Path, postgres_url: 
     target.close()
     store = Store(postgres_url, KEYS)
     await store.open()
-    assert [webhook.secrets["main"].value for webhook in await store.webhooks.page(10)] == [b"whk_a_token_that_is_long_enough"]
+    assert [webhook.secrets["main"].value for webhook in await store.webhooks.page(10)] == [
+        b"whk_a_token_that_is_long_enough"
+    ]
     assert len(await store.deliveries.claim(1_900_000_000, 30, 1000)) == 300
     assert (await kept(store, entry(key=bytes(32), at=1_800_000_001))).first is not None
     await store.close()
 
 
-async def test_an_interrupted_copy_goes_on_where_it_was(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_interrupted_copy_goes_on_where_it_was(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(copying, "STEP_ROWS", 50)
     source, target = Database(await filled(tmp_path)), Database(postgres_url)
 
@@ -109,7 +120,9 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path, postgre
     target.close()
 
 
-def test_the_command_copies_and_refuses_while_a_gateway_serves(tmp_path: Path, postgres_url: str, start_program: StartProgram) -> None:
+def test_the_command_copies_and_refuses_while_a_gateway_serves(
+    tmp_path: Path, postgres_url: str, start_program: StartProgram
+) -> None:
     program = start_program()
     source = f"sqlite:///{program.data_dir / 'postern.db'}"
     refused = run_postern(tmp_path, "copy", "--from", source, "--to", postgres_url)

@@ -53,7 +53,9 @@ async def test_two_processes_never_claim_the_same(store: Store, second_store: St
 
 async def test_what_a_dead_process_had_claimed_can_be_released(store: Store) -> None:
     await recorded(store, entry(), entry())
-    await recorded(store, entry(at=NOW + 500))  # backing off for longer than any lease: not claimed, so not released
+    await recorded(
+        store, entry(at=NOW + 500)
+    )  # backing off for longer than any lease: not claimed, so not released
     assert len(await store.deliveries.claim(NOW, LEASE, 9)) == 2
     assert await store.deliveries.release(NOW + 1, LEASE) == 2
     assert len(await store.deliveries.claim(NOW + 1, LEASE, 9)) == 2
@@ -63,9 +65,17 @@ async def test_a_started_delivery_is_over(store: Store) -> None:
     (id,) = await recorded(store, entry())
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     await store.deliveries.started(claimed, Started(2, ("a", "b")), NOW + 1)
-    await store.deliveries.again(claimed, NOW + 2, "too late to say so", NOW + 1)  # by one whose lease had run out
+    await store.deliveries.again(
+        claimed, NOW + 2, "too late to say so", NOW + 1
+    )  # by one whose lease had run out
     told = await only(store, id)
-    assert (told.state, told.attempts, told.runs, told.started_at, told.error) == ("started", 1, 2, NOW + 1, "")
+    assert (told.state, told.attempts, told.runs, told.started_at, told.error) == (
+        "started",
+        1,
+        2,
+        NOW + 1,
+        "",
+    )
     assert [line["outcome"] for line in told.log] == ["started"]
     assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
 
@@ -75,7 +85,10 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
     for attempt in range(1, 31):
         (claimed,) = await store.deliveries.claim(NOW + attempt * 100, LEASE, 9)
         await store.deliveries.again(
-            claimed, NOW + attempt * 100 + 50, f"down \ud800 {attempt}".replace("\ud800", "é"), NOW + attempt * 100
+            claimed,
+            NOW + attempt * 100 + 50,
+            f"down \ud800 {attempt}".replace("\ud800", "é"),
+            NOW + attempt * 100,
         )
         assert not await store.deliveries.due_sizes(NOW + attempt * 100 + 49, 10)
     told = await only(store, id)
@@ -96,7 +109,9 @@ async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> N
 
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry())
-    replays = [(store, second_store)[number % 2].deliveries.replay(id, {}, NOW, "queued") for number in range(30)]
+    replays = [
+        (store, second_store)[number % 2].deliveries.replay(id, {}, NOW, "queued") for number in range(30)
+    ]
     made = await asyncio.gather(*replays)
     assert sorted(one.emission for one in made) == list(range(2, 32))
     found = await store.history.get(id)
@@ -137,7 +152,9 @@ async def test_a_call_admitted_while_its_hold_ends_does_not_wait_for_the_next_on
     await webhook(store)
     rejected = entry("rejected")
     await recorded(store, rejected)
-    await store.deliveries.admit(rejected.invocation, {}, NOW, "held", None, 0.0, NOTE)  # it was held when somebody looked
+    await store.deliveries.admit(
+        rejected.invocation, {}, NOW, "held", None, 0.0, NOTE
+    )  # it was held when somebody looked
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     assert claimed.invocation_id == rejected.invocation.id
 
@@ -151,7 +168,10 @@ def answer(text: bytes) -> WorkflowResponse:
 
 async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
-    answers = [(store, second_store)[number % 2].deliveries.respond(f"{id}.1", answer(b"%d" % number), NOW + 1) for number in range(10)]
+    answers = [
+        (store, second_store)[number % 2].deliveries.respond(f"{id}.1", answer(b"%d" % number), NOW + 1)
+        for number in range(10)
+    ]
     won = await asyncio.gather(*answers)
     assert won.count(True) == 1
     told = await only(store, id)
@@ -164,7 +184,11 @@ async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:
     assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 10)
     assert await store.deliveries.close_slot(f"{id}.1", "response_timeout")
     told = await only(store, id)
-    assert (told.answer_code, told.responded_at, told.response) == ("response_timeout", NOW + 10, answer(b"late"))
+    assert (told.answer_code, told.responded_at, told.response) == (
+        "response_timeout",
+        NOW + 10,
+        answer(b"late"),
+    )
 
 
 async def test_after_the_caller_heard_something_else_an_answer_is_only_recorded(store: Store) -> None:
@@ -206,5 +230,7 @@ async def test_a_deleted_webhooks_code_is_never_given_out_again(store: Store) ->
 async def test_of_two_changes_to_the_same_version_one_is_refused(store: Store, second_store: Store) -> None:
     made = await webhook(store)
     made.version = 2
-    done = await asyncio.gather(*(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store)))
+    done = await asyncio.gather(
+        *(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store))
+    )
     assert sorted(done) == [False, False, False, True]

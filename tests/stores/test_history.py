@@ -40,11 +40,17 @@ async def told(store: Store) -> dict[str, set[str]]:
     for number in range(6):
         at = NOW + number * 100
         await keep("rejected", *await recorded(store, entry("rejected", code="credential_mismatch", at=at)))
-        await keep("rejected", *await recorded(store, entry("rejected", code="malformed_json", at=at, webhook="wh_2")))
+        await keep(
+            "rejected",
+            *await recorded(store, entry("rejected", code="malformed_json", at=at, webhook="wh_2")),
+        )
         await keep("handshake", *await recorded(store, entry("handshake", at=at)))
         await keep("duplicate", *await recorded(store, entry("duplicate", at=at)))
         for state in ("accepted", "started", "responded", "failed", "replayed"):
-            (id,) = await recorded(store, entry(at=at, deadline=at + 10, body=b'{"state": "%s", "u": "\xc3\xa9"}' % state.encode()))
+            (id,) = await recorded(
+                store,
+                entry(at=at, deadline=at + 10, body=b'{"state": "%s", "u": "\xc3\xa9"}' % state.encode()),
+            )
             await keep("accepted" if state == "replayed" else state, id)
             found = await store.history.get(id)
             assert found is not None
@@ -61,7 +67,10 @@ async def told(store: Store) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("few, look", [(2_000, 5_000), (2, 4)])
-@pytest.mark.parametrize("status", ["rejected", "duplicate", "handshake", "accepted", "started", "responded", "failed", "held", "dropped"])
+@pytest.mark.parametrize(
+    "status",
+    ["rejected", "duplicate", "handshake", "accepted", "started", "responded", "failed", "held", "dropped"],
+)
 async def test_a_status_finds_those_that_show_it(
     store: Store, told: dict[str, set[str]], status: str, few: int, look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,10 +78,14 @@ async def test_a_status_finds_those_that_show_it(
     monkeypatch.setattr(history, "LONGEST_LOOK", look)
     assert set(await everything(store, HistoryFilter(status=status))) == told.get(status, set())
     page = await store.history.page(HistoryFilter(status=status), 100)
-    assert {status_of(invocation.outcome, made[-1] if made else None) for invocation, made in page.rows} <= {status}
+    assert {status_of(invocation.outcome, made[-1] if made else None) for invocation, made in page.rows} <= {
+        status
+    }
 
 
-async def test_without_a_filter_everything_comes_newest_first(store: Store, told: dict[str, set[str]]) -> None:
+async def test_without_a_filter_everything_comes_newest_first(
+    store: Store, told: dict[str, set[str]]
+) -> None:
     assert set(await everything(store, HistoryFilter())) == set.union(*told.values())
 
 
@@ -91,7 +104,9 @@ async def test_a_code_a_webhook_and_times_narrow_it(store: Store, told: dict[str
 async def test_a_search_finds_text_in_body_headers_and_query(
     store: Store, told: dict[str, set[str]], look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "LONGEST_LOOK", look)  # a search looks through so many a page, and goes on from there
+    monkeypatch.setattr(
+        history, "LONGEST_LOOK", look
+    )  # a search looks through so many a page, and goes on from there
     (in_headers,) = await recorded(store, entry(headers=b'[["x-a","needle"]]', at=NOW + 50))
     (in_query,) = await recorded(store, entry(query=b"a=needle%ff", at=NOW + 150))
     assert set(await everything(store, HistoryFilter(search="needle"))) == {in_headers, in_query}
@@ -134,7 +149,9 @@ async def test_an_invocation_is_given_back_as_it_was_stored(store: Store) -> Non
     assert await store.history.get("inv_none") is None
 
 
-async def test_an_id_that_no_text_can_be_is_the_askers_mistake_and_no_trouble_of_the_store(store: Store) -> None:
+async def test_an_id_that_no_text_can_be_is_the_askers_mistake_and_no_trouble_of_the_store(
+    store: Store,
+) -> None:
     if store.database.is_sqlite:
         assert await store.history.get("inv_\0") is None
     else:

@@ -26,7 +26,9 @@ pytestmark = pytest.mark.anyio
 KEYS = ["a key of these tests"]
 
 
-async def test_without_the_server_a_call_is_refused_and_later_ones_are_stored_again(own_postgres: PostgresProcess) -> None:
+async def test_without_the_server_a_call_is_refused_and_later_ones_are_stored_again(
+    own_postgres: PostgresProcess,
+) -> None:
     database = Database(own_postgres.url)
     schema.migrate(database)
     database.close()
@@ -73,14 +75,20 @@ async def test_two_transactions_that_meet_in_opposite_order_both_succeed(migrate
     def touching(*keys: str) -> object:
         def job(connection: Connection) -> None:
             for key in keys:
-                connection.execute(update(deliveries).where(deliveries.c.key == key).values(attempts=deliveries.c.attempts + 1))
+                connection.execute(
+                    update(deliveries)
+                    .where(deliveries.c.key == key)
+                    .values(attempts=deliveries.c.attempts + 1)
+                )
                 connection.execute(text("SELECT pg_sleep(0.2)"))
 
         return job
 
     here, there = first.delivery, second.delivery
     assert here is not None and there is not None
-    await asyncio.gather(one.writer.write(touching(here.key, there.key)), other.writer.write(touching(there.key, here.key)))
+    await asyncio.gather(
+        one.writer.write(touching(here.key, there.key)), other.writer.write(touching(there.key, here.key))
+    )
     assert [(await one.deliveries.get(key.key)).attempts for key in (here, there)] == [2, 2]  # type: ignore[union-attr]
     await one.close()
     await other.close()
@@ -100,14 +108,18 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
     await one.replays.begin("rpl_1", NOW, begun)
     running = await one.replays.claim(NOW, 30)
     assert running is not None
-    assert await one.replays.step(running, [(called.invocation.id, {}, "queued")], 0, called.invocation.id, NOW, 30)
+    assert await one.replays.step(
+        running, [(called.invocation.id, {}, "queued")], 0, called.invocation.id, NOW, 30
+    )
     assert await asyncio.wait_for(heard.get(), PATIENCE) == "due"
     listening.cancel()
     await one.close()
     await other.close()
 
 
-def test_a_program_refuses_a_database_without_a_schema_and_says_what_to_do(tmp_path: Path, postgres_url: str) -> None:
+def test_a_program_refuses_a_database_without_a_schema_and_says_what_to_do(
+    tmp_path: Path, postgres_url: str
+) -> None:
     refused = run_postern(tmp_path, "serve", POSTERN_DATABASE_URL=postgres_url)
     assert refused.returncode == 5
     assert "the database has schema none and this version needs" in refused.stderr
@@ -118,12 +130,19 @@ def test_a_program_refuses_a_database_without_a_schema_and_says_what_to_do(tmp_p
 
 def test_two_migrations_at_once_are_one_after_the_other(tmp_path: Path, postgres_url: str) -> None:
     with ThreadPoolExecutor(2) as threads:
-        ended = list(threads.map(lambda _: run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url), range(2)))
+        ended = list(
+            threads.map(
+                lambda _: run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url), range(2)
+            )
+        )
     assert [(one.returncode, one.stderr) for one in ended] == [(0, ""), (0, "")]
 
 
 def test_ids_are_compared_byte_by_byte_whatever_the_server_was_set_up_with(migrated_url: str) -> None:
-    """The order of most languages skips the dot in a delivery's key, and ranges of keys would miss what they are to find."""
+    """The order of most languages skips the dot in a delivery's key, and ranges of keys would miss what they
+    are to find."""
     with psycopg.connect(migrated_url) as connection:
         asked = "SELECT DISTINCT collation_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
-        assert connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall() == [("C",)]
+        assert connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall() == [
+            ("C",)
+        ]

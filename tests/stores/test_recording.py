@@ -1,4 +1,5 @@
-"""Recording: what arrives together is committed together, what cannot be stored harms nobody else, duplicates are settled once."""
+"""Recording: what arrives together is committed together, what cannot be stored harms nobody else, duplicates
+are settled once."""
 
 import asyncio
 import threading
@@ -21,7 +22,12 @@ HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
 
 
 async def count(store: Store, table: object) -> int:
-    return int(await store.database.read(lambda connection: connection.scalar(select(func.count()).select_from(table))) or 0)  # type: ignore[arg-type]
+    return int(
+        await store.database.read(
+            lambda connection: connection.scalar(select(func.count()).select_from(table))
+        )
+        or 0
+    )  # type: ignore[arg-type]
 
 
 async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, held_up: HeldUp) -> None:
@@ -75,7 +81,9 @@ async def test_nothing_is_acknowledged_before_its_commit(store: Store) -> None:
     ],
     ids=["NUL", "lone surrogate", "huge number", "number too large", "nothing", "an object", "too long"],
 )
-async def test_a_call_that_no_store_can_take_harms_no_neighbour(store: Store, held_up: HeldUp, poison: dict[str, object]) -> None:
+async def test_a_call_that_no_store_can_take_harms_no_neighbour(
+    store: Store, held_up: HeldUp, poison: dict[str, object]
+) -> None:
     entries = [entry() for _ in range(6)]
     for name, value in poison.items():
         setattr(entries[2].invocation, name, value)
@@ -84,7 +92,11 @@ async def test_a_call_that_no_store_can_take_harms_no_neighbour(store: Store, he
     await asyncio.sleep(0)
     await let_go()
     heard = await asyncio.gather(*recording, return_exceptions=True)
-    stored = set(await store.database.read(lambda connection: connection.execute(select(invocations.c.id)).scalars().all()))
+    stored = set(
+        await store.database.read(
+            lambda connection: connection.execute(select(invocations.c.id)).scalars().all()
+        )
+    )
     for one, receipt in zip(entries, heard, strict=True):
         # Stored or refused; and whatever it was, its caller is told to come again and hears no 500.
         assert (one.invocation.id in stored) == (not isinstance(receipt, StoreUnavailable))
@@ -123,7 +135,11 @@ async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is
     assert len(refused) in (150, 151)
     await let_go()
     heard = await asyncio.gather(*recording, return_exceptions=True)
-    assert await count(store, invocations) == sum(not isinstance(one, Exception) for one in heard) == 200 - len(refused)
+    assert (
+        await count(store, invocations)
+        == sum(not isinstance(one, Exception) for one in heard)
+        == 200 - len(refused)
+    )
     await recorded(store, entry())  # room again
 
 
@@ -198,9 +214,15 @@ async def test_two_processes_agree_on_who_was_first(store: Store, second_store: 
 async def test_counts_add_up_whatever_process_counted(store: Store, second_store: Store) -> None:
     await webhook(store)
     accepted = [entry(secret="sec_1", at=NOW + number) for number in range(30)]
-    rejected = [entry("rejected", code="credential_mismatch", duration_us=2_000_000, at=NOW + 61) for _ in range(12)]
+    rejected = [
+        entry("rejected", code="credential_mismatch", duration_us=2_000_000, at=NOW + 61) for _ in range(12)
+    ]
     again = [entry(key=b"same", at=NOW) for _ in range(5)]
-    mixed = [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group] + accepted[5:] + rejected[5:]
+    mixed = (
+        [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group]
+        + accepted[5:]
+        + rejected[5:]
+    )
     await asyncio.gather(*(kept((store, second_store)[number % 2], one) for number, one in enumerate(mixed)))
     tallies = (await store.webhooks.tallies([WEBHOOK, "wh_none"]))[WEBHOOK]
     assert {name: tally.count for name, tally in tallies.items()} == {"calls": 47, "secret:sec_1": 30}

@@ -1,4 +1,5 @@
-"""The migrations make exactly the tables that the code speaks of, and a database of another version is not touched."""
+"""The migrations make exactly the tables that the code speaks of, and a database of another version is not
+touched."""
 
 from pathlib import Path
 
@@ -16,7 +17,11 @@ from postern.stores.tables import for_migrations, metadata
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else f"sqlite:///{tmp_path / 'postern.db'}"
+    url = (
+        request.getfixturevalue("postgres_url")
+        if request.param == "postgres"
+        else f"sqlite:///{tmp_path / 'postern.db'}"
+    )
     database = Database(str(url))
     request.addfinalizer(database.close)
     return database
@@ -31,8 +36,14 @@ def test_the_migrations_lead_to_the_tables(empty: Database) -> None:
         assert compare_metadata(context, for_migrations()) == []
         found = inspect(connection)
         made = [index for table in metadata.tables for index in found.get_indexes(table)]
-    partial = {index["name"] for index in made if index.get("dialect_options", {}).get(f"{connection.dialect.name}_where") is not None}
-    assert partial == {index.name for table in metadata.tables.values() for index in table.indexes if "where" in index.info}
+    partial = {
+        index["name"]
+        for index in made
+        if index.get("dialect_options", {}).get(f"{connection.dialect.name}_where") is not None
+    }
+    assert partial == {
+        index.name for table in metadata.tables.values() for index in table.indexes if "where" in index.info
+    }
 
 
 def test_the_newest_schema_is_told_without_alembic_as_alembic_tells_it() -> None:

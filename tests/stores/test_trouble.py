@@ -1,4 +1,5 @@
-"""A store in trouble: calls are refused while it lasts and accepted again afterwards, and nothing acknowledged is lost."""
+"""A store in trouble: calls are refused while it lasts and accepted again afterwards, and nothing
+acknowledged is lost."""
 
 import asyncio
 import resource
@@ -26,7 +27,11 @@ CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
 
 
 async def stored(store: Store) -> set[str]:
-    return set(await store.database.read(lambda connection: connection.execute(select(invocations.c.id)).scalars().all()))
+    return set(
+        await store.database.read(
+            lambda connection: connection.execute(select(invocations.c.id)).scalars().all()
+        )
+    )
 
 
 @contextmanager
@@ -51,14 +56,18 @@ async def test_on_a_full_disk_calls_are_refused_and_later_accepted_again(tmp_pat
     async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
         acknowledged = set(await recorded(store, *(entry() for _ in range(20))))
         with no_more_room(store):
-            heard = await asyncio.gather(*(kept(store, entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True)
+            heard = await asyncio.gather(
+                *(kept(store, entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True
+            )
             assert all(isinstance(one, StoreUnavailable) for one in heard)
             assert await stored(store) == acknowledged  # reading goes on
         acknowledged |= set(await recorded(store, *(entry(body=b"x" * 20_000) for _ in range(20))))
         assert await stored(store) == acknowledged
 
 
-async def test_while_another_holds_the_database_calls_are_refused_and_later_accepted_again(tmp_path: Path) -> None:
+async def test_while_another_holds_the_database_calls_are_refused_and_later_accepted_again(
+    tmp_path: Path,
+) -> None:
     async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
         with store.database.writer.connect() as connection:
             connection.connection.driver_connection.execute("PRAGMA busy_timeout = 50")  # type: ignore[union-attr]
@@ -92,7 +101,9 @@ async def test_a_database_server_that_drops_its_connections_is_asked_again(migra
         assert await stored(store) == acknowledged
 
 
-def test_the_program_on_a_full_disk_says_503_and_recovers(tmp_path: Path, start_program: StartProgram) -> None:
+def test_the_program_on_a_full_disk_says_503_and_recovers(
+    tmp_path: Path, start_program: StartProgram
+) -> None:
     hook = make_hook(tmp_path / "data")
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
 
@@ -100,7 +111,9 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(tmp_path: Path, start_
         return exchange(program.port, "POST", hook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')
 
     acknowledged = [call().json["invocationId"]]
-    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))  # no file of its may grow beyond
+    resource.prlimit(
+        program.process.pid, resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY)
+    )  # no file of its may grow beyond
     refused = None
     for _ in range(40):
         answer = call()
@@ -111,8 +124,12 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(tmp_path: Path, start_
     assert refused is not None
     assert (refused.status, refused.code) == (503, "temporarily_unavailable")
     assert int(refused.headers["retry-after"]) >= 1
-    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    answer = wait_until(lambda: (heard := call()).status == 200 and heard, 10, what="calls to be accepted again")
+    resource.prlimit(
+        program.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
+    answer = wait_until(
+        lambda: (heard := call()).status == 200 and heard, 10, what="calls to be accepted again"
+    )
     assert answer
     acknowledged.append(answer.json["invocationId"])
     assert {story["id"] for story in stories(tmp_path / "data", hook)} == set(acknowledged)

@@ -11,7 +11,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """One real program for the tests that only ask it things."""
     program = Program(
         tmp_path_factory.mktemp("served"),
-        {"POSTERN_ADMIN_PASSWORD": PASSWORD, "POSTERN_ENGINE": "none", "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1"},
+        {
+            "POSTERN_ADMIN_PASSWORD": PASSWORD,
+            "POSTERN_ENGINE": "none",
+            "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
+        },
     )
     try:
         program.wait_until_ready()

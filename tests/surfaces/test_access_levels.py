@@ -1,4 +1,5 @@
-"""Everybody is tried on every operation. The list is the API's own description: a new operation cannot be forgotten."""
+"""Everybody is tried on every operation. The list is the API's own description: a new operation cannot be
+forgotten."""
 
 import pytest
 
@@ -29,24 +30,37 @@ def every(served: Program) -> list[tuple[str, str, str]]:
 
 @pytest.fixture(scope="module")
 def actors(served: Program) -> dict[str, Client]:
-    return {"reader": with_level(served, "read"), "editor": with_level(served, "write"), "admin": admin_of(served)}
+    return {
+        "reader": with_level(served, "read"),
+        "editor": with_level(served, "write"),
+        "admin": admin_of(served),
+    }
 
 
 def tried(client: Client, method: str, path: str) -> int:
-    """On ids that are not there and with an empty body: whoever is let in hears 404 or 422, and changes nothing."""
+    """On ids that are not there and with an empty body: whoever is let in hears 404 or 422, and changes
+    nothing."""
     there = path.replace("{", "none_").replace("}", "")
     return client.ask(method, there, {} if method in ("POST", "PATCH") else None).status
 
 
-def test_a_stranger_is_let_in_nowhere_but_at_the_two_doors(every: list[tuple[str, str, str]], served: Program) -> None:
+def test_a_stranger_is_let_in_nowhere_but_at_the_two_doors(
+    every: list[tuple[str, str, str]], served: Program
+) -> None:
     stranger = Client(served.port)
     for method, path, level in every:
         if level != "none":
             assert tried(stranger, method, path) == 401, (method, path)
             assert tried(Client(served.port, "pk_guessed"), method, path) == 401, (method, path)
-            assert tried(Client(served.port, Cookie="postern_session=ps_guessed"), method, path) in (401, 403), (method, path)
+            assert tried(Client(served.port, Cookie="postern_session=ps_guessed"), method, path) in (
+                401,
+                403,
+            ), (method, path)
     open_doors = {(method, path) for method, path, level in every if level == "none"}
-    assert open_doors == {("POST", "/api/v1/sessions"), ("POST", "/api/v1/invocations/{invocation_id}/response")}
+    assert open_doors == {
+        ("POST", "/api/v1/sessions"),
+        ("POST", "/api/v1/invocations/{invocation_id}/response"),
+    }
 
 
 @pytest.mark.parametrize(("actor", "own"), [("reader", "read"), ("editor", "write"), ("admin", "admin")])
@@ -69,9 +83,16 @@ PERSONS_ONLY = {"/api/v1/sessions", "/api/v1/sessions/{session_id}", "/api/v1/me
 
 def test_whatever_changes_something_needs_more_than_reading() -> None:
     """The three exceptions concern nobody but the one who asks, or keep nothing."""
-    own = {("DELETE", "/api/v1/sessions/{session_id}"), ("POST", "/api/v1/me/password"), ("POST", "/api/v1/signature-tests")}
+    own = {
+        ("DELETE", "/api/v1/sessions/{session_id}"),
+        ("POST", "/api/v1/me/password"),
+        ("POST", "/api/v1/signature-tests"),
+    }
     app = make_api(None)  # type: ignore[arg-type]
     rows = [
-        (method, route.path, route.extra["x-access-level"]) for route in app.routes if hasattr(route, "extra") for method in route.methods
+        (method, route.path, route.extra["x-access-level"])
+        for route in app.routes
+        if hasattr(route, "extra")
+        for method in route.methods
     ]
     assert {(method, path) for method, path, level in rows if method != "GET" and level == "read"} <= own

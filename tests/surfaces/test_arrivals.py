@@ -39,11 +39,17 @@ async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_
         def arriving() -> Hearing:
             call = Hearing(door)
             call.head(
-                "POST", b"/webhook/" + hook["url"].rpartition("/")[2].encode(), b"", ((b"content-type", b"application/json"),), "127.0.0.1"
+                "POST",
+                b"/webhook/" + hook["url"].rpartition("/")[2].encode(),
+                b"",
+                ((b"content-type", b"application/json"),),
+                "127.0.0.1",
             )
             return call
 
-        for _ in range(3):  # what was taken is given back however a call ends, or the third would find no room
+        for _ in range(
+            3
+        ):  # what was taken is given back however a call ends, or the third would find no room
             first, second, third = arriving(), arriving(), arriving()
             first.body(b"{" + b" " * 79)
             second.body(b"{" + b" " * 29)
@@ -65,10 +71,19 @@ async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) ->
         loop = asyncio.get_running_loop()
         config = uvicorn.Config(lambda *_: None, ws="none", lifespan="off", log_config=None)  # type: ignore[arg-type]
         config.load()
-        make = partial(Protocol, partial(Exchange, door), config=config, server_state=ServerState(), app_state={}, _loop=loop)
+        make = partial(
+            Protocol,
+            partial(Exchange, door),
+            config=config,
+            server_state=ServerState(),
+            app_state={},
+            _loop=loop,
+        )
         async with await loop.create_server(make, "127.0.0.1", 0) as server, asyncio.timeout(PATIENCE):
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b" " * 900)
+            writer.write(
+                f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b" " * 900
+            )
             while door.has_room(ingress.MOST_ARRIVING - 899):  # until it has come
                 door.give_back(ingress.MOST_ARRIVING - 899)
                 await asyncio.sleep(0.01)

@@ -26,7 +26,15 @@ def browser(served: Program, cookie: str) -> Client:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("span", SUPERSCRIPT), ("span", ENDLESS), ("span", "-1"), ("status", "lost"), ("since", "soon"), ("until", "inf"), ("webhook", "\0")],
+    [
+        ("span", SUPERSCRIPT),
+        ("span", ENDLESS),
+        ("span", "-1"),
+        ("status", "lost"),
+        ("since", "soon"),
+        ("until", "inf"),
+        ("webhook", "\0"),
+    ],
 )
 def test_a_filter_that_is_none_is_refused(browser: Client, field: str, value: str) -> None:
     assert browser.get(f"/history?{field}={quote(value)}").status == 422
@@ -34,10 +42,15 @@ def test_a_filter_that_is_none_is_refused(browser: Client, field: str, value: st
 
 
 @pytest.mark.parametrize("value", [SUPERSCRIPT, ENDLESS])
-def test_a_number_that_is_none_is_passed_over(browser: Client, served: Program, cookie: str, value: str) -> None:
+def test_a_number_that_is_none_is_passed_over(
+    browser: Client, served: Program, cookie: str, value: str
+) -> None:
     api = Client(served.port, served.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
-    assert browser.post(f"/webhooks/{webhook}/mapping", urlencode({"version": value}).encode(), **FORM).status == 303
+    assert (
+        browser.post(f"/webhooks/{webhook}/mapping", urlencode({"version": value}).encode(), **FORM).status
+        == 303
+    )
     form = urlencode({"url": "https://example.com", "how": "every", "amount": value, "unit": ""}).encode()
     assert browser.post(f"/webhooks/{webhook}/schedule", form, **FORM).status == 422
     connection = HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)

@@ -1,4 +1,5 @@
-"""A defect of ours: told as a problem wherever it is met, and logged once with its trace and without what the caller sent."""
+"""A defect of ours: told as a problem wherever it is met, and logged once with its trace and without what the
+caller sent."""
 
 import asyncio
 import json
@@ -46,7 +47,9 @@ postern.usecases.live.Stream.events = broken_stream
 def program(tmp_path: Path, start_program: StartProgram) -> Program:
     (tmp_path / "sitecustomize.py").write_text(PLANTED)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    return start_program(POSTERN_ENGINE="none", POSTERN_LOG="json", POSTERN_ADMIN_PASSWORD=PASSWORD, PYTHONPATH=path)
+    return start_program(
+        POSTERN_ENGINE="none", POSTERN_LOG="json", POSTERN_ADMIN_PASSWORD=PASSWORD, PYTHONPATH=path
+    )
 
 
 def test_a_defect_is_told_as_a_problem_and_logged_once(program: Program) -> None:
@@ -54,16 +57,26 @@ def test_a_defect_is_told_as_a_problem_and_logged_once(program: Program) -> None
 
     def defect(path: str) -> dict[str, Any]:
         """The line of the log, the only new one."""
-        lines = wait_until(lambda: [one for one in logged(program) if one.get("path") == path or path in str(one.get("tool"))])
+        lines = wait_until(
+            lambda: [
+                one for one in logged(program) if one.get("path") == path or path in str(one.get("tool"))
+            ]
+        )
         assert len(lines) == 1 and lines[0]["level"] == "error", lines
         assert "LookupError: planted" in lines[0]["exception"] and "Traceback" in lines[0]["exception"]
         return dict(lines[0])
 
     asked = api.get("webhooks?search=what-the-caller-sent")
-    assert (asked.status, asked.json["code"], asked.headers["content-type"]) == (500, "internal_error", "application/problem+json")
+    assert (asked.status, asked.json["code"], asked.headers["content-type"]) == (
+        500,
+        "internal_error",
+        "application/problem+json",
+    )
     assert defect("/api/v1/webhooks")["method"] == "GET"
 
-    with httpx2.Client(base_url=program.url, headers={"Sec-Fetch-Site": "same-origin"}, trust_env=False, timeout=20) as browser:
+    with httpx2.Client(
+        base_url=program.url, headers={"Sec-Fetch-Site": "same-origin"}, trust_env=False, timeout=20
+    ) as browser:
         assert browser.post("/sign-in", data={"name": "admin", "password": PASSWORD}).status_code == 303
         page = browser.get("/webhooks")
         assert (page.status_code, page.json()["code"]) == (500, "internal_error")
@@ -87,7 +100,11 @@ def test_a_defect_is_told_as_a_problem_and_logged_once(program: Program) -> None
 
 
 def logged(program: Program) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in program.output().splitlines() if line.startswith("{") and '"exception"' in line]
+    return [
+        json.loads(line)
+        for line in program.output().splitlines()
+        if line.startswith("{") and '"exception"' in line
+    ]
 
 
 async def a_tool(program: Program) -> dict[str, Any]:
@@ -100,7 +117,9 @@ async def a_tool(program: Program) -> dict[str, Any]:
 
 
 def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
-    many = httpx2.post(f"{served.url}/sign-in", content=b"&".join(b"a=1" for _ in range(2001)), trust_env=False)
+    many = httpx2.post(
+        f"{served.url}/sign-in", content=b"&".join(b"a=1" for _ in range(2001)), trust_env=False
+    )
     assert (many.status_code, many.json()["code"]) == (413, "payload_too_large")
 
 
@@ -113,11 +132,14 @@ def test_a_page_that_cannot_be_is_no_defect(served: Program, name: str) -> None:
 
 def test_of_a_stranger_little_is_read(served: Program) -> None:
     def told(path: str, kind: str, size: int = 17 * 1024) -> tuple[int, str]:
-        answer = httpx2.post(served.url + path, content=b" " * size, headers={"Content-Type": kind}, trust_env=False)
+        answer = httpx2.post(
+            served.url + path, content=b" " * size, headers={"Content-Type": kind}, trust_env=False
+        )
         return answer.status_code, answer.json()["code"]
 
     form, text = "application/x-www-form-urlencoded", "application/json"
     for path, kind in (("/sign-in", form), ("/theme", form), ("/api/v1/sessions", text)):
         assert told(path, kind) == (413, "payload_too_large"), path
-    # Who holds an invocation's response token may send a large answer; who does not is refused before it is read.
+    # Who holds an invocation's response token may send a large answer; who does not is refused before it is
+    # read.
     assert told("/api/v1/invocations/inv_1/response", text, 3 * 1024 * 1024) == (401, "not_authenticated")

@@ -27,10 +27,38 @@ class House:
         self._hooks = {
             "plain": {},
             "open": {"authentication": {"method": "none"}},
-            "bearer": {"authentication": {"method": "token", "placement": "bearer", "token": TOKEN, "secondToken": SECOND_TOKEN}},
-            "basic": {"authentication": {"method": "token", "placement": "basic", "username": "Ünal", "token": TOKEN}},
-            "url": {"authentication": {"method": "token", "placement": "url", "parameterName": "t[k]", "token": TOKEN}},
-            "header": {"authentication": {"method": "token", "headerName": "X-Shop-Secret", "token": TOKEN, "secondToken": SECOND_TOKEN}},
+            "bearer": {
+                "authentication": {
+                    "method": "token",
+                    "placement": "bearer",
+                    "token": TOKEN,
+                    "secondToken": SECOND_TOKEN,
+                }
+            },
+            "basic": {
+                "authentication": {
+                    "method": "token",
+                    "placement": "basic",
+                    "username": "Ünal",
+                    "token": TOKEN,
+                }
+            },
+            "url": {
+                "authentication": {
+                    "method": "token",
+                    "placement": "url",
+                    "parameterName": "t[k]",
+                    "token": TOKEN,
+                }
+            },
+            "header": {
+                "authentication": {
+                    "method": "token",
+                    "headerName": "X-Shop-Secret",
+                    "token": TOKEN,
+                    "secondToken": SECOND_TOKEN,
+                }
+            },
             "disabled": {"enabled": False},
             "allowlisted": {"ipAllowlist": ["192.0.2.0/24"]},
             "allowed": {"ipAllowlist": ["192.0.2.0/24", "127.0.0.1"]},
@@ -39,7 +67,12 @@ class House:
             "guessed": {},
             "once": {"duplicateProtection": {"enabled": True, "key": "header:X-Event-Id"}},
             "mapped": {
-                "fieldMapping": {"fieldOne": "customer.email", "fieldTwo": "items[0].sku", "fieldThree": "total", "fieldFour": "no.such"}
+                "fieldMapping": {
+                    "fieldOne": "customer.email",
+                    "fieldTwo": "items[0].sku",
+                    "fieldThree": "total",
+                    "fieldFour": "no.such",
+                }
             },
         }
         self.hooks: dict[str, Hook] = {}
@@ -69,7 +102,11 @@ class House:
         story = found[0]
         assert answer.json["invocationId"] == story["id"]
         assert story["httpStatus"] == answer.status
-        assert (story["method"], story["address"], story["path"]) == ("POST", "127.0.0.1", self.hooks[name].path)
+        assert (story["method"], story["address"], story["path"]) == (
+            "POST",
+            "127.0.0.1",
+            self.hooks[name].path,
+        )
         assert story["durationMs"] >= 0
         return story
 
@@ -102,7 +139,9 @@ def basic(user: str, password: str) -> tuple[str, str]:
 
 
 def test_an_accepted_call_is_told_so_and_stored_whole(house: House) -> None:
-    answer = house.call("plain", KEY, ("X-Trace", "7"), ("Cookie", "session=abc"), query="?shop=a%20b&token=" + TOKEN)
+    answer = house.call(
+        "plain", KEY, ("X-Trace", "7"), ("Cookie", "session=abc"), query="?shop=a%20b&token=" + TOKEN
+    )
     assert answer.status == 200
     assert answer.json == {"status": "accepted", "invocationId": answer.headers["x-invocation-id"]}
     story = house.recorded("plain", answer)
@@ -113,13 +152,21 @@ def test_an_accepted_call_is_told_so_and_stored_whole(house: House) -> None:
     assert ["x-api-key", "***"] in story["headers"]
     assert ["cookie", "***"] in story["headers"]
     assert ["x-trace", "7"] in story["headers"]
-    assert [(step["step"], step["ok"]) for step in story["trace"]] == [("authentication", True), ("content", True), ("field mapping", True)]
+    assert [(step["step"], step["ok"]) for step in story["trace"]] == [
+        ("authentication", True),
+        ("content", True),
+        ("field mapping", True),
+    ]
     assert [delivery["state"] for delivery in story["deliveries"]] == ["queued"]
 
 
 def test_fields_are_taken_out_of_the_payload_by_their_paths(house: House) -> None:
     story = house.recorded("mapped", house.call("mapped", KEY))
-    assert story["deliveries"][0]["fields"] == {"fieldOne": "ada@example.com", "fieldTwo": "A-1", "fieldThree": "10.50"}
+    assert story["deliveries"][0]["fields"] == {
+        "fieldOne": "ada@example.com",
+        "fieldTwo": "A-1",
+        "fieldThree": "10.50",
+    }
     assert story["trace"][-1]["detail"] == "fieldFour: nothing at no.such"
 
 
@@ -176,7 +223,12 @@ def test_the_right_token_in_the_right_place_is_accepted(
         ("bearer", [], "", "credential_missing"),
         ("bearer", [basic("x", TOKEN)], "", "credential_missing"),
         ("bearer", [("Authorization", "Bearer wrong")], "", "credential_mismatch"),
-        ("bearer", [("Authorization", "Bearer " + TOKEN), ("Authorization", "Bearer " + TOKEN)], "", "credential_mismatch"),
+        (
+            "bearer",
+            [("Authorization", "Bearer " + TOKEN), ("Authorization", "Bearer " + TOKEN)],
+            "",
+            "credential_mismatch",
+        ),
         ("basic", [], "", "credential_missing"),
         ("basic", [basic("x", TOKEN)], "", "credential_mismatch"),
         ("basic", [basic("Ünal", "wrong")], "", "credential_mismatch"),
@@ -191,10 +243,17 @@ def test_no_token_or_the_wrong_one_is_refused_with_the_reason(
 ) -> None:
     answer = house.call(name, *headers, query=query)
     assert (answer.status, answer.code) == (401, code)
-    challenge = {"bearer": 'Bearer realm="webhook"', "basic": 'Basic realm="webhook", charset="UTF-8"'}.get(name)
+    challenge = {"bearer": 'Bearer realm="webhook"', "basic": 'Basic realm="webhook", charset="UTF-8"'}.get(
+        name
+    )
     assert answer.headers.get("www-authenticate") == challenge
     story = house.recorded(name, answer)
-    assert (story["status"], story["code"], story["matched"], story["deliveries"]) == ("rejected", code, None, [])
+    assert (story["status"], story["code"], story["matched"], story["deliveries"]) == (
+        "rejected",
+        code,
+        None,
+        [],
+    )
     assert [(step["step"], step["ok"]) for step in story["trace"]] == [("authentication", False)]
     assert story["body"] == BODY.decode()
     assert TOKEN not in str(story)
@@ -203,7 +262,11 @@ def test_no_token_or_the_wrong_one_is_refused_with_the_reason(
 def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(house: House) -> None:
     before = len(stories(house.data_dir))
     told = set()
-    for path in ("/webhook/nobody", "/webhook/" + "x" * 5000, "/webhook/" + house.hooks["plain"].short_code.swapcase()):
+    for path in (
+        "/webhook/nobody",
+        "/webhook/" + "x" * 5000,
+        "/webhook/" + house.hooks["plain"].short_code.swapcase(),
+    ):
         answer = exchange(house.program.port, "POST", path, [KEY, JSON], BODY)
         assert (answer.status, answer.code) == (404, "webhook_not_found")
         told.add((answer.body, tuple(name for name in answer.headers)))
@@ -215,14 +278,23 @@ def test_another_method_is_recorded_and_told_which_is_allowed(house: House) -> N
     answer = house.call("plain", KEY, method="PUT")
     assert (answer.status, answer.code, answer.headers["allow"]) == (405, "method_not_allowed", "POST")
     story = house.stories("plain")[0]
-    assert (story["id"], story["method"], story["code"]) == (answer.headers["x-invocation-id"], "PUT", "method_not_allowed")
+    assert (story["id"], story["method"], story["code"]) == (
+        answer.headers["x-invocation-id"],
+        "PUT",
+        "method_not_allowed",
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "status", "code", "step"),
-    [("disabled", 403, "webhook_disabled", "enabled"), ("allowlisted", 403, "ip_not_allowed", "IP allowlist")],
+    [
+        ("disabled", 403, "webhook_disabled", "enabled"),
+        ("allowlisted", 403, "ip_not_allowed", "IP allowlist"),
+    ],
 )
-def test_what_is_refused_before_the_body_is_refused_whoever_asks(house: House, name: str, status: int, code: str, step: str) -> None:
+def test_what_is_refused_before_the_body_is_refused_whoever_asks(
+    house: House, name: str, status: int, code: str, step: str
+) -> None:
     answer = house.call(name, KEY)
     assert (answer.status, answer.code) == (status, code)
     story = house.recorded(name, answer)
@@ -248,7 +320,9 @@ def test_a_body_over_the_limit_is_refused_before_the_token_is_looked_at(house: H
         (None, [], 200, ""),
     ],
 )
-def test_content_types_are_accepted_or_not(house: House, kind: str | None, headers: list[tuple[str, str]], status: int, code: str) -> None:
+def test_content_types_are_accepted_or_not(
+    house: House, kind: str | None, headers: list[tuple[str, str]], status: int, code: str
+) -> None:
     answer = house.call("plain", KEY, *headers, kind=kind)
     assert (answer.status, answer.json.get("code", "")) == (status, code)
     house.recorded("plain", answer)
@@ -274,7 +348,10 @@ def test_what_is_no_json_object_is_refused(house: House, body: bytes, code: str)
     answer = house.call("plain", KEY, body=body)
     assert (answer.status, answer.code) == (400, code)
     story = house.recorded("plain", answer)
-    assert [(step["step"], step["ok"]) for step in story["trace"]] == [("authentication", True), ("content", False)]
+    assert [(step["step"], step["ok"]) for step in story["trace"]] == [
+        ("authentication", True),
+        ("content", False),
+    ]
     assert story["matched"] == "main"
 
 
@@ -294,8 +371,13 @@ def test_whoever_guesses_tokens_is_slowed_down(house: House) -> None:
 
 
 def test_a_call_that_was_seen_before_is_a_duplicate_of_the_first(house: House) -> None:
-    first, again, other = (house.call("once", KEY, ("X-Event-Id", event)) for event in ("evt_1", "evt_1", "evt_2"))
-    assert (again.status, again.json) == (200, {"status": "duplicate", "invocationId": first.json["invocationId"]})
+    first, again, other = (
+        house.call("once", KEY, ("X-Event-Id", event)) for event in ("evt_1", "evt_1", "evt_2")
+    )
+    assert (again.status, again.json) == (
+        200,
+        {"status": "duplicate", "invocationId": first.json["invocationId"]},
+    )
     assert other.json["status"] == "accepted"
     newest = house.stories("once")
     assert [story["status"] for story in newest] == ["accepted", "duplicate", "accepted"]
@@ -317,7 +399,12 @@ def test_every_call_to_a_known_webhook_is_one_invocation_and_one_log_line(house:
         return house.program.output().count(f'"webhook":"{house.hooks["open"].id}"')
 
     before, lines_before = len(house.stories("open")), lines()
-    answers = [house.call("open"), house.call("open", method="DELETE"), house.call("open", body=b"["), house.call("open", kind="image/png")]
+    answers = [
+        house.call("open"),
+        house.call("open", method="DELETE"),
+        house.call("open", body=b"["),
+        house.call("open", kind="image/png"),
+    ]
     assert [answer.status for answer in answers] == [200, 405, 400, 415]
     assert len(house.stories("open")) == before + 4
     wait_until(lambda: lines() == lines_before + 4, what="a log line for each call")
@@ -334,7 +421,9 @@ def test_matches_are_counted_for_each_secret(house: House) -> None:
     assert listed["callCount"] == len(told)
 
 
-def test_when_the_store_refuses_the_caller_is_told_to_come_again(tmp_path: Path, start_program: StartProgram) -> None:
+def test_when_the_store_refuses_the_caller_is_told_to_come_again(
+    tmp_path: Path, start_program: StartProgram
+) -> None:
     hook = make_hook(tmp_path / "data")
     program = start_program(POSTERN_ENGINE="none")
     other = sqlite3.connect(tmp_path / "data" / "postern.db", isolation_level=None)

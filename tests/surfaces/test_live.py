@@ -48,7 +48,10 @@ class Ear:
 @contextmanager
 def listening(program: Program, query: str = "", **headers: str) -> Iterator[Ear]:
     connection = HTTPConnection("127.0.0.1", program.port, timeout=15)
-    given = {"Authorization": f"Bearer {program.admin_key}", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    given = {
+        "Authorization": f"Bearer {program.admin_key}",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
     connection.request("GET", f"/api/v1/live{query}", headers=given)
     response = connection.getresponse()
     assert response.status == 200
@@ -63,7 +66,9 @@ def listening(program: Program, query: str = "", **headers: str) -> Iterator[Ear
 
 
 def webhook_of(program: Program, **settings: Any) -> dict[str, Any]:
-    said = admin_of(program).post("webhooks", {"name": "Live", "authentication": {"method": "token", "token": "right"}, **settings})
+    said = admin_of(program).post(
+        "webhooks", {"name": "Live", "authentication": {"method": "token", "token": "right"}, **settings}
+    )
     webhook: dict[str, Any] = said.json
     return webhook
 
@@ -84,7 +89,9 @@ def test_accepted_and_rejected_calls_are_heard_as_they_come_in(served: Program) 
         rejected = call(webhook, {"n": 2}, token="wrong")
         event = ear.event()
         assert (event["id"], event["data"]["code"]) == (rejected, "credential_mismatch")
-        assert event["data"] == {**admin_of(served).get(f"invocations?webhookId={webhook['id']}").json["items"][0]}
+        assert event["data"] == {
+            **admin_of(served).get(f"invocations?webhookId={webhook['id']}").json["items"][0]
+        }
 
 
 def test_only_the_webhook_that_was_asked_for_is_heard(served: Program) -> None:
@@ -102,7 +109,10 @@ def test_a_stream_goes_on_after_the_last_event_that_was_seen(served: Program) ->
         first = call(webhook, {})
         assert ear.event()["id"] == first
     missed = [call(webhook, {}), call(webhook, {}, token="wrong")]
-    for resumed in (listening(served, query, Last_Event_ID=first), listening(served, f"{query}&after={first}")):
+    for resumed in (
+        listening(served, query, Last_Event_ID=first),
+        listening(served, f"{query}&after={first}"),
+    ):
         with resumed as ear:
             heard = []
             while missed[-1] not in heard:
@@ -117,7 +127,9 @@ def test_what_is_no_event_id_is_refused(served: Program) -> None:
 
 
 def test_one_actor_cannot_take_every_place(served: Program) -> None:
-    reader = Client(served.port, admin_of(served).post("api-keys", {"name": "Greedy", "level": "read"}).json["key"])
+    reader = Client(
+        served.port, admin_of(served).post("api-keys", {"name": "Greedy", "level": "read"}).json["key"]
+    )
     held = []
     try:
         for _ in range(20):
@@ -126,7 +138,11 @@ def test_one_actor_cannot_take_every_place(served: Program) -> None:
             assert connection.getresponse().status == 200
             held.append(connection)
         refused = reader.get("live")
-        assert (refused.status, refused.json["code"], refused.headers["retry-after"]) == (429, "rate_limited", "10")
+        assert (refused.status, refused.json["code"], refused.headers["retry-after"]) == (
+            429,
+            "rate_limited",
+            "10",
+        )
         with listening(served):
             pass
     finally:
@@ -135,14 +151,18 @@ def test_one_actor_cannot_take_every_place(served: Program) -> None:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_what_another_process_does_is_heard_too(start_program: StartProgram, request: pytest.FixtureRequest, database: str) -> None:
+def test_what_another_process_does_is_heard_too(
+    start_program: StartProgram, request: pytest.FixtureRequest, database: str
+) -> None:
     if database == "sqlite":
         program = start_program(POSTERN_ENGINE="none")
         other = program
     else:
         url = request.getfixturevalue("migrated_url")
         program = start_program(POSTERN_ENGINE="none", POSTERN_DATABASE_URL=url)
-        other = start_program(POSTERN_ENGINE="none", POSTERN_DATABASE_URL=url, POSTERN_DATA_DIR=str(program.data_dir) + "2")
+        other = start_program(
+            POSTERN_ENGINE="none", POSTERN_DATABASE_URL=url, POSTERN_DATA_DIR=str(program.data_dir) + "2"
+        )
     webhook = webhook_of(other)
     with listening(program) as ear:
         ids = {call(webhook, {}) for _ in range(3)}
@@ -169,7 +189,9 @@ async def still() -> Actor:
     return OWNER
 
 
-def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_when_it_does(tmp_path: Path) -> None:
+def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_when_it_does(
+    tmp_path: Path,
+) -> None:
     """Without the socket, whose own buffers would take megabytes before anybody had to wait."""
 
     async def story() -> None:
@@ -240,7 +262,9 @@ postern.usecases.live.HEARTBEAT = postern.usecases.live.CHECK_EVERY = 0.5
 """
 
 
-def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(start_program: StartProgram, tmp_path: Path) -> None:
+def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(
+    start_program: StartProgram, tmp_path: Path
+) -> None:
     """Every five seconds; here every half."""
     (tmp_path / "sitecustomize.py").write_text(QUICK)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
@@ -248,7 +272,12 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(sta
     key = admin_of(program).post("api-keys", {"name": "Reader", "level": "read"}).json
     with listening(program) as admin, listening(program, Authorization=f"Bearer {key['key']}") as reader:
         for ear in (admin, reader):
-            assert [ear.response.readline() for _ in range(4)] == [b": live\n", b"\n", b": still here\n", b"\n"]
+            assert [ear.response.readline() for _ in range(4)] == [
+                b": live\n",
+                b"\n",
+                b": still here\n",
+                b"\n",
+            ]
         assert admin_of(program).delete(f"api-keys/{key['id']}").status == 204
         assert set(reader.response.read().splitlines()) <= {b": still here", b""}
         assert admin.response.readline() == b": still here\n"

@@ -1,4 +1,5 @@
-"""MCP, tried with the SDK's own client: over HTTP against the real program, and over stdio against the real command."""
+"""MCP, tried with the SDK's own client: over HTTP against the real program, and over stdio against the real
+command."""
 
 import asyncio
 import hmac
@@ -40,7 +41,9 @@ async def over_http(program: Program, key: str, mode: str = "auto") -> AsyncIter
 @asynccontextmanager
 async def over_stdio(program: Program, *options: str) -> AsyncIterator[Client]:
     environment = {name: value for name, value in program.environment.items() if name != "TEST_BED"}
-    command = StdioServerParameters(command=sys.executable, args=["-m", "postern", "mcp", *options], env=environment)
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "postern", "mcp", *options], env=environment
+    )
     async with Client(command) as client:
         yield client
 
@@ -82,16 +85,24 @@ def test_a_webhook_s_life_over_http(served: Program, mode: str) -> None:
             made = await done(client, "create_webhook", **webhook(fieldMapping={"fieldOne": "order"}))
             assert call(made["url"]).status_code == 200
             assert call(made["url"], token="another").status_code == 401
-            (rejected,) = (await done(client, "search_history", webhookId=made["id"], status="rejected"))["items"]
+            (rejected,) = (await done(client, "search_history", webhookId=made["id"], status="rejected"))[
+                "items"
+            ]
             assert rejected["code"] == "credential_mismatch"
-            changed = await done(client, "change_webhook", webhookId=made["id"], changes={"name": "All orders"}, version=1)
+            changed = await done(
+                client, "change_webhook", webhookId=made["id"], changes={"name": "All orders"}, version=1
+            )
             assert (changed["name"], changed["version"]) == ("All orders", 2)
-            stale = await refusal(client, "change_webhook", webhookId=made["id"], changes={"name": "Others"}, version=1)
+            stale = await refusal(
+                client, "change_webhook", webhookId=made["id"], changes={"name": "Others"}, version=1
+            )
             assert stale["code"] == "version_conflict"
             assert (await done(client, "disable_webhook", webhookId=made["id"]))["enabled"] is False
             assert call(made["url"]).status_code == 403
             await done(client, "enable_webhook", webhookId=made["id"])
-            (accepted,) = (await done(client, "search_history", webhookId=made["id"], code="accepted"))["items"]
+            (accepted,) = (await done(client, "search_history", webhookId=made["id"], code="accepted"))[
+                "items"
+            ]
             replayed = await done(client, "replay_invocation", invocationId=accepted["id"])
             assert replayed["delivery"]["emission"] == 2
             assert (await done(client, "show_call_volume", span="hour"))["range"] == "hour"
@@ -151,10 +162,18 @@ def test_only_its_own_names_are_answered(start_program: StartProgram) -> None:
     hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
     def status(**headers: str) -> int:
-        given = {"Authorization": f"Bearer {program.admin_key}", "Accept": "application/json, text/event-stream", **headers}
-        return httpx2.post(f"{program.url}/mcp", json=hello, headers=given, trust_env=False, timeout=20).status_code
+        given = {
+            "Authorization": f"Bearer {program.admin_key}",
+            "Accept": "application/json, text/event-stream",
+            **headers,
+        }
+        return httpx2.post(
+            f"{program.url}/mcp", json=hello, headers=given, trust_env=False, timeout=20
+        ).status_code
 
-    assert [status(Host=host) for host in ("hooks.example.com", f"127.0.0.1:{program.port}", "evil.example")] == [200, 200, 421]
+    assert [
+        status(Host=host) for host in ("hooks.example.com", f"127.0.0.1:{program.port}", "evil.example")
+    ] == [200, 200, 421]
     assert status(Host="hooks.example.com", Origin="https://evil.example") == 403
 
 
@@ -181,7 +200,10 @@ def test_what_a_caller_sent_is_bounded_and_marked_as_untrusted(served: Program) 
 def test_arguments_are_checked_field_by_field_and_never_echoed(served: Program) -> None:
     async def story() -> None:
         async with over_http(served, served.admin_key) as client:
-            bad = webhook(authentication={"method": "token", "headerName": "Host", "token": "s3cret" * 400}, ipAllowlist=["nowhere"])
+            bad = webhook(
+                authentication={"method": "token", "headerName": "Host", "token": "s3cret" * 400},
+                ipAllowlist=["nowhere"],
+            )
             refused = await client.call_tool("create_webhook", bad)
             assert {one["field"] for one in told(refused)["errors"]} == {
                 "authentication.headerName", "authentication.token", "ipAllowlist.0",
@@ -203,7 +225,12 @@ def test_a_secret_goes_in_and_never_comes_out(served: Program) -> None:
             assert shown["authentication"]["tokenSet"] is True
             assert TOKEN not in json.dumps([made, shown])
             # What an answer says of a secret is nothing that can be handed back.
-            refused = await refusal(client, "change_webhook", webhookId=made["id"], changes={"authentication": shown["authentication"]})
+            refused = await refusal(
+                client,
+                "change_webhook",
+                webhookId=made["id"],
+                changes={"authentication": shown["authentication"]},
+            )
             assert {one["field"] for one in refused["errors"]} == {"authentication.tokenSet", "authentication.secondTokenSet", "authentication.tokenUse"}  # fmt: skip
 
     run(story())
@@ -213,7 +240,10 @@ SIGNING_SECRET = "a signing secret, long enough"
 
 
 def signed(body: bytes, secret: str = SIGNING_SECRET) -> dict[str, str]:
-    return {"X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest(), "Content-Type": "application/json"}
+    return {
+        "X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest(),
+        "Content-Type": "application/json",
+    }
 
 
 def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(served: Program) -> None:
@@ -223,8 +253,13 @@ def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(s
         async with over_http(served, served.admin_key) as client:
             wrong = {"method": "hmac", "provider": "linear", "secret": SIGNING_SECRET}
             made = await done(client, "create_webhook", **webhook(authentication=wrong))
-            assert httpx2.post(made["url"], content=body, headers=signed(body), trust_env=False).status_code == 401
-            (found,) = (await done(client, "search_history", webhookId=made["id"], status="rejected"))["items"]
+            assert (
+                httpx2.post(made["url"], content=body, headers=signed(body), trust_env=False).status_code
+                == 401
+            )
+            (found,) = (await done(client, "search_history", webhookId=made["id"], status="rejected"))[
+                "items"
+            ]
             proposed = await done(client, "propose_provider", invocationId=found["id"])
             assert proposed["items"][0]["name"] == "github"
             explained = await done(client, "explain_rejection", invocationId=found["id"])
@@ -241,7 +276,9 @@ def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(s
             fixed = await done(client, "apply_fix", invocationId=found["id"], number=0)
             assert fixed["authentication"]["provider"] == "github"
             (passing,) = (await done(client, "recheck_rejected", webhookId=made["id"]))["wouldPass"]
-            assert (await done(client, "admit_rejected", invocationIds=[passing["invocationId"]]))["admitted"] == 1
+            assert (await done(client, "admit_rejected", invocationIds=[passing["invocationId"]]))[
+                "admitted"
+            ] == 1
 
     run(story())
 
@@ -282,7 +319,10 @@ def test_many_are_replayed_by_a_plan_that_is_then_run(served: Program) -> None:
             assert (plan["state"], plan["count"]) == ("planned", 3)
             await done(client, "run_replay", replayId=plan["id"])
             assert (await refusal(client, "run_replay", replayId=plan["id"]))["code"] == "conflict"
-            assert (await done(client, "show_replay", replayId=plan["id"]))["state"] in ("running", "completed")
+            assert (await done(client, "show_replay", replayId=plan["id"]))["state"] in (
+                "running",
+                "completed",
+            )
             assert plan["id"] in {one["id"] for one in (await done(client, "list_replays"))["items"]}
 
     run(story())
@@ -292,9 +332,14 @@ def test_over_stdio_one_reads_unless_more_is_asked_for(served: Program) -> None:
     async def story() -> None:
         async with over_stdio(served, "--level", "write") as editor:
             made = await done(editor, "create_webhook", **webhook(name=f"Over stdio {uuid4()}"))
-        wait_until(lambda: call(made["url"]).status_code == 200, what="the running gateway to know the new webhook")
+        wait_until(
+            lambda: call(made["url"]).status_code == 200, what="the running gateway to know the new webhook"
+        )
         async with over_stdio(served) as reader:
-            assert [one["callCount"] for one in (await done(reader, "list_webhooks", search=made["name"]))["items"]] == [1]
+            assert [
+                one["callCount"]
+                for one in (await done(reader, "list_webhooks", search=made["name"]))["items"]
+            ] == [1]
             assert (await refusal(reader, "delete_webhook", webhookId=made["id"]))["code"] == "access_denied"
 
     run(story())

@@ -28,7 +28,11 @@ def document(served: Program) -> dict[str, Any]:
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [(f"{method} {path}", operation) for path, item in document["paths"].items() for method, operation in item.items()]
+    return [
+        (f"{method} {path}", operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    ]
 
 
 def test_every_operation_says_who_may_and_what_may_be_refused(document: dict[str, Any]) -> None:
@@ -55,16 +59,27 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
                 look(one)
 
     look(document)
-    assert {reference.rpartition("/")[2] for reference in references} <= document["components"]["schemas"].keys()
+    assert {reference.rpartition("/")[2] for reference in references} <= document["components"][
+        "schemas"
+    ].keys()
     assert all(reference.startswith("#/components/schemas/") for reference in references)
 
 
-# Where there is no engine these are not answered, or are not there: tests/duties/test_program.py asks for them.
-OF_AN_ENGINE = {"list-workflows", "list-runs", "answer-invocation", "Attempt.detail", "Attempt.runs", "Attempt.workflows"}
+# Where there is no engine these are not answered, or are not there: tests/duties/test_program.py asks for
+# them.
+OF_AN_ENGINE = {
+    "list-workflows",
+    "list-runs",
+    "answer-invocation",
+    "Attempt.detail",
+    "Attempt.runs",
+    "Attempt.workflows",
+}
 
 
 def test_everything_that_is_described_is_answered_and_nothing_else(served: Program) -> None:
-    """The client refuses an answer that is not as described; here each operation is asked, and each field that may be absent is seen."""
+    """The client refuses an answer that is not as described; here each operation is asked, and each field
+    that may be absent is seen."""
     api = Telling(served)
     api.tell("GET", "me")
     who = f"teller{time.time_ns()}"
@@ -73,7 +88,15 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     api.tell("PATCH", f"users/{user}", {"level": "read"})
     api.tell("POST", "sessions", {"name": who, "password": PASSWORD})
     api.tell("POST", "api-keys", {"name": "Told", "level": "read"})
-    for path in ("users", "sessions", "api-keys", "audit", "providers", "proposals?description=stripe", "volumes"):
+    for path in (
+        "users",
+        "sessions",
+        "api-keys",
+        "audit",
+        "providers",
+        "proposals?description=stripe",
+        "volumes",
+    ):
         api.tell("GET", path)
     api.seen |= {"Problem.errors"} if api.post("webhooks", {"name": ""}).json["errors"] else set()
 
@@ -81,7 +104,17 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     token = {"method": "token", "token": "the first token", "secondToken": "the second one"}
     webhook = api.tell("POST", "webhooks", {"name": "Told", "authentication": token, "schedule": schedule})
     of = f"webhooks/{webhook['id']}"
-    for action in ("schedule/run", "schedule/resume", "disable", "enable", "promote", "hold", "release", "drop", "record-events"):
+    for action in (
+        "schedule/run",
+        "schedule/resume",
+        "disable",
+        "enable",
+        "promote",
+        "hold",
+        "release",
+        "drop",
+        "record-events",
+    ):
         api.tell("POST", f"{of}/{action}")
     api.tell("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
     accepted = api.call(webhook, b'{"number": "1001"}')
@@ -96,25 +129,43 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     api.tell("POST", f"replays/{api.tell('POST', 'replays', {'filter': {}})['id']}/cancel")
 
     notion = {"signature": ["header:X-Notion-Signature"], "handshake": "notion"}
-    hmac = {"method": "hmac", "provider": "custom", "secret": "not known yet", "secondSecret": "nor this", "scheme": notion}
+    hmac = {
+        "method": "hmac",
+        "provider": "custom",
+        "secret": "not known yet",
+        "secondSecret": "nor this",
+        "scheme": notion,
+    }
     signed = api.tell("POST", "webhooks", {"name": "Signed", "authentication": hmac})
     api.call(signed, b'{"verification_token": "secret_announced"}')
     api.tell("POST", f"webhooks/{signed['id']}/adopt-secret")
     refused = api.call(signed, b"{}", X_Notion_Signature="0" * 64)
     for invocation in (accepted, refused):
         api.tell("GET", f"{invocation}/explanation")
-    api.tell("POST", "signature-tests", {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]})
+    api.tell(
+        "POST", "signature-tests", {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]}
+    )
     right = HMAC(b"secret_announced", b'{"n": 2}', "sha256").hexdigest()
-    api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}})
+    api.patch(
+        f"webhooks/{signed['id']}",
+        {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}},
+    )
     passing = api.call(signed, b'{"n": 2}', X_Notion_Signature=right)
     api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": notion}})
     assert len(api.tell("GET", f"webhooks/{signed['id']}/readmissible")["wouldPass"]) == 1
     assert api.tell("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
 
-    asked = {one.operation_id for one, shapes in described.operations() if any(int(status) < 400 for status in shapes)}
+    asked = {
+        one.operation_id
+        for one, shapes in described.operations()
+        if any(int(status) < 400 for status in shapes)
+    }
     assert asked - api.told - OF_AN_ENGINE == set()
     optional = {
-        f"{shape.__name__}.{name}" for shape in every_shape(Told) for name, field in shape.model_fields.items() if not field.is_required()
+        f"{shape.__name__}.{name}"
+        for shape in every_shape(Told)
+        for name, field in shape.model_fields.items()
+        if not field.is_required()
     }
     assert optional - api.seen - OF_AN_ENGINE == set()
 
@@ -152,11 +203,21 @@ def every_shape(shape: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def test_an_answer_that_tells_more_or_less_is_seen(served: Program) -> None:
     webhook = admin_of(served).post("webhooks", {"name": "Planted", "authentication": {"method": "none"}})
     path = f"/api/v1/webhooks/{webhook.json['id']}"
-    for change in ({"surplus": 1}, {"cors": {"enabled": False}}, {"cors": {"enabled": False, "origins": [], "surplus": 1}}, {"name": 1}):
+    for change in (
+        {"surplus": 1},
+        {"cors": {"enabled": False}},
+        {"cors": {"enabled": False, "origins": [], "surplus": 1}},
+        {"name": 1},
+    ):
         with pytest.raises(ValidationError):
             described.as_described("GET", path, 200, json.dumps({**webhook.json, **change}))
     with pytest.raises(ValidationError):
-        described.as_described("GET", path, 200, json.dumps({name: value for name, value in webhook.json.items() if name != "held"}))
+        described.as_described(
+            "GET",
+            path,
+            200,
+            json.dumps({name: value for name, value in webhook.json.items() if name != "held"}),
+        )
     with pytest.raises(ValidationError):
         described.as_described("GET", path, 404, json.dumps({"code": "not_found"}))
 
@@ -177,7 +238,9 @@ def test_a_person_reads_it_in_a_browser(served: Program, page: Page) -> None:
 
 
 def test_a_machine_that_tries_everything_finds_nothing(start_program: StartProgram, tmp_path: Path) -> None:
-    served = start_program(POSTERN_ENGINE="none")  # its own: what it tries may also succeed, and change a password
+    served = start_program(
+        POSTERN_ENGINE="none"
+    )  # its own: what it tries may also succeed, and change a password
     api = admin_of(served)
     webhook = api.post("webhooks", {"name": "Tried", "authentication": {"method": "none"}}).json
     api.post(urlsplit(webhook["url"]).path, {"tried": True})
@@ -197,7 +260,26 @@ enabled = false  # it never ends
 """
     )
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{served.url}/api/v1/openapi.json"]
-    options = ["--header", f"Authorization: Bearer {served.admin_key}", "--max-examples", "3", "--phases", "examples,coverage,fuzzing"]
-    more = ["--seed", "1", "--request-timeout", "10", "--no-color", "--suppress-health-check", "all", "--workers", "1"]
-    run = subprocess.run([*command, *options, *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    options = [
+        "--header",
+        f"Authorization: Bearer {served.admin_key}",
+        "--max-examples",
+        "3",
+        "--phases",
+        "examples,coverage,fuzzing",
+    ]
+    more = [
+        "--seed",
+        "1",
+        "--request-timeout",
+        "10",
+        "--no-color",
+        "--suppress-health-check",
+        "all",
+        "--workers",
+        "1",
+    ]
+    run = subprocess.run(
+        [*command, *options, *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]

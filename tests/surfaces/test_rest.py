@@ -50,10 +50,18 @@ def test_every_wrong_field_is_named_at_once(api: Client) -> None:
         "rateLimit": {"burst": 0},
         "colour": "red",
     }
-    assert fields(api.post("webhooks", wrong)) == {"name", "authentication.headerName", "payloadLimitBytes", "rateLimit.burst", "colour"}
+    assert fields(api.post("webhooks", wrong)) == {
+        "name",
+        "authentication.headerName",
+        "payloadLimitBytes",
+        "rateLimit.burst",
+        "colour",
+    }
 
 
-@pytest.mark.parametrize("path", ["webhooks?limit=0", "webhooks?limit=201", "webhooks?limit=many", "invocations?limit=1&limit=2"])
+@pytest.mark.parametrize(
+    "path", ["webhooks?limit=0", "webhooks?limit=201", "webhooks?limit=many", "invocations?limit=1&limit=2"]
+)
 def test_a_wrong_limit_is_named(api: Client, path: str) -> None:
     assert fields(api.get(path)) == {"limit"}
 
@@ -84,7 +92,9 @@ def test_what_cannot_be_a_cursor_or_a_time_is_refused(api: Client) -> None:
         (b" " * (2 * 1024 * 1024 + 1), "application/json", (413, "payload_too_large")),
     ],
 )
-def test_a_body_that_is_not_json_is_refused(api: Client, body: bytes, kind: str, expected: tuple[int, str]) -> None:
+def test_a_body_that_is_not_json_is_refused(
+    api: Client, body: bytes, kind: str, expected: tuple[int, str]
+) -> None:
     assert problem(api.post("webhooks", body, Content_Type=kind)) == expected
 
 
@@ -144,9 +154,20 @@ def test_a_lost_update_is_refused(api: Client) -> None:
 
 def test_a_patch_changes_what_it_names(api: Client) -> None:
     webhook = made(api, fieldMapping={"fieldOne": "a", "fieldTwo": "b"})
-    changed = api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldTwo": None}, "authentication": {"headerName": "X-Token"}}).json
-    assert changed["fieldMapping"] == {"fieldOne": "a", "fieldTwo": None, "fieldThree": None, "fieldFour": None}
-    assert (changed["authentication"]["headerName"], changed["authentication"]["tokenSet"]) == ("X-Token", True)
+    changed = api.patch(
+        f"webhooks/{webhook['id']}",
+        {"fieldMapping": {"fieldTwo": None}, "authentication": {"headerName": "X-Token"}},
+    ).json
+    assert changed["fieldMapping"] == {
+        "fieldOne": "a",
+        "fieldTwo": None,
+        "fieldThree": None,
+        "fieldFour": None,
+    }
+    assert (changed["authentication"]["headerName"], changed["authentication"]["tokenSet"]) == (
+        "X-Token",
+        True,
+    )
 
 
 def test_switching_and_promoting(api: Client) -> None:
@@ -158,10 +179,18 @@ def test_switching_and_promoting(api: Client) -> None:
 
 
 def test_the_same_creation_sent_again_makes_nothing_twice(api: Client) -> None:
-    first, again = (api.post("webhooks", {**WEBHOOK, "name": "Once"}, Idempotency_Key="once") for _ in range(2))
+    first, again = (
+        api.post("webhooks", {**WEBHOOK, "name": "Once"}, Idempotency_Key="once") for _ in range(2)
+    )
     assert (first.status, again.status, first.json) == (201, 201, again.json)
-    assert (first.headers["location"], again.headers["idempotency-replayed"]) == (again.headers["location"], "true")
-    assert problem(api.post("webhooks", {**WEBHOOK, "name": "Other"}, Idempotency_Key="once")) == (422, "idempotency_mismatch")
+    assert (first.headers["location"], again.headers["idempotency-replayed"]) == (
+        again.headers["location"],
+        "true",
+    )
+    assert problem(api.post("webhooks", {**WEBHOOK, "name": "Other"}, Idempotency_Key="once")) == (
+        422,
+        "idempotency_mismatch",
+    )
     assert len(api.get("webhooks?search=once").json["items"]) == 1
 
 
@@ -242,17 +271,25 @@ def test_another_page_cannot_use_a_session(served: Program, headers: dict[str, s
 
 
 def test_a_wrong_password_is_refused(served: Program) -> None:
-    assert problem(Client(served.port).post("sessions", {"name": "admin", "password": "wrong"})) == (401, "not_authenticated")
+    assert problem(Client(served.port).post("sessions", {"name": "admin", "password": "wrong"})) == (
+        401,
+        "not_authenticated",
+    )
 
 
 def test_users_are_made_changed_and_deleted(api: Client, served: Program) -> None:
     said = api.post("users", {"name": "Rita", "password": PASSWORD, "level": "read"})
     assert (said.status, said.json["name"]) == (201, "rita")
-    assert problem(api.post("users", {"name": "rita", "password": PASSWORD, "level": "read"})) == (409, "conflict")
+    assert problem(api.post("users", {"name": "rita", "password": PASSWORD, "level": "read"})) == (
+        409,
+        "conflict",
+    )
     path = said.headers["location"]
     assert api.patch(path, {"level": "write"}).json["level"] == "write"
     assert api.patch(path, {"password": "another password"}).status == 200
-    assert Client(served.port).post("sessions", {"name": "rita", "password": "another password"}).status == 201
+    assert (
+        Client(served.port).post("sessions", {"name": "rita", "password": "another password"}).status == 201
+    )
     assert api.delete(path).status == 204
     assert api.get(path).status == 404
 
@@ -260,7 +297,11 @@ def test_users_are_made_changed_and_deleted(api: Client, served: Program) -> Non
 def test_what_was_changed_can_be_read(api: Client) -> None:
     key = api.post("api-keys", {"name": "Noted", "level": "read"}).json
     entry = api.get(f"audit?subject={key['id']}").json["items"][0]
-    assert (entry["action"], entry["actor"], entry["level"]) == ("api-key created", "POSTERN_ADMIN_KEY", "admin")
+    assert (entry["action"], entry["actor"], entry["level"]) == (
+        "api-key created",
+        "POSTERN_ADMIN_KEY",
+        "admin",
+    )
     assert key["key"] not in api.get("audit").text
 
 
@@ -275,8 +316,13 @@ def test_a_changed_webhook_is_noted_field_by_field_and_without_its_secrets(api: 
     entries = api.get(f"audit?subject={webhook['id']}").json["items"]
     actions = ["webhook deleted", "webhook held", "secret promoted", "webhook changed", "webhook created"]
     assert [entry["action"] for entry in entries] == actions
-    assert entries[3]["changes"] == {"fieldMapping.fieldOne": {"before": "a", "after": "b"}, "secret.second": "set"}
-    assert "the next token" not in api.get("audit").text and "a token of the tests" not in api.get("audit").text
+    assert entries[3]["changes"] == {
+        "fieldMapping.fieldOne": {"before": "a", "after": "b"},
+        "secret.second": "set",
+    }
+    assert (
+        "the next token" not in api.get("audit").text and "a token of the tests" not in api.get("audit").text
+    )
 
 
 def test_many_are_replayed_over_http(api: Client) -> None:
@@ -287,7 +333,9 @@ def test_many_are_replayed_over_http(api: Client) -> None:
     assert (plan.status, plan.json["state"], plan.json["count"]) == (201, "planned", 3)
     path = plan.headers["location"]
     assert api.post(f"{path}/run").status == 202
-    done = wait_until(lambda: (said := api.get(path).json)["state"] == "completed" and said, what="the replay to be done")
+    done = wait_until(
+        lambda: (said := api.get(path).json)["state"] == "completed" and said, what="the replay to be done"
+    )
     assert (done["done"], done["skipped"]) == (3, 0)
     assert problem(api.post(f"{path}/cancel")) == (409, "conflict")
     assert fields(api.post("replays", {"filter": {"status": "lost"}})) == {"filter.status"}
@@ -312,7 +360,10 @@ def test_an_engine_that_cannot_tell_says_so(api: Client) -> None:
 
 def test_a_stranger_cannot_answer_for_a_workflow(served: Program) -> None:
     stranger = Client(served.port)
-    assert problem(stranger.post("invocations/inv_0/response", {"body": 1}, Authorization="Bearer rt_0")) == (401, "not_authenticated")
+    assert problem(stranger.post("invocations/inv_0/response", {"body": 1}, Authorization="Bearer rt_0")) == (
+        401,
+        "not_authenticated",
+    )
     assert problem(stranger.post("invocations/inv_0/response", {"status": 99})) == (401, "not_authenticated")
 
 

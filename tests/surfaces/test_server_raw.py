@@ -1,4 +1,5 @@
-"""What a stranger may send to the real program's port, byte by byte: one clear answer each, and the program goes on serving."""
+"""What a stranger may send to the real program's port, byte by byte: one clear answer each, and the program
+goes on serving."""
 
 import random
 import socket
@@ -67,7 +68,13 @@ def send(house: House, data: bytes) -> Heard:
         return answer
 
 
-def post(*headers: tuple[str, str], to: Hook, body: bytes | None = BODY, target: str = "", version: str = "HTTP/1.1") -> bytes:
+def post(
+    *headers: tuple[str, str],
+    to: Hook,
+    body: bytes | None = BODY,
+    target: str = "",
+    version: str = "HTTP/1.1",
+) -> bytes:
     return request("POST", target or to.path, [KEY, JSON, *headers], body, version)
 
 
@@ -107,8 +114,21 @@ def test_what_is_not_http_is_a_malformed_request(house: House, data: bytes) -> N
 def test_random_bytes_are_refused_or_ignored_and_never_break_anything(house: House) -> None:
     dice = random.Random(20261121)
     for _ in range(150):
-        start = dice.choice([b"", b"POST ", b"POST / HTTP/1.1\r\n", f"POST {house.hook.path} HTTP/1.1\r\nHost: x\r\n".encode()])
-        noise = bytes(dice.choices(range(256), weights=[8 if char in b"\r\n: " else 1 for char in range(256)], k=dice.randrange(1, 400)))
+        start = dice.choice(
+            [
+                b"",
+                b"POST ",
+                b"POST / HTTP/1.1\r\n",
+                f"POST {house.hook.path} HTTP/1.1\r\nHost: x\r\n".encode(),
+            ]
+        )
+        noise = bytes(
+            dice.choices(
+                range(256),
+                weights=[8 if char in b"\r\n: " else 1 for char in range(256)],
+                k=dice.randrange(1, 400),
+            )
+        )
         with wire(house.port) as connection:
             connection.send(start + noise + b"\r\n\r\n")
             connection.hang_up()
@@ -131,7 +151,11 @@ def test_only_one_answer_goes_to_a_connection_that_keeps_sending_nonsense(house:
 
 def head_of(house: House, size: int, one: bool) -> bytes:
     """A whole call whose request target and headers are about so large."""
-    filler = [("X-Filler", "f" * size)] if one else [(f"X-Filler-{number:05}", "f" * 80) for number in range(size // 98)]
+    filler = (
+        [("X-Filler", "f" * size)]
+        if one
+        else [(f"X-Filler-{number:05}", "f" * 80) for number in range(size // 98)]
+    )
     return post(*filler, to=house.hook)
 
 
@@ -144,14 +168,19 @@ def test_a_head_below_32_kib_is_read(house: House, one: bool) -> None:
 @pytest.mark.parametrize("size", [33 * 1024, 300 * 1024, 3 * 1024 * 1024])
 def test_a_head_above_32_kib_is_refused_and_says_so(house: House, one: bool, size: int) -> None:
     with wire(house.port) as connection:
-        connection.send(head_of(house, size, one))  # all of it: it can be sent whole, and the answer still arrives
+        connection.send(
+            head_of(house, size, one)
+        )  # all of it: it can be sent whole, and the answer still arrives
         answer = connection.answer()
         assert answer is not None
         assert (answer.status, answer.code) == (431, "headers_too_large")
         connection.close()
 
 
-@pytest.mark.parametrize("start", ["POST {} HTTP/1.1\r\nHost: x\r\nX-Endless: ", "POST /", "POST {} HTTP/1.1\r\nHost: x\r\nX-Endless"])
+@pytest.mark.parametrize(
+    "start",
+    ["POST {} HTTP/1.1\r\nHost: x\r\nX-Endless: ", "POST /", "POST {} HTTP/1.1\r\nHost: x\r\nX-Endless"],
+)
 def test_a_line_that_never_ends_is_refused(house: House, start: str) -> None:
     with wire(house.port) as connection:
         connection.send(start.format(house.hook.path).encode())
@@ -228,7 +257,10 @@ def test_a_length_that_is_no_number_is_malformed(house: House, length: str) -> N
 )
 def test_two_ways_to_tell_the_length_are_malformed(house: House, headers: list[tuple[str, str]]) -> None:
     # A proxy in front and the gateway might each believe another one: that is how requests are smuggled.
-    assert send(house, post(*headers, to=house.hook, body=b"c\r\n" + BODY + b"\r\n0\r\n\r\n")).code == "malformed_request"
+    assert (
+        send(house, post(*headers, to=house.hook, body=b"c\r\n" + BODY + b"\r\n0\r\n\r\n")).code
+        == "malformed_request"
+    )
 
 
 def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
@@ -236,7 +268,9 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
 
 
 def test_a_chunked_body_is_put_together(house: House) -> None:
-    answer = send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(b'{"or', b'der": ', b"77}")))
+    answer = send(
+        house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(b'{"or', b'der": ', b"77}"))
+    )
     assert answer.status == 200
     assert stories(house.program.data_dir, house.hook)[0]["payload"] == {"order": 77}
 
@@ -255,10 +289,17 @@ def test_a_trailer_is_no_header(house: House) -> None:
 
 @pytest.mark.parametrize(
     ("start", "endless"),
-    [(b"1;", b"e" * 8000), (b"0\r\nX-Trailer: ", b"e" * 8000), (b"0\r\n", b"X-Trailer: e\r\n" * 600), (b"", b"1\r\n \r\n" * 1000)],
+    [
+        (b"1;", b"e" * 8000),
+        (b"0\r\nX-Trailer: ", b"e" * 8000),
+        (b"0\r\n", b"X-Trailer: e\r\n" * 600),
+        (b"", b"1\r\n \r\n" * 1000),
+    ],
     ids=["a chunk extension", "a trailer", "many trailers", "chunks of one byte"],
 )
-def test_chunks_that_are_mostly_something_else_are_refused(house: House, start: bytes, endless: bytes) -> None:
+def test_chunks_that_are_mostly_something_else_are_refused(
+    house: House, start: bytes, endless: bytes
+) -> None:
     with wire(house.port) as connection:
         connection.send(post(("Transfer-Encoding", "chunked"), to=house.hook, body=start))
         for _ in range(300):
@@ -268,15 +309,25 @@ def test_chunks_that_are_mostly_something_else_are_refused(house: House, start: 
         assert answer.code in ("malformed_request", "headers_too_large")
 
 
-@pytest.mark.parametrize("body", [b"zz\r\n", b"-1\r\n", b"fffffffffffffffff\r\n", b"c\r\n" + BODY + b"XX0\r\n\r\n", b"0x5\r\nhello\r\n"])
+@pytest.mark.parametrize(
+    "body",
+    [b"zz\r\n", b"-1\r\n", b"fffffffffffffffff\r\n", b"c\r\n" + BODY + b"XX0\r\n\r\n", b"0x5\r\nhello\r\n"],
+)
 def test_chunks_that_do_not_add_up_are_malformed(house: House, body: bytes) -> None:
-    assert send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=body)).code == "malformed_request"
+    assert (
+        send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=body)).code
+        == "malformed_request"
+    )
 
 
 @pytest.mark.parametrize("keep", ["keep-alive", "close"])
-def test_a_body_over_the_limit_is_refused_and_the_answer_can_be_read_by_a_caller_that_is_still_sending(house: House, keep: str) -> None:
+def test_a_body_over_the_limit_is_refused_and_the_answer_can_be_read_by_a_caller_that_is_still_sending(
+    house: House, keep: str
+) -> None:
     with wire(house.port) as connection:
-        connection.send(post(("Content-Length", str(20_000_000)), ("Connection", keep), to=house.small, body=b"x" * 1000))
+        connection.send(
+            post(("Content-Length", str(20_000_000)), ("Connection", keep), to=house.small, body=b"x" * 1000)
+        )
         time.sleep(0.2)  # the answer is on its way; what is sent from now on is what nobody will read
         for _ in range(199):
             connection.send(b"x" * 100_000)
@@ -297,7 +348,13 @@ def test_after_a_refused_body_the_connection_can_be_used_again(house: House) -> 
 
 def test_a_chunked_body_over_the_limit_is_refused_at_the_first_byte_too_many(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(("Transfer-Encoding", "chunked"), to=house.small, body=chunked(b"x" * 900, b"x" * 200, end=b"")))
+        connection.send(
+            post(
+                ("Transfer-Encoding", "chunked"),
+                to=house.small,
+                body=chunked(b"x" * 900, b"x" * 200, end=b""),
+            )
+        )
         answer = connection.answer()  # it has not ended, and never will
         assert answer is not None
         assert answer.code == "payload_too_large"
@@ -389,7 +446,9 @@ def test_a_path_that_leads_nowhere_is_not_found(house: House, target: str) -> No
 
 
 def test_a_target_with_scheme_and_host_is_its_path(house: House) -> None:
-    assert send(house, post(to=house.hook, target=f"http://gateway.example{house.hook.path}?a=b")).status == 200
+    assert (
+        send(house, post(to=house.hook, target=f"http://gateway.example{house.hook.path}?a=b")).status == 200
+    )
 
 
 @pytest.mark.parametrize("target", ["http://", "gateway.example:80", "?", "#"])
@@ -426,7 +485,11 @@ def test_pipelined_calls_are_answered_in_order(house: House) -> None:
         connection.send(b"".join(one_round) * 20)
         heard = [connection.answer() for _ in expected]
     assert [answer.status for answer in heard if answer] == expected
-    ids = [answer.headers["x-invocation-id"] for answer in heard if answer and "x-invocation-id" in answer.headers]
+    ids = [
+        answer.headers["x-invocation-id"]
+        for answer in heard
+        if answer and "x-invocation-id" in answer.headers
+    ]
     assert len(set(ids)) == len(ids) == 100
 
 
@@ -435,8 +498,9 @@ def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
     asked = post(to=house.hook, target="/webhook/nobody", body=b"")
     sent = 0
     with wire(house.port, room=4096) as connection:
-        # Well below the gateway's own patience with somebody who takes no answers. Once its buffer is full the kernel takes a
-        # little now and then, for seconds: whoever has not been rid of all within one is not being read.
+        # Well below the gateway's own patience with somebody who takes no answers. Once its buffer is full
+        # the kernel takes a little now and then, for seconds: whoever has not been rid of all within one is
+        # not being read.
         connection.socket.settimeout(0.1)
         until = time.monotonic() + 1
         with suppress(TimeoutError):
@@ -469,7 +533,9 @@ def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -
 
 def test_calls_before_a_broken_body_are_answered_before_it(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(to=house.hook) * 3 + post(("Transfer-Encoding", "chunked"), to=house.hook, body=b"zz\r\n"))
+        connection.send(
+            post(to=house.hook) * 3 + post(("Transfer-Encoding", "chunked"), to=house.hook, body=b"zz\r\n")
+        )
         heard = [connection.answer() for _ in range(4)]
         assert [answer.status for answer in heard if answer] == [200, 200, 200, 400]
         assert connection.ended()
@@ -479,7 +545,11 @@ def test_a_caller_that_has_closed_its_side_still_hears_every_answer(house: House
     with wire(house.port) as connection:
         connection.send(post(to=house.hook) * 3)
         connection.hang_up()
-        assert [answer.status for answer in (connection.answer() for _ in range(3)) if answer] == [200, 200, 200]
+        assert [answer.status for answer in (connection.answer() for _ in range(3)) if answer] == [
+            200,
+            200,
+            200,
+        ]
         assert connection.ended()
 
 
@@ -490,13 +560,21 @@ def test_a_caller_that_disconnects_in_the_middle_leaves_no_trace(house: House) -
         with wire(house.port) as connection:
             connection.send(whole[:cut])
             # Closing with a reset, as a machine that goes down does it.
-            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            connection.socket.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            )
     house.alive()
     assert len(stories(house.program.data_dir, house.hook)) == before + 1
 
 
 def test_who_sends_nothing_more_is_told_so_and_let_go(house: House) -> None:
-    starts = [b"", b"POST", b"POST / HTTP/1.1\r\nHost:", b"\r\n\r\n", post(("Content-Length", "100"), to=house.hook)]
+    starts = [
+        b"",
+        b"POST",
+        b"POST / HTTP/1.1\r\nHost:",
+        b"\r\n\r\n",
+        post(("Content-Length", "100"), to=house.hook),
+    ]
     connections = [Wire(house.port) for _ in starts]
     for connection, start in zip(connections, starts, strict=True):
         connection.send(start)
@@ -550,10 +628,18 @@ def test_http_1_0_is_answered_and_the_connection_closed(house: House) -> None:
 
 @pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.2"])
 @pytest.mark.parametrize("pieces", ["at once", "byte by byte"])
-def test_an_offer_to_change_protocols_is_declined_by_answering(house: House, protocol: str, pieces: str) -> None:
-    offer = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", protocol), ("HTTP2-Settings", "AAMAAABkAAQAAP__")]
+def test_an_offer_to_change_protocols_is_declined_by_answering(
+    house: House, protocol: str, pieces: str
+) -> None:
+    offer = [
+        ("Connection", "Upgrade, HTTP2-Settings"),
+        ("Upgrade", protocol),
+        ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+    ]
     in_chunks = post(*offer, ("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(BODY))
-    data = post(*offer, to=house.hook) + request("GET", house.hook.path, offer) + in_chunks + post(to=house.hook)
+    data = (
+        post(*offer, to=house.hook) + request("GET", house.hook.path, offer) + in_chunks + post(to=house.hook)
+    )
     with wire(house.port) as connection:
         for piece in [data] if pieces == "at once" else [bytes([byte]) for byte in data]:
             connection.send(piece)
@@ -618,7 +704,9 @@ def test_none_of_it_makes_the_program_grow(house: House) -> None:
     for _ in range(5):
         abuse()
     house.alive()
-    wait_until(lambda: descriptors() <= open_before + 5, PATIENCE * 3, what="abandoned connections to be closed")
+    wait_until(
+        lambda: descriptors() <= open_before + 5, PATIENCE * 3, what="abandoned connections to be closed"
+    )
     assert resident_megabytes(house.program.process.pid) < before + 40
 
 

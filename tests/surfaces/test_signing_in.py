@@ -31,7 +31,9 @@ def tell(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], No
     return run
 
 
-async def sign_in(gateway: Gateway, name: str = "admin", password: str = PASSWORD, address: str = "192.0.2.1") -> str:
+async def sign_in(
+    gateway: Gateway, name: str = "admin", password: str = PASSWORD, address: str = "192.0.2.1"
+) -> str:
     return await access.sign_in(gateway, name, password, address, "Browser/1")
 
 
@@ -41,12 +43,16 @@ async def refusal(asked: Awaitable[object]) -> Refused:
     return caught.value
 
 
-def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(tell: Callable[[Story], None]) -> None:
+def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(
+    tell: Callable[[Story], None],
+) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         password = await access.ensure_admin(gateway, "")
         assert password is not None
         assert await access.ensure_admin(gateway, "") is None
-        assert (await access.actor_of_session(gateway, await sign_in(gateway, password=password))).level == "admin"
+        assert (
+            await access.actor_of_session(gateway, await sign_in(gateway, password=password))
+        ).level == "admin"
 
     tell(story)
 
@@ -62,8 +68,15 @@ def test_a_password_that_was_given_is_not_told(tell: Callable[[Story], None]) ->
 def test_a_wrong_password_and_an_unknown_name_sound_the_same(tell: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await access.ensure_admin(gateway, PASSWORD)
-        wrong, unknown = await refusal(sign_in(gateway, password="wrong")), await refusal(sign_in(gateway, "nobody"))
-        assert (wrong.code, wrong.detail) == (unknown.code, unknown.detail) == ("not_authenticated", wrong.detail)
+        wrong, unknown = (
+            await refusal(sign_in(gateway, password="wrong")),
+            await refusal(sign_in(gateway, "nobody")),
+        )
+        assert (
+            (wrong.code, wrong.detail)
+            == (unknown.code, unknown.detail)
+            == ("not_authenticated", wrong.detail)
+        )
 
     tell(story)
 
@@ -84,7 +97,9 @@ def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_i
     run_on_sqlite(tmp_path, story)
 
 
-def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_are_bounded(tmp_path: Path) -> None:
+def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_are_bounded(
+    tmp_path: Path,
+) -> None:
     async def story(gateway: Gateway, clock: Clock) -> None:
         await access.ensure_admin(gateway, PASSWORD)
         # Each real failure costs a password's hash: so many of them are told to the limits alone.
@@ -102,7 +117,9 @@ def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_a
     run_on_sqlite(tmp_path, story)
 
 
-def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(tell: Callable[[Story], None]) -> None:
+def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(
+    tell: Callable[[Story], None],
+) -> None:
     async def story(gateway: Gateway, clock: Clock) -> None:
         await access.ensure_admin(gateway, PASSWORD)
         idle, used = await sign_in(gateway), await sign_in(gateway)
@@ -133,7 +150,9 @@ def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(tell: Call
         await access.ensure_admin(gateway, PASSWORD)
         here, elsewhere = await sign_in(gateway), await sign_in(gateway)
         actor = await access.actor_of_session(gateway, here)
-        assert (await refusal(access.change_own_password(gateway, actor, "wrong", "another password"))).errors[0].field == "oldPassword"
+        assert (
+            await refusal(access.change_own_password(gateway, actor, "wrong", "another password"))
+        ).errors[0].field == "oldPassword"
         await access.change_own_password(gateway, actor, PASSWORD, "another password")
         assert await access.actor_of_session(gateway, here) == actor
         assert (await refusal(access.actor_of_session(gateway, elsewhere))).code == "not_authenticated"
@@ -185,7 +204,9 @@ def test_what_is_wrong_with_a_new_user_is_said(tmp_path: Path) -> None:
         refused = await refusal(access.create_user(gateway, ADMIN, "rita", "short", "read"))
         assert [error.field for error in refused.errors] == ["password"]
         await access.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
-        assert (await refusal(access.create_user(gateway, ADMIN, "Rita", PASSWORD, "read"))).code == "conflict"
+        assert (
+            await refusal(access.create_user(gateway, ADMIN, "Rita", PASSWORD, "read"))
+        ).code == "conflict"
 
     run_on_sqlite(tmp_path, story)
 
@@ -197,7 +218,10 @@ def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Calla
         rita = await access.actor_of_session(gateway, await sign_in(gateway, "rita"))
         admin = await access.actor_of_session(gateway, await sign_in(gateway))
         assert [one["user"] for one in await access.sessions(gateway, rita)] == ["rita"]
-        assert {one["user"]: one["current"] for one in await access.sessions(gateway, admin)} == {"rita": False, "admin": True}
+        assert {one["user"]: one["current"] for one in await access.sessions(gateway, admin)} == {
+            "rita": False,
+            "admin": True,
+        }
         assert (await refusal(access.revoke_session(gateway, rita, admin.session))).code == "not_found"
         await access.revoke_session(gateway, admin, rita.session)
         assert await access.sessions(gateway, rita) == []
@@ -205,10 +229,14 @@ def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Calla
     tell(story)
 
 
-def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(tell: Callable[[Story], None]) -> None:
+def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(
+    tell: Callable[[Story], None],
+) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await access.ensure_admin(gateway, PASSWORD)
-        assert (await refusal(access.create_user(gateway, EDITOR, "x", PASSWORD, "read"))).code == "access_denied"
+        assert (
+            await refusal(access.create_user(gateway, EDITOR, "x", PASSWORD, "read"))
+        ).code == "access_denied"
         made = await access.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
         await access.change_user(gateway, ADMIN, made["id"], level="write", password="another password")
         await access.delete_user(gateway, ADMIN, made["id"])

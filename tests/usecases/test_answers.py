@@ -1,4 +1,5 @@
-"""The response action's door: what a workflow may not say is refused by the name of the part that is wrong."""
+"""The response action's door: what a workflow may not say is refused by the name of the part that is
+wrong."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Whatever changes something leaves a note of who did it. A new use case is in one of the two lists, or a test fails."""
+"""Whatever changes something leaves a note of who did it. A new use case is in one of the two lists, or a
+test fails."""
 
 import hmac
 import itertools
@@ -37,7 +38,15 @@ WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
 
 ONLY_READ = {
     *("access.keys", "access.sessions", "access.user", "access.users", "audit.listing", "config.export"),
-    *("engine.runs", "engine.workflows", "history.as_curl", "history.listing", "history.preview", "history.show", "live.follow"),
+    *(
+        "engine.runs",
+        "engine.workflows",
+        "history.as_curl",
+        "history.listing",
+        "history.preview",
+        "history.show",
+        "live.follow",
+    ),
     *(
         "readmission.recheck",
         "replays.listing",
@@ -47,7 +56,13 @@ ONLY_READ = {
         "samples.new_workflow",
         "samples.sample",
     ),
-    *("settings.in_force", "signatures.explain", "signatures.propose", "signatures.providers", "signatures.test"),
+    *(
+        "settings.in_force",
+        "signatures.explain",
+        "signatures.propose",
+        "signatures.providers",
+        "signatures.test",
+    ),
     *("volumes.chart", "volumes.last_day", "webhooks.listing", "webhooks.show"),
     "idempotency.once",  # what it is asked to do leaves the note
 }
@@ -86,7 +101,9 @@ class Stage:
 
     async def user(self) -> str:
         name = f"user {next(NUMBERS)}"
-        return str((await access.create_user(self.gateway, WHO, name, "a long enough password", "admin"))["id"])
+        return str(
+            (await access.create_user(self.gateway, WHO, name, "a long enough password", "admin"))["id"]
+        )
 
     async def scheduled(self) -> str:
         """Its source is where nobody may fetch from, so that one run pauses it."""
@@ -248,7 +265,9 @@ async def delete_user(stage: Stage) -> Deed:
 @changes("access.change_own_password")
 async def change_own_password(stage: Stage) -> Deed:
     me = Actor(WHO.name, "admin", await stage.user(), "ses_1")
-    return lambda: access.change_own_password(stage.gateway, me, "a long enough password", "another long password")
+    return lambda: access.change_own_password(
+        stage.gateway, me, "a long enough password", "another long password"
+    )
 
 
 @changes("access.revoke_session")
@@ -273,7 +292,9 @@ async def test_what_changes_something_says_who_did_it(house: House, tmp_path: Pa
         await deed()
         new = [note for note in await notes(house) if note not in before]
         found[name] = {(note["actor"], bool(note["action"] and note["subject"])) for note in new}
-        assert "password" not in json.dumps([note["changes"] for note in new]).replace('"password": "set"', ""), name
+        assert "password" not in json.dumps([note["changes"] for note in new]).replace(
+            '"password": "set"', ""
+        ), name
     assert found == {name: {(WHO.name, True)} for name in CHANGES}
 
 

@@ -1,4 +1,5 @@
-"""Configuration as code: what is exported can be applied, what is applied once needs nothing more, and secrets stay references."""
+"""Configuration as code: what is exported can be applied, what is applied once needs nothing more, and
+secrets stay references."""
 
 import json
 from collections.abc import Callable
@@ -27,15 +28,26 @@ DOCUMENT: dict[str, Any] = {
     "webhooks": [
         {
             "name": "Orders",
-            "authentication": {"method": "token", "token": {"env": "ORDERS_TOKEN"}, "secondToken": {"env": "ORDERS_SECOND_TOKEN"}},
+            "authentication": {
+                "method": "token",
+                "token": {"env": "ORDERS_TOKEN"},
+                "secondToken": {"env": "ORDERS_SECOND_TOKEN"},
+            },
             "fieldMapping": {"fieldOne": "order.number"},
         },
-        {"name": "Payments", "authentication": {"method": "hmac", "provider": "stripe", "secret": {"file": "stripe.txt"}}},
+        {
+            "name": "Payments",
+            "authentication": {"method": "hmac", "provider": "stripe", "secret": {"file": "stripe.txt"}},
+        },
         {
             "name": "Poll",
             "enabled": False,
             "authentication": {"method": "token", "placement": "bearer", "token": {"generate": True}},
-            "schedule": {"url": "https://example.com/orders", "every": "15m", "headers": {"Authorization": {"env": "POLL_KEY"}}},
+            "schedule": {
+                "url": "https://example.com/orders",
+                "every": "15m",
+                "headers": {"Authorization": {"env": "POLL_KEY"}},
+            },
         },
     ],
 }
@@ -49,7 +61,9 @@ def nothing(kind: str, where: str) -> str | None:
     return None
 
 
-async def apply(house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of, **options: bool) -> dict[str, Any]:
+async def apply(
+    house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of, **options: bool
+) -> dict[str, Any]:
     return await config.apply(house.gateway, OWNER, document, secrets, **options)
 
 
@@ -61,16 +75,24 @@ def edited(**settings: Any) -> dict[str, Any]:
 
 async def rows(house: House) -> list[tuple[str, int, dict[str, bytes]]]:
     found = await house.gateway.store.webhooks.page(50)
-    return sorted((one.name, one.version, {name: secret.value for name, secret in one.secrets.items()}) for one in found)
+    return sorted(
+        (one.name, one.version, {name: secret.value for name, secret in one.secrets.items()}) for one in found
+    )
 
 
 async def test_applying_makes_what_the_file_says(house: House) -> None:
     done = await apply(house, DOCUMENT)
-    assert [(one["action"], one["name"]) for one in done["changes"]] == [("create", "Orders"), ("create", "Payments"), ("create", "Poll")]
+    assert [(one["action"], one["name"]) for one in done["changes"]] == [
+        ("create", "Orders"),
+        ("create", "Payments"),
+        ("create", "Poll"),
+    ]
     orders, payments, poll = await rows(house)
     assert orders[2] == {"main": b"orders-token-0123456789", "second": b"orders-second-0123456789"}
     assert payments[2] == {"main": b"whsec_stripe0123456789"}
-    assert poll[2]["header:authorization"] == b"Bearer poll-0123456789" and poll[2]["main"].startswith(b"whk_")
+    assert poll[2]["header:authorization"] == b"Bearer poll-0123456789" and poll[2]["main"].startswith(
+        b"whk_"
+    )
 
 
 async def test_a_second_apply_changes_nothing(house: House) -> None:
@@ -86,7 +108,9 @@ async def test_an_export_names_secrets_and_holds_none(house: House) -> None:
     exported = await config.export(house.gateway, OWNER)
     assert [one["name"] for one in exported["webhooks"]] == ["Orders", "Payments", "Poll"]
     assert exported["webhooks"][0]["authentication"]["secondToken"] == {"env": "ORDERS_SECOND_TOKEN"}
-    assert exported["webhooks"][2]["schedule"]["headers"] == {"Authorization": {"env": "POLL_HEADER_AUTHORIZATION"}}
+    assert exported["webhooks"][2]["schedule"]["headers"] == {
+        "Authorization": {"env": "POLL_HEADER_AUTHORIZATION"}
+    }
     assert not [secret for secret in SECRETS.values() if secret in json.dumps(exported)]
 
 
@@ -104,7 +128,9 @@ async def test_an_export_makes_the_same_webhooks_somewhere_else(house: House) ->
         await webhooks.remove(house.gateway, OWNER, one["id"])
     await apply(house, exported, lambda kind, where: f"value of {where}")
     again = await config.export(house.gateway, OWNER)
-    assert [{**one, "id": ""} for one in again["webhooks"]] == [{**one, "id": ""} for one in exported["webhooks"]]
+    assert [{**one, "id": ""} for one in again["webhooks"]] == [
+        {**one, "id": ""} for one in exported["webhooks"]
+    ]
 
 
 async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default(house: House) -> None:
@@ -120,7 +146,11 @@ async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default
 
 async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) -> None:
     await apply(house, DOCUMENT)
-    done = await apply(house, DOCUMENT, lambda kind, where: "rotated-0123456789" if where == "ORDERS_TOKEN" else secret_of(kind, where))
+    done = await apply(
+        house,
+        DOCUMENT,
+        lambda kind, where: "rotated-0123456789" if where == "ORDERS_TOKEN" else secret_of(kind, where),
+    )
     (change,) = done["changes"]
     assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
     assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
@@ -158,7 +188,9 @@ async def test_a_webhook_is_renamed_by_its_id(house: House) -> None:
     assert change["differences"] == {"name": {"before": "Orders", "after": "All orders"}}
 
 
-async def refused(house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of) -> dict[str, str]:
+async def refused(
+    house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of
+) -> dict[str, str]:
     with pytest.raises(Refused) as caught:
         await apply(house, document, secrets)
     assert await rows(house) == [], "something was changed although it was refused"
@@ -168,14 +200,19 @@ async def refused(house: House, document: Any, secrets: Callable[[str, str], str
 
 async def test_one_mistake_anywhere_and_nothing_is_changed(house: House) -> None:
     bad = edited(ipAllowlist=["nowhere"])
-    bad["webhooks"][1] = {"name": "Payments", "authentication": {"method": "hmac", "provider": "acme", "secret": {"env": "NOT_THERE"}}}
+    bad["webhooks"][1] = {
+        "name": "Payments",
+        "authentication": {"method": "hmac", "provider": "acme", "secret": {"env": "NOT_THERE"}},
+    }
     assert set(await refused(house, bad)) == {
         "webhooks.0.ipAllowlist.0", "webhooks.1.authentication.provider", "webhooks.1.authentication.secret"
     }  # fmt: skip
 
 
 async def test_a_secret_itself_in_the_file_is_refused_and_not_repeated(house: House) -> None:
-    said = await refused(house, edited(authentication={"method": "token", "token": "sw0rdfish-in-the-repository"}))
+    said = await refused(
+        house, edited(authentication={"method": "token", "token": "sw0rdfish-in-the-repository"})
+    )
     assert "does not belong here" in said["webhooks.0.authentication.token"]
     assert "sw0rdfish" not in str(said)
 
@@ -189,7 +226,10 @@ async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) 
     }
 
 
-@pytest.mark.parametrize("document", [None, [], {}, {"version": 2, "webhooks": []}, {"version": 1}, {"version": 1, "webhooks": ["x"]}])
+@pytest.mark.parametrize(
+    "document",
+    [None, [], {}, {"version": 2, "webhooks": []}, {"version": 1}, {"version": 1, "webhooks": ["x"]}],
+)
 async def test_what_is_no_configuration_is_refused(house: House, document: Any) -> None:
     assert await refused(house, document)
 
@@ -202,7 +242,9 @@ async def test_the_same_webhook_twice_is_refused(house: House) -> None:
 async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
     one, other = await house.webhook(name="Twin"), await house.webhook(name="Twin")
     with pytest.raises(Refused) as caught:
-        await apply(house, {"version": 1, "webhooks": [{"name": "Twin", "authentication": {"method": "none"}}]})
+        await apply(
+            house, {"version": 1, "webhooks": [{"name": "Twin", "authentication": {"method": "none"}}]}
+        )
     assert one["id"] in caught.value.errors[0].message and other["id"] in caught.value.errors[0].message
 
 
@@ -216,12 +258,17 @@ async def test_a_reader_may_export_and_not_apply(house: House) -> None:
 async def test_variables_are_never_settings_of_postern_nor_shared(house: House) -> None:
     for name in ("postern x", "postern-x", "9 lives", "日本"):
         await house.webhook(name=name, authentication={"method": "token", "token": "0123456789abcdef"})
-    names = [one["authentication"]["token"]["env"] for one in (await config.export(house.gateway, OWNER))["webhooks"]]
+    names = [
+        one["authentication"]["token"]["env"]
+        for one in (await config.export(house.gateway, OWNER))["webhooks"]
+    ]
     assert len(set(names)) == 4
     assert all(name.startswith("WEBHOOK_") for name in names)
 
 
-def test_the_commands_round_trip_and_end_with_codes_that_mean_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_round_trip_and_end_with_codes_that_mean_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "webhooks.yaml"
     file.write_text(yaml.safe_dump(DOCUMENT))
     (tmp_path / "stripe.txt").write_text("whsec_stripe0123456789\n")

@@ -20,11 +20,17 @@ pytestmark = pytest.mark.anyio
 
 OLD_KEY, NEW_KEY = "an old key of sixteen or more", "a new key of sixteen or more"
 METHODS = {
-    "token": ({"method": "token", "token": "old-old-old"}, "secondToken", lambda secret: {"X-Api-Key": secret}),
+    "token": (
+        {"method": "token", "token": "old-old-old"},
+        "secondToken",
+        lambda secret: {"X-Api-Key": secret},
+    ),
     "hmac": (
         {"method": "hmac", "provider": "github", "secret": "old-old-old"},
         "secondSecret",
-        lambda secret: {"X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), b"{}", hashlib.sha256).hexdigest()},
+        lambda secret: {
+            "X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), b"{}", hashlib.sha256).hexdigest()
+        },
     ),
 }
 
@@ -32,7 +38,9 @@ METHODS = {
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_rotation_under_load_loses_no_call(house: House, method: str) -> None:
     authentication, second, headers = METHODS[method]
-    webhook = await house.webhook(authentication=authentication, rateLimit={"callsPerSecond": 100000, "burst": 100000})
+    webhook = await house.webhook(
+        authentication=authentication, rateLimit={"callsPerSecond": 100000, "burst": 100000}
+    )
     sends_with, over = "old-old-old", False
     heard: list[Heard] = []
 
@@ -61,7 +69,9 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
     assert (await house.call(webhook, b"{}", headers=headers("old-old-old"))).status == 401
 
 
-async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for_an_hour(house: House) -> None:
+async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for_an_hour(
+    house: House,
+) -> None:
     webhook = await house.webhook(authentication={"method": "token", "token": "old", "secondToken": "new"})
     began, later = house.gateway.clock(), 0.0
     house.gateway.clock = lambda: began + later
@@ -107,7 +117,9 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{NEW_KEY},{OLD_KEY}") as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
         assert await secrets.rotate_key(house.gateway, OWNER) == 2
-        with pytest.raises(Refused) as late:  # it is late, and known: a workflow that was started before is not a stranger now
+        with pytest.raises(
+            Refused
+        ) as late:  # it is late, and known: a workflow that was started before is not a stranger now
             await respond(house.gateway, invocation, trigger.response.token, 200, {}, {})
         assert late.value.code == "gone"
         with pytest.raises(Refused) as stranger:

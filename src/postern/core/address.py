@@ -1,4 +1,5 @@
-"""Addresses: who is calling through which proxies, who may call, and where the gateway itself must never call.
+"""Addresses: who is calling through which proxies, who may call, and where the gateway itself must never
+call.
 
 Whatever cannot be read as an address is kept in quotes, so that it shows in history and is on no allowlist.
 """
@@ -7,7 +8,15 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses, ip_address, ip_network
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    collapse_addresses,
+    ip_address,
+    ip_network,
+)
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -15,14 +24,16 @@ Address = IPv4Address | IPv6Address
 Network = TypeVar("Network", IPv4Network, IPv6Network)
 
 UNIX = "unix"
-"""The peer of a call that came over the gateway's unix socket, and the entry that stands for it in a list of trusted proxies."""
+"""The peer of a call that came over the gateway's unix socket, and the entry that stands for it in a list of
+trusted proxies."""
 
 _LONGEST = 64
 _MAPPED = IPv6Network("::ffff:0:0/96")
 
 
 def read_address(text: str) -> Address | None:
-    """The address that the text is, or None. An IPv4 address that comes as ``::ffff:a.b.c.d`` is the IPv4 address."""
+    """The address that the text is, or None. An IPv4 address that comes as ``::ffff:a.b.c.d`` is the IPv4
+    address."""
     if len(text) > _LONGEST:
         return None
     try:
@@ -33,7 +44,8 @@ def read_address(text: str) -> Address | None:
 
 
 class InvalidRanges(ValueError):
-    """Some entries are neither an address nor a range. ``errors`` says why, by the entry's place in the list."""
+    """Some entries are neither an address nor a range. ``errors`` says why, by the entry's place in the
+    list."""
 
     def __init__(self, errors: dict[int, str]) -> None:
         super().__init__("; ".join(errors.values()))
@@ -50,7 +62,9 @@ class _Spans:
     @staticmethod
     def of(networks: Iterable[Network]) -> "_Spans":
         merged = list(collapse_addresses(networks))
-        return _Spans(tuple(int(n.network_address) for n in merged), tuple(int(n.broadcast_address) for n in merged))
+        return _Spans(
+            tuple(int(n.network_address) for n in merged), tuple(int(n.broadcast_address) for n in merged)
+        )
 
     def hold(self, number: int) -> bool:
         index = bisect_right(self.first, number) - 1
@@ -59,7 +73,8 @@ class _Spans:
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Addresses and ranges. An empty one is false, and allows nobody: *no restriction* is the absence of a list."""
+    """Addresses and ranges. An empty one is false, and allows nobody: *no restriction* is the absence of a
+    list."""
 
     entries: tuple[str, ...]
     _four: _Spans
@@ -86,7 +101,9 @@ class Allowlist:
                 four.append(network)
             else:
                 six.append(network)
-            kept.append(str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network))
+            kept.append(
+                str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
+            )
         if errors:
             raise InvalidRanges(errors)
         return Allowlist(tuple(kept), _Spans.of(four), _Spans.of(six), UNIX in kept)
@@ -113,7 +130,9 @@ def _read_range(text: str) -> IPv4Network | IPv6Network | str:
     try:
         network = ip_network(text, strict=False)
     except ValueError:
-        return f"{shown} is neither an address nor a range; write 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32"
+        return (
+            f"{shown} is neither an address nor a range; write 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32"
+        )
     prefix = text.partition("/")[2]
     if prefix and not (prefix.isascii() and prefix.isdigit()):
         return f"{shown} has a mask; write {network}"
@@ -124,13 +143,15 @@ def _read_range(text: str) -> IPv4Network | IPv6Network | str:
     return network
 
 
-def client_address(peer: str | None, forwarded: list[bytes], trusted: Allowlist, header: bytes = b"x-forwarded-for") -> str:
+def client_address(
+    peer: str | None, forwarded: list[bytes], trusted: Allowlist, header: bytes = b"x-forwarded-for"
+) -> str:
     """The right-most hop that is not a trusted proxy; the peer itself unless it is one.
 
-    ``forwarded`` holds every value of the one header that the proxies set, ``header`` is its lower-case name. Hops to
-    the left of the one found were written by whoever that is, and are worth nothing. A hop that is empty or no address
-    ends the search: then the client is unknown, and on no allowlist. Only a proxy that sends no such header at all is
-    itself the client.
+    ``forwarded`` holds every value of the one header that the proxies set, ``header`` is its lower-case name.
+    Hops to the left of the one found were written by whoever that is, and are worth nothing. A hop that is
+    empty or no address ends the search: then the client is unknown, and on no allowlist. Only a proxy that
+    sends no such header at all is itself the client.
     """
     client = _peer_address(peer)
     if not trusted.allows(client):
@@ -157,10 +178,12 @@ def _hops_from_the_right(header: bytes, values: list[bytes]) -> Iterator[str]:
         elif header == b"x-forwarded-for":
             hops = text.split(",")
         else:
-            # CF-Connecting-IP and its like hold one address; a list there is not theirs, and reads as no address.
+            # CF-Connecting-IP and its like hold one address; a list there is not theirs, and reads as no
+            # address.
             hops = [text]
         for hop in reversed(hops):
-            # An empty one too: a proxy that was to name somebody there did not, and whoever is named further left is not it.
+            # An empty one too: a proxy that was to name somebody there did not, and whoever is named further
+            # left is not it.
             yield _hop_address(hop.strip() or "unknown")
 
 
@@ -168,7 +191,8 @@ _HOP = re.compile(r"\[(?P<six>[^\]]*)\](?::\d{1,5})?|(?P<four>[0-9.]+):\d{1,5}")
 
 
 def _hop_address(hop: str) -> str:
-    """``1.2.3.4``, ``1.2.3.4:5``, ``::1``, ``[::1]``, ``[::1]:443`` as an address; anything else in quotes."""
+    """``1.2.3.4``, ``1.2.3.4:5``, ``::1``, ``[::1]``, ``[::1]:443`` as an address; anything else in
+    quotes."""
     match = _HOP.fullmatch(hop) if len(hop) <= _LONGEST else None
     address = read_address((match["six"] or match["four"] or "") if match else hop)
     return str(address) if address is not None else _quoted(hop)
@@ -180,8 +204,8 @@ _PAIR = re.compile(r'[ \t]*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)=("(?:[^"\\]|\\.)*"|[^"
 def _forwarded_for(text: str) -> list[str]:
     """The ``for=`` of each element of one ``Forwarded`` header, in order.
 
-    One line is read strictly or not at all: a caller who opens a quote could otherwise swallow the element that the
-    proxy appends.
+    One line is read strictly or not at all: a caller who opens a quote could otherwise swallow the element
+    that the proxy appends.
     """
     if text.rstrip(" \t").endswith((",", ";")):
         return [text]
@@ -257,7 +281,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 def forbidden(address: str | Address) -> str | None:
     """Why the gateway must not connect to this address, in words, or None where it may.
 
-    ``ipaddress.is_global`` will not do: it differs between patch releases, and calls multicast and NAT64 global.
+    ``ipaddress.is_global`` will not do: it differs between patch releases, and calls multicast and NAT64
+    global.
     """
     found = read_address(address if isinstance(address, str) else str(address))
     if found is None:
@@ -287,7 +312,8 @@ def closed(address: str, opened: Allowlist) -> str | None:
 
 
 def reach_of(url: str) -> Literal["this machine", "this network"] | None:
-    """Who alone can reach this URL, as far as it says so by itself: a name is not looked up. None where the internet may."""
+    """Who alone can reach this URL, as far as it says so by itself: a name is not looked up. None where the
+    internet may."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:

@@ -1,7 +1,8 @@
 """May this call come in, and what does it mean? The order of the questions, readable on one screen.
 
-Cheap before costly, and nothing a stranger does may cost the real sender: the per-webhook rate is asked only of those
-who have proven themselves, the per-address limit counts failures only, and duplicate keys are claimed last of all.
+Cheap before costly, and nothing a stranger does may cost the real sender: the per-webhook rate is asked only
+of those who have proven themselves, the per-address limit counts failures only, and duplicate keys are
+claimed last of all.
 """
 
 from hashlib import sha256
@@ -21,12 +22,19 @@ from postern.core.webhook import DuplicateKey, Webhook
 Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
 Step = tuple[str, bool, str]
 
-NEVER_READ = ("method_not_allowed", "webhook_disabled", "ip_not_allowed", "payload_too_large", "origin_not_allowed")
+NEVER_READ = (
+    "method_not_allowed",
+    "webhook_disabled",
+    "ip_not_allowed",
+    "payload_too_large",
+    "origin_not_allowed",
+)
 """Refused before there was a body to keep: such a call cannot be judged again."""
 
 
 class Verdict(msgspec.Struct):
-    """What was decided about a call and why. ``detail`` and ``trace`` are for the owner; the caller hears the code."""
+    """What was decided about a call and why. ``detail`` and ``trace`` are for the owner; the caller hears the
+    code."""
 
     outcome: Outcome
     code: str
@@ -45,7 +53,9 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
     if webhook.cors and is_preflight(call):
         if webhook.cors.allows(call.first_header(b"origin") or b""):
             return Verdict("preflight", "accepted")
-        return _refuse([], "CORS preflight", "origin_not_allowed", "the page's origin is not on this webhook's list")
+        return _refuse(
+            [], "CORS preflight", "origin_not_allowed", "the page's origin is not on this webhook's list"
+        )
     if call.method not in webhook.allowed_methods:
         return _refuse([], "method", "method_not_allowed", f"{call.method[:20]} instead of POST")
     if not webhook.enabled:
@@ -57,7 +67,9 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
 
 def too_large(webhook: Webhook) -> Verdict:
     """Said by whoever reads the body, as soon as it has seen one byte too many."""
-    return _refuse([], "body size", "payload_too_large", f"the body is larger than {webhook.payload_limit} bytes")
+    return _refuse(
+        [], "body size", "payload_too_large", f"the body is larger than {webhook.payload_limit} bytes"
+    )
 
 
 def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
@@ -69,7 +81,13 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
     wait = limits.may_try(webhook.id, call.address, now)
     if wait:
-        return _refuse(trace, "failed authentications", "rate_limited", "too many failed authentications from this address", wait)
+        return _refuse(
+            trace,
+            "failed authentications",
+            "rate_limited",
+            "too many failed authentications from this address",
+            wait,
+        )
 
     if webhook.handshake is not None:
         reply = webhook.handshake.before_authentication(call)
@@ -87,18 +105,29 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
         if reply is not None:
             return _handshake(webhook, call, limits, trace, reply, verified.matched)
         if call.method != "POST":
-            return _refuse(trace, "method", "method_not_allowed", f"{call.method[:20]} is answered for the set-up handshake only")
+            return _refuse(
+                trace,
+                "method",
+                "method_not_allowed",
+                f"{call.method[:20]} is answered for the set-up handshake only",
+            )
 
     wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst, now)
     if wait:
         return _refuse(
-            trace, "rate limit", "rate_limited", f"more than {webhook.calls_per_second:g} calls a second", wait, verified.matched
+            trace,
+            "rate limit",
+            "rate_limited",
+            f"more than {webhook.calls_per_second:g} calls a second",
+            wait,
+            verified.matched,
         )
     return read_verified(webhook, verified, trace)
 
 
 def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -> Verdict:
-    """What a genuine call says: its object, the mapped fields, its key. Also asked when a refused call is checked again."""
+    """What a genuine call says: its object, the mapped fields, its key. Also asked when a refused call is
+    checked again."""
     payload = read_object(verified.call, webhook.wraps_arrays)
     if isinstance(payload, Unreadable):
         return _refuse(trace, "content", payload.code, payload.detail, matched=verified.matched)
@@ -127,24 +156,38 @@ def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: Paylo
     if setting.header is None and setting.path is None and verified.delivery_id:
         if verified.delivery_id_signed:
             return sha256(b"id\0" + verified.delivery_id).digest(), "the sender's delivery id"
-        # Anybody who saw one genuine call could send it again under another unsigned id, or take the id of a later one.
-        return sha256(b"id\0" + verified.delivery_id + b"\0" + sha256(call.body).digest()).digest(), "the sender's delivery id and the body"
+        # Anybody who saw one genuine call could send it again under another unsigned id, or take the id of a
+        # later one.
+        return sha256(
+            b"id\0" + verified.delivery_id + b"\0" + sha256(call.body).digest()
+        ).digest(), "the sender's delivery id and the body"
     return sha256(b"body\0" + call.body).digest(), "the body"
 
 
 def _handshake(
-    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], reply: HandshakeAnswer | Unproven, matched: Matched = ""
+    webhook: Webhook,
+    call: Call,
+    limits: Limits,
+    trace: list[Step],
+    reply: HandshakeAnswer | Unproven,
+    matched: Matched = "",
 ) -> Verdict:
     if isinstance(reply, Unproven):
         limits.failed(webhook.id, call.address, call.received_at)
         return _refuse(trace, "set-up handshake", reply.code, reply.detail)
     wait = limits.handshake(webhook.id, call.received_at)
     if wait:
-        return _refuse(trace, "set-up handshake", "rate_limited", "more set-up handshakes than any sender makes", wait)
+        return _refuse(
+            trace, "set-up handshake", "rate_limited", "more set-up handshakes than any sender makes", wait
+        )
     trace.append(("set-up handshake", True, reply.detail))
     return Verdict("handshake", "handshake", reply.detail, trace, matched, handshake=reply)
 
 
-def _refuse(trace: list[Step], step: str, code: str, detail: str, wait: float | None = None, matched: Matched = "") -> Verdict:
+def _refuse(
+    trace: list[Step], step: str, code: str, detail: str, wait: float | None = None, matched: Matched = ""
+) -> Verdict:
     trace.append((step, False, detail))
-    return Verdict("rejected", code, detail, trace, matched, retry_after=None if wait is None else int(wait) + 1)
+    return Verdict(
+        "rejected", code, detail, trace, matched, retry_after=None if wait is None else int(wait) + 1
+    )

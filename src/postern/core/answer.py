@@ -34,7 +34,11 @@ def completed(invocation_id: str) -> Answer:
 
 def _said(status: str, invocation_id: str) -> Answer:
     name = invocation_id.encode()
-    return Answer(200, [JSON, (b"x-invocation-id", name)], b'{"status":"' + status.encode() + b'","invocationId":"' + name + b'"}')
+    return Answer(
+        200,
+        [JSON, (b"x-invocation-id", name)],
+        b'{"status":"' + status.encode() + b'","invocationId":"' + name + b'"}',
+    )
 
 
 def refusal(
@@ -45,7 +49,8 @@ def refusal(
     retry_after: int | None = None,
     allow: bytes | None = None,
 ) -> Answer:
-    """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in history."""
+    """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in
+    history."""
     problem = PROBLEMS[code]
     document: dict[str, object] = {
         "type": f"/problems/{code}",
@@ -87,7 +92,9 @@ _ALLOWED = {
     "age",
     "allow",
 }
-_HTML = re.compile(r"\s*(text/html|application/xhtml\+xml|image/svg\+xml|text/xml|application/xml)", re.IGNORECASE)
+_HTML = re.compile(
+    r"\s*(text/html|application/xhtml\+xml|image/svg\+xml|text/xml|application/xml)", re.IGNORECASE
+)
 
 
 class InvalidResponse(ValueError):
@@ -108,7 +115,8 @@ class WorkflowResponse:
 
 
 def workflow_response(status: object, headers: object, body: object) -> WorkflowResponse:
-    """Check what a workflow wants its caller to hear: no line breaks, no headers that steer the connection."""
+    """Check what a workflow wants its caller to hear: no line breaks, no headers that steer the
+    connection."""
     if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
         raise InvalidResponse("status", "status must be a number from 200 to 599")
     if not isinstance(headers, dict):
@@ -117,15 +125,24 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
             raise InvalidResponse("headers", "headers must be an object of texts")
-        if not (name.lower() in _ALLOWED or name.lower().startswith("x-")) or name.lower() == "x-invocation-id":
-            raise InvalidResponse("headers", f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and X-…")
+        if (
+            not (name.lower() in _ALLOWED or name.lower().startswith("x-"))
+            or name.lower() == "x-invocation-id"
+        ):
+            raise InvalidResponse(
+                "headers",
+                f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and X-…",
+            )
         if len(value) > 4096 or not value.isprintable() or not value.isascii():
             raise InvalidResponse("headers", f"the header {name} may hold printable ASCII on one line only")
         kept.append((name.lower(), value))
     if isinstance(body, str):
         content, kind = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
     else:
-        content, kind = b"" if body is None and status in (204, 304) else msgspec.json.encode(body), "application/json"
+        content, kind = (
+            b"" if body is None and status in (204, 304) else msgspec.json.encode(body),
+            "application/json",
+        )
     if status in (204, 304):
         content = b""
     if len(content) > LARGEST_RESPONSE:
@@ -139,6 +156,12 @@ def responded(response: WorkflowResponse, invocation_id: str) -> Answer:
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
     headers += [NOSNIFF, (b"x-invocation-id", invocation_id.encode())]
     if any(name == "content-type" and _HTML.match(value) for name, value in response.headers):
-        # It is served from the gateway's own origin: without the sandbox its scripts could act as the console's user.
-        headers.append((b"content-security-policy", b"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: https:"))
+        # It is served from the gateway's own origin: without the sandbox its scripts could act as the
+        # console's user.
+        headers.append(
+            (
+                b"content-security-policy",
+                b"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: https:",
+            )
+        )
     return Answer(response.status, headers, response.body)

@@ -10,12 +10,14 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 def header_values(headers: Headers, name: bytes) -> list[bytes]:
-    """Every value sent under this (lower-case) name, in order: a repeated header is several values, never one."""
+    """Every value sent under this (lower-case) name, in order: a repeated header is several values, never
+    one."""
     return [value for key, value in headers if key == name]
 
 
 def query_pairs(query: bytes) -> list[tuple[bytes, bytes]]:
-    """The query string's names and values, percent-decoded, in order. Total: nothing a stranger sends can fail here."""
+    """The query string's names and values, percent-decoded, in order. Total: nothing a stranger sends can
+    fail here."""
     pairs = []
     for part in query.split(b"&"):
         if part:

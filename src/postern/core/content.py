@@ -28,14 +28,16 @@ class Unreadable:
 
 
 class Payload(msgspec.Struct):
-    """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks something up."""
+    """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks
+    something up."""
 
     text: bytes
     members: dict[str, msgspec.Raw]
 
 
 def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
-    """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its ``items``."""
+    """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its
+    ``items``."""
     types = call.header(b"content-type")
     if len(types) > 1:
         return Unreadable("unsupported_media_type", "two Content-Type headers")
@@ -48,13 +50,21 @@ def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
         return kind
     if kind == "json":
         read = _json_object(call.body)
-        if wrap_arrays and isinstance(read, Unreadable) and read.code == "payload_not_an_object" and call.body.lstrip()[:1] == b"[":
+        if (
+            wrap_arrays
+            and isinstance(read, Unreadable)
+            and read.code == "payload_not_an_object"
+            and call.body.lstrip()[:1] == b"["
+        ):
             return _json_object(b'{"items":' + call.body + b"}")
         return read
     if kind == "text":
         read = _json_object(call.body)
         return (
-            Unreadable("unsupported_media_type", f"text/plain is accepted only when it is a JSON object: {read.detail}")
+            Unreadable(
+                "unsupported_media_type",
+                f"text/plain is accepted only when it is a JSON object: {read.detail}",
+            )
             if isinstance(read, Unreadable)
             else read
         )
@@ -90,12 +100,13 @@ _HALF = re.compile(
 
 
 def _without_half_characters(text: bytes) -> bytes:
-    """Senders that cut a text after so many characters may cut an emoji in two. Half a surrogate pair is valid grammar and no
-    character: it becomes the replacement character. What was received is stored as it came."""
+    """Senders that cut a text after so many characters may cut an emoji in two. Half a surrogate pair is
+    valid grammar and no character: it becomes the replacement character. What was received is stored as it
+    came."""
     if b"\0" in text:
         return text  # no JSON, whatever becomes of it
-    # An escaped backslash begins no other escape, so it is out of the way meanwhile. All of it without a step of Python for each
-    # escape: a stranger may send a body that holds nothing else.
+    # An escaped backslash begins no other escape, so it is out of the way meanwhile. All of it without a step
+    # of Python for each escape: a stranger may send a body that holds nothing else.
     return _HALF.sub(rb"\\ufffd", text.replace(rb"\\", b"\0")).replace(b"\0", rb"\\")
 
 
@@ -122,14 +133,16 @@ def _json_object(body: bytes) -> Payload | Unreadable:
 
 
 def _depth(text: bytes) -> int:
-    """How deep valid JSON nests. Real orders hold thousands of brackets, so nothing here looks at single bytes in Python."""
+    """How deep valid JSON nests. Real orders hold thousands of brackets, so nothing here looks at single
+    bytes in Python."""
     outside_strings = b"".join(text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
     brackets = outside_strings.translate(_ONE_KIND, _NO_BRACKET)
     levels = 0
     while brackets and levels < USUAL_DEPTH:
         brackets = brackets.replace(b"[]", b"")  # the innermost pairs
         levels += 1
-    # Nearly always nothing is left. What is left is deep, and to take it away level by level would take as often as it is deep.
+    # Nearly always nothing is left. What is left is deep, and to take it away level by level would take as
+    # often as it is deep.
     here = deepest = 0
     for run in _ALIKE.finditer(brackets):
         length = run.end() - run.start()
@@ -147,4 +160,6 @@ def _form_object(body: bytes) -> Payload | Unreadable:
     fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
     if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
         return _json_object(fields["payload"])
-    return _json_object(msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()}))
+    return _json_object(
+        msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
+    )

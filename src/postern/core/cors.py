@@ -19,7 +19,8 @@ def origin_problem(origin: str) -> str | None:
 
 
 class Cors:
-    """The origins of one webhook. Credentials are never allowed: a webhook's caller proves itself in the call."""
+    """The origins of one webhook. Credentials are never allowed: a webhook's caller proves itself in the
+    call."""
 
     def __init__(self, origins: tuple[str, ...]) -> None:
         lowered = [origin.lower() for origin in origins]
@@ -28,21 +29,33 @@ class Cors:
         wild = [match for match in map(_WILD.fullmatch, lowered) if match]
         # One or more labels before the suffix; the suffix itself has to be listed on its own.
         self._wild = [
-            re.compile(f"{match[1]}://[a-z0-9-]+(\\.[a-z0-9-]+)*\\.{re.escape(match[2])}{match[4] or ''}".encode()) for match in wild
+            re.compile(
+                f"{match[1]}://[a-z0-9-]+(\\.[a-z0-9-]+)*\\.{re.escape(match[2])}{match[4] or ''}".encode()
+            )
+            for match in wild
         ]
 
     def allows(self, origin: bytes) -> bool:
         origin = origin.lower()
-        return self._any or origin in self._exact or (len(origin) < 300 and any(pattern.fullmatch(origin) for pattern in self._wild))
+        return (
+            self._any
+            or origin in self._exact
+            or (len(origin) < 300 and any(pattern.fullmatch(origin) for pattern in self._wild))
+        )
 
     def headers(self, call: Call) -> list[Header]:
-        """For every answer of this webhook, errors too: without them a page's script could not read why it was refused."""
+        """For every answer of this webhook, errors too: without them a page's script could not read why it
+        was refused."""
         origin = call.first_header(b"origin")
         vary = [(b"vary", b"Origin")]
         if origin is None or not self.allows(origin):
             return vary
         allowed = b"*" if self._any else origin
-        return [*vary, (b"access-control-allow-origin", allowed), (b"access-control-expose-headers", b"X-Invocation-Id, Retry-After")]
+        return [
+            *vary,
+            (b"access-control-allow-origin", allowed),
+            (b"access-control-expose-headers", b"X-Invocation-Id, Retry-After"),
+        ]
 
     def preflight(self, call: Call) -> list[Header]:
         """The answer to a browser that asks before it sends."""

@@ -1,7 +1,7 @@
 """Who is calling? A credential checks a call and says who proved what, or why not.
 
-``VerifiedCall`` is made here and in ``signature.py`` only, as the answer of a check: whatever holds one may rely on the
-caller being genuine. Everything after authentication takes a ``VerifiedCall`` and nothing else.
+``VerifiedCall`` is made here and in ``signature.py`` only, as the answer of a check: whatever holds one may
+rely on the caller being genuine. Everything after authentication takes a ``VerifiedCall`` and nothing else.
 """
 
 import binascii
@@ -19,7 +19,8 @@ Matched = Literal["", "main", "second"]
 
 
 class VerifiedCall(msgspec.Struct):
-    """A call whose sender is proven (or need not be: method None). ``delivery_id`` is the sender's own id for it."""
+    """A call whose sender is proven (or need not be: method None). ``delivery_id`` is the sender's own id for
+    it."""
 
     call: Call
     matched: Matched
@@ -30,7 +31,8 @@ class VerifiedCall(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """Why a call's sender is not proven. ``detail`` is for the webhook's owner; a caller hears the code alone."""
+    """Why a call's sender is not proven. ``detail`` is for the webhook's owner; a caller hears the code
+    alone."""
 
     code: str
     detail: str
@@ -52,7 +54,8 @@ class Credential(Protocol):
     """Secrets that a call may carry verbatim, so that one sent in the wrong place is masked there too."""
 
     read_headers: frozenset[bytes]
-    """Headers the check itself reads and that are no credential: stored even where their names look like one."""
+    """Headers the check itself reads and that are no credential: stored even where their names look like
+    one."""
 
     read_parameters: frozenset[bytes]
     """Query parameters, likewise."""
@@ -115,9 +118,10 @@ class TokenCredential:
         self._header = header_name.lower().encode()
         self._username = username.encode()
         self._parameter = parameter_name.encode()
-        self.challenge: bytes | None = {"bearer": b'Bearer realm="webhook"', "basic": b'Basic realm="webhook", charset="UTF-8"'}.get(
-            placement
-        )
+        self.challenge: bytes | None = {
+            "bearer": b'Bearer realm="webhook"',
+            "basic": b'Basic realm="webhook", charset="UTF-8"',
+        }.get(placement)
         self.masked_headers = frozenset({self._header} if placement == "header" else ())
         self.masked_parameters = frozenset({self._parameter} if placement == "url" else ())
         self._place, self._find = {
@@ -136,7 +140,9 @@ class TokenCredential:
             return Unproven("credential_missing", f"no token was sent in {self._place}")
         if len(found) > 1:
             # A proxy and the gateway might each look at another one of them.
-            return Unproven("credential_mismatch", f"{self._place} was sent {len(found)} times; it must be sent once")
+            return Unproven(
+                "credential_mismatch", f"{self._place} was sent {len(found)} times; it must be sent once"
+            )
         matched = self._match(found[0])
         if not matched:
             return Unproven("credential_mismatch", f"the token in {self._place} is not the right one")

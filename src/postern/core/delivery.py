@@ -1,4 +1,5 @@
-"""A delivery: the durable intent to start the trigger once. What the engine is given, how it went, when to try again."""
+"""A delivery: the durable intent to start the trigger once. What the engine is given, how it went, when to
+try again."""
 
 import random
 from dataclasses import dataclass
@@ -47,12 +48,14 @@ class Trigger:
 
 
 def delivery_key(invocation_id: str, emission: int) -> str:
-    """The idempotency key: a retry of an emission is swallowed by the engine, a replay (the next emission) runs again."""
+    """The idempotency key: a retry of an emission is swallowed by the engine, a replay (the next emission)
+    runs again."""
     return f"{invocation_id}.{emission}"
 
 
 def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
-    """Exponential, with jitter so that what failed together does not come back together; never sooner than asked for."""
+    """Exponential, with jitter so that what failed together does not come back together; never sooner than
+    asked for."""
     longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts - 1, 20))
     wait: float = longest * random.uniform(0.5, 1.0)
     return max(wait, min(asked_for or 0.0, LONGEST_WAIT))
@@ -79,8 +82,8 @@ class EngineRejected(Exception):
 class Started:
     """``runs`` workflows took the trigger; zero means that nobody listens, which history says in words.
 
-    ``answer`` is there when the engine answered a synchronous call in the same breath, as n8n and Node-RED can. It counts
-    exactly like one that the response action posts: the first answer wins.
+    ``answer`` is there when the engine answered a synchronous call in the same breath, as n8n and Node-RED
+    can. It counts exactly like one that the response action posts: the first answer wins.
     """
 
     runs: int
@@ -110,7 +113,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow the engine knows: its name, the Webhook IDs it wants (none: every webhook's), what its author says of it."""
+    """A workflow the engine knows: its name, the Webhook IDs it wants (none: every webhook's), what its
+    author says of it."""
 
     name: str
     webhook_ids: tuple[str, ...]

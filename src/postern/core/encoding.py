@@ -23,7 +23,8 @@ _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
 def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = "") -> bytes:
-    """The pasted secret as key bytes. Raises ValueError, with words for whoever pasted it, where it cannot be one."""
+    """The pasted secret as key bytes. Raises ValueError, with words for whoever pasted it, where it cannot be
+    one."""
     text = secret.removeprefix(prefix.encode())
     try:
         if encoding == "base64":
@@ -32,7 +33,9 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
         elif encoding == "hex":
             text = binascii.unhexlify(text.strip())
     except (binascii.Error, ValueError):
-        raise ValueError(f"the secret is not {encoding}; copy it again, whole and without anything around it") from None
+        raise ValueError(
+            f"the secret is not {encoding}; copy it again, whole and without anything around it"
+        ) from None
     if not text.strip(b"\0"):
         # HMAC pads a key with zero bytes: a key of zeros is the empty key, and everybody knows that one.
         raise ValueError("the secret is empty; an empty one would let everybody in")

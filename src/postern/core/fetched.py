@@ -14,10 +14,14 @@ MOST_ELEMENTS = 1000
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
 # They tell how the bytes travelled. What is stored is what came out of them.
-_OF_THE_JOURNEY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding", b"connection", b"keep-alive"})
+_OF_THE_JOURNEY = frozenset(
+    {b"content-encoding", b"content-length", b"transfer-encoding", b"connection", b"keep-alive"}
+)
 
 
-def calls_in(url: str, host: str, headers: Headers, body: bytes, at: float, split_array: bool) -> list[Call] | str:
+def calls_in(
+    url: str, host: str, headers: Headers, body: bytes, at: float, split_array: bool
+) -> list[Call] | str:
     """One call, or one for each element of an array where that was chosen; or why it cannot be divided."""
     kept = tuple((name, value) for name, value in headers if name not in _OF_THE_JOURNEY)
     bodies: Iterable[bytes] = (body,)
@@ -30,7 +34,9 @@ def calls_in(url: str, host: str, headers: Headers, body: bytes, at: float, spli
         if len(elements) > MOST_ELEMENTS:
             return f"an array of {len(elements)} elements; one run takes at most {MOST_ELEMENTS}"
         bodies = [bytes(element) for element in elements]
-    path = url.partition("?")[0].encode("ascii", "replace")  # a query may hold what nobody should read in the history
+    path = url.partition("?")[0].encode(
+        "ascii", "replace"
+    )  # a query may hold what nobody should read in the history
     return [Call("GET", path, b"", kept, one, host, at) for one in bodies]
 
 

@@ -1,6 +1,8 @@
-"""When was a call signed, by its own word? The four forms senders write, and the window around the time of receipt.
+"""When was a call signed, by its own word? The four forms senders write, and the window around the time of
+receipt.
 
-The text itself is what was signed and is never formatted anew; what is parsed here serves the freshness check alone.
+The text itself is what was signed and is never formatted anew; what is parsed here serves the freshness check
+alone.
 """
 
 import re
@@ -12,8 +14,13 @@ TimestampFormat = Literal["unix", "unix_ms", "iso8601", "http_date"]
 TIMESTAMP_FORMATS: tuple[TimestampFormat, ...] = get_args(TimestampFormat)
 
 _LONGEST = 40
-_ISO = re.compile(rb"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d{1,9})?(?:([Zz])|([+-]\d\d):?(\d\d))?", re.ASCII)
-_HTTP = re.compile(rb"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|[+-]0000)", re.ASCII)
+_ISO = re.compile(
+    rb"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d{1,9})?(?:([Zz])|([+-]\d\d):?(\d\d))?", re.ASCII
+)
+_HTTP = re.compile(
+    rb"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|[+-]0000)",
+    re.ASCII,
+)
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 
 
@@ -69,10 +76,17 @@ def out_of_window(signed_at: float, received_at: float, tolerance: int) -> tuple
     """A code and words where the call is too old or too new. A tolerance of 0 asks nothing."""
     if tolerance <= 0:
         return None
-    # Senders cut their time to whole seconds, so ours is cut too: otherwise a window of 5 s would really be one of 4.
+    # Senders cut their time to whole seconds, so ours is cut too: otherwise a window of 5 s would really be
+    # one of 4.
     age = int(received_at) - signed_at
     if age > tolerance:
-        return "timestamp_expired", f"the call was signed {age:.0f} s before it arrived; the scheme allows {tolerance} s"
+        return (
+            "timestamp_expired",
+            f"the call was signed {age:.0f} s before it arrived; the scheme allows {tolerance} s",
+        )
     if -age > tolerance:
-        return "timestamp_in_future", f"by its own clock the call was signed {-age:.0f} s after it arrived; the scheme allows {tolerance} s"
+        return (
+            "timestamp_in_future",
+            f"by its own clock the call was signed {-age:.0f} s after it arrived; the scheme allows {tolerance} s",
+        )
     return None

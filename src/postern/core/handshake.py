@@ -1,7 +1,7 @@
 """How a sender tests a URL before it sends anything: it wants one particular answer, and nothing is started.
 
-What is echoed or signed has a narrow alphabet and a length, so that nobody can have this gateway sign a body of theirs
-or show a page of theirs. Each way is one function; a scheme names the one its sender uses.
+What is echoed or signed has a narrow alphabet and a length, so that nobody can have this gateway sign a body
+of theirs or show a page of theirs. Each way is one function; a scheme names the one its sender uses.
 """
 
 import re
@@ -17,7 +17,9 @@ from postern.core.answer import JSON, NOSNIFF, Answer
 from postern.core.call import Call
 from postern.core.credential import Unproven, VerifiedCall
 
-HandshakeKind = Literal["none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox"]
+HandshakeKind = Literal[
+    "none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox"
+]
 HANDSHAKES: tuple[HandshakeKind, ...] = get_args(HandshakeKind)
 
 Sign = Callable[[bytes], bytes]
@@ -26,7 +28,8 @@ Sign = Callable[[bytes], bytes]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE = (b"cache-control", b"no-store")
 _CHALLENGE = re.compile(rb"[A-Za-z0-9_.~=+/-]{1,512}")
-# No =, & or : either: what is signed here must not be what a form, a JSON text or a timestamped scheme would sign.
+# No =, & or : either: what is signed here must not be what a form, a JSON text or a timestamped scheme would
+# sign.
 _PLAIN_TOKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
 _SECRET = re.compile(rb"[A-Za-z0-9_=+/-]{8,256}")
 _PING = re.compile(rb"webhook_id=\d{1,20}")
@@ -40,7 +43,8 @@ class HandshakeAnswer:
     answer: Answer
     detail: str
     captured: bytes | None = None
-    """A secret or token the sender has just announced: for the owner alone, who decides whether it is the sender's."""
+    """A secret or token the sender has just announced: for the owner alone, who decides whether it is the
+    sender's."""
 
 
 Reply = HandshakeAnswer | Unproven | None
@@ -49,7 +53,9 @@ Reply = HandshakeAnswer | Unproven | None
 class Handshake:
     """The handshake of one webhook. None from either question means: this is an ordinary call, go on."""
 
-    def __init__(self, kind: HandshakeKind, *, verify_token: bytes | None = None, sign: Sign | None = None) -> None:
+    def __init__(
+        self, kind: HandshakeKind, *, verify_token: bytes | None = None, sign: Sign | None = None
+    ) -> None:
         self.kind = kind
         self.methods = methods(kind)
         self._verify_token = sha256(verify_token).digest() if verify_token else None
@@ -78,11 +84,15 @@ class Handshake:
         if len(sent) < len(call.query_pairs):
             return Unproven("credential_mismatch", "a parameter of the set-up handshake was sent twice")
         if self._verify_token is None:
-            return Unproven("credential_mismatch", "the sender asks for the verify token, and none is set here")
+            return Unproven(
+                "credential_mismatch", "the sender asks for the verify token, and none is set here"
+            )
         if not token:
             return Unproven("credential_missing", "hub.verify_token is missing")
         if not compare_digest(sha256(token).digest(), self._verify_token):
-            return Unproven("credential_mismatch", "the verify token typed at the sender is not the one set here")
+            return Unproven(
+                "credential_mismatch", "the verify token typed at the sender is not the one set here"
+            )
         return _echo(challenge, "hub.challenge")
 
     def _zoom(self, call: Call) -> Reply:
@@ -91,10 +101,14 @@ class Handshake:
             return None
         token = probe.payload.plainToken.encode("utf-8", "replace")
         if self._sign is None or not _PLAIN_TOKEN.fullmatch(token):
-            return Unproven("signature_malformed", "the plainToken to be signed has characters or a length that no sender uses")
+            return Unproven(
+                "signature_malformed",
+                "the plainToken to be signed has characters or a length that no sender uses",
+            )
         said = {"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()}
         return HandshakeAnswer(
-            Answer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(said)), "the sender's URL validation was answered"
+            Answer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(said)),
+            "the sender's URL validation was answered",
         )
 
 
@@ -155,7 +169,9 @@ def _decode(call: Call, word: bytes, shape: type[_Probe]) -> _Probe | None:
 def _echo(challenge: bytes, name: str) -> Reply:
     if not _CHALLENGE.fullmatch(challenge):
         return Unproven("signature_malformed", f"{name} has characters or a length that no sender uses")
-    return HandshakeAnswer(Answer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge), "the sender's challenge was answered")
+    return HandshakeAnswer(
+        Answer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge), "the sender's challenge was answered"
+    )
 
 
 def _empty(detail: str, captured: bytes | None = None) -> HandshakeAnswer:
@@ -178,7 +194,11 @@ def _twitch(call: Call) -> Reply:
 
 def _xero(call: Call) -> Reply:
     probe = _decode(call, b'"events"', _XeroIntent)
-    return _empty("the sender's intent to receive was answered") if probe is not None and not probe.events else None
+    return (
+        _empty("the sender's intent to receive was answered")
+        if probe is not None and not probe.events
+        else None
+    )
 
 
 def _dropbox(call: Call) -> Reply:
@@ -195,12 +215,16 @@ def _woocommerce_ping(call: Call) -> Reply:
 
 
 def _notion(call: Call) -> Reply:
-    """The first call brings the token that later calls are signed with. Only its owner can say whether it is the real one."""
+    """The first call brings the token that later calls are signed with. Only its owner can say whether it is
+    the real one."""
     probe = _decode(call, b"verification_token", _NotionVerification)
     token = probe.verification_token.encode("utf-8", "replace") if probe else b""
     if call.first_header(b"x-notion-signature") is not None or not _SECRET.fullmatch(token):
         return None
-    return _empty("the sender announced its verification token; copy it to the sender's page and paste it as the secret", token)
+    return _empty(
+        "the sender announced its verification token; copy it to the sender's page and paste it as the secret",
+        token,
+    )
 
 
 def _asana(call: Call) -> Reply:

@@ -1,4 +1,5 @@
-"""What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small, moving part)."""
+"""What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small,
+moving part)."""
 
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
@@ -11,13 +12,16 @@ from postern.core.delivery import State
 
 Json = bytes
 
-Status = Literal["rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"]
+Status = Literal[
+    "rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"
+]
 """What a user sees of an invocation; ``status_of`` tells it."""
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class Invocation(msgspec.Struct):
-    """One call to a known webhook and what was decided about it. Headers and query are masked before they get here."""
+    """One call to a known webhook and what was decided about it. Headers and query are masked before they get
+    here."""
 
     id: str
     webhook_id: str
@@ -41,9 +45,22 @@ class Invocation(msgspec.Struct):
     duplicate_of: str | None = None
 
     def as_call(self, base_url: str = "") -> Call:
-        """The call as far as it is kept: credentials are masked, signatures are not, the time is that of receipt."""
-        headers = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in msgspec.json.decode(self.headers))
-        return Call(self.method, self.path, self.query, headers, self.body or b"", self.address, self.received_at, base_url)
+        """The call as far as it is kept: credentials are masked, signatures are not, the time is that of
+        receipt."""
+        headers = tuple(
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in msgspec.json.decode(self.headers)
+        )
+        return Call(
+            self.method,
+            self.path,
+            self.query,
+            headers,
+            self.body or b"",
+            self.address,
+            self.received_at,
+            base_url,
+        )
 
 
 class Delivery(msgspec.Struct):
@@ -103,7 +120,8 @@ class HistoryFilter:
 
 @dataclass(slots=True)
 class HistoryPage:
-    """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next one."""
+    """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next
+    one."""
 
     rows: list[tuple[Invocation, list[Delivery]]]
     """Each with its deliveries in the order of their emissions."""

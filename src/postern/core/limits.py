@@ -5,10 +5,11 @@ from collections.abc import Hashable
 
 
 class Buckets:
-    """One bucket per key: ``burst`` at once, refilled at ``rate`` a second (GCRA: all a bucket keeps is when it will be full).
+    """One bucket per key: ``burst`` at once, refilled at ``rate`` a second (GCRA: all a bucket keeps is when
+    it will be full).
 
-    The clock is the caller's. At most ``most`` keys are remembered, the longest unused forgotten first, so that a flood
-    from ever new addresses cannot grow this: a forgotten bucket is a full one.
+    The clock is the caller's. At most ``most`` keys are remembered, the longest unused forgotten first, so
+    that a flood from ever new addresses cannot grow this: a forgotten bucket is a full one.
     """
 
     def __init__(self, most: int = 20_000) -> None:
@@ -40,7 +41,8 @@ FAILED_AUTHENTICATIONS_PER_MINUTE = 20
 
 
 class Limits:
-    """The counters of one gateway process. Rates hold per process; `docs/how-to/capacity.md` says what that means for several."""
+    """The counters of one gateway process. Rates hold per process; `docs/how-to/capacity.md` says what that
+    means for several."""
 
     def __init__(self) -> None:
         self._calls = Buckets()
@@ -53,11 +55,16 @@ class Limits:
         """Handshakes come before anybody has proven anything, and each is recorded."""
         return self._calls.take((webhook_id, "handshake"), 1.0, 60, now)
 
-    def may_try(self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE) -> float:
-        """Asked before authentication. A success costs nothing, so the real sender is never slowed by its own volume."""
+    def may_try(
+        self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE
+    ) -> float:
+        """Asked before authentication. A success costs nothing, so the real sender is never slowed by its own
+        volume."""
         if not self._failures:
             return 0.0
         return self._failures.wait((what, who), per_minute / 60, per_minute, now)
 
-    def failed(self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE) -> None:
+    def failed(
+        self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE
+    ) -> None:
         self._failures.take((what, who), per_minute / 60, per_minute, now)

@@ -8,11 +8,16 @@ LONGEST_VALUE = 65_536
 
 
 class Mapping:
-    """Which value becomes which field. A path that leads nowhere leaves its field empty: the call is accepted all the same."""
+    """Which value becomes which field. A path that leads nowhere leaves its field empty: the call is accepted
+    all the same."""
 
     def __init__(self, paths: dict[str, str]) -> None:
-        self._paths: list[tuple[str, str, Path]] = [(name, paths[name], parse_path(paths[name])) for name in FIELD_NAMES if paths.get(name)]
-        self._all_found = f"{len(self._paths)} of {len(self._paths)} fields found" if self._paths else "no field is mapped"
+        self._paths: list[tuple[str, str, Path]] = [
+            (name, paths[name], parse_path(paths[name])) for name in FIELD_NAMES if paths.get(name)
+        ]
+        self._all_found = (
+            f"{len(self._paths)} of {len(self._paths)} fields found" if self._paths else "no field is mapped"
+        )
 
     def apply(self, payload: Payload) -> tuple[dict[str, str], str]:
         """The fields, and what to say in the trace."""

@@ -1,11 +1,13 @@
-"""Names a user may choose: headers, parameters, usernames; and the header names that are not theirs to take."""
+"""Names a user may choose: headers, parameters, usernames; and the header names that are not theirs to
+take."""
 
 import re
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _PARAMETER = re.compile(r"[A-Za-z0-9._~\-\[\]]{1,100}")
 
-# Set, removed or read by proxies, CDNs, browsers or the gateway itself: a token there would be lost, leaked or forged.
+# Set, removed or read by proxies, CDNs, browsers or the gateway itself: a token there would be lost, leaked
+# or forged.
 _RESERVED = {
     "host", "authorization", "cookie", "set-cookie", "connection", "transfer-encoding", "te", "upgrade", "forwarded", "via", "x-real-ip",
     "true-client-ip", "x-client-ip", "x-request-id", "x-signature", "origin", "referer", "user-agent", "traceparent", "tracestate", "keep-alive",

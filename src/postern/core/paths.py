@@ -1,7 +1,9 @@
-"""Paths into a JSON document: ``customer.email``, ``items[0].sku``, ``items.0.sku``, ``a\\.b`` for a dot in a key.
+"""Paths into a JSON document: ``customer.email``, ``items[0].sku``, ``items.0.sku``, ``a\\.b`` for a dot in a
+key.
 
-Walking decodes only the levels on the way and leaves the rest as the text that was sent, so that a number keeps every
-digit (``10.00`` stays ``10.00``, an id of 30 digits is not rounded) and a large document costs no more than its path.
+Walking decodes only the levels on the way and leaves the rest as the text that was sent, so that a number
+keeps every digit (``10.00`` stays ``10.00``, an id of 30 digits is not rounded) and a large document costs no
+more than its path.
 """
 
 import re
@@ -27,7 +29,8 @@ class InvalidPath(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
-    """The steps of a path. A number is an index where it meets an array and a key where it meets an object."""
+    """The steps of a path. A number is an index where it meets an array and a key where it meets an
+    object."""
     if not text or len(text) > _LONGEST:
         raise InvalidPath(f"a path has 1 to {_LONGEST} characters")
     steps: list[str | int] = []
@@ -35,7 +38,9 @@ def parse_path(text: str) -> Path:
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None or (position == 0 and text[0] == "."):
-            raise InvalidPath(f"{text!r} is not a path at character {position + 1}; write customer.email or items[0].sku")
+            raise InvalidPath(
+                f"{text!r} is not a path at character {position + 1}; write customer.email or items[0].sku"
+            )
         key = match["key"]
         if key is None:
             steps.append(int(match["index"]))

@@ -24,37 +24,122 @@ _ALL = [
         "The short code in the URL belongs to no webhook. Copy the URL again from the webhook's page.",
     ),
     Problem("method_not_allowed", 405, "Method not allowed", "Webhooks are called with POST."),
-    Problem("webhook_disabled", 403, "Webhook is disabled", "The webhook exists and is switched off. Enable it to accept calls."),
-    Problem("ip_not_allowed", 403, "Address not allowed", "The call came from an address that is not on this webhook's allowlist."),
-    Problem("origin_not_allowed", 403, "Origin not allowed", "The page's origin is not on this webhook's CORS list."),
-    Problem("payload_too_large", 413, "Payload too large", "The body is larger than this webhook's payload limit."),
-    Problem("headers_too_large", 431, "Headers too large", "Request line and headers together may have 32 KiB."),
-    Problem("request_timeout", 408, "Request took too long", "The request did not arrive completely in time."),
-    Problem("malformed_request", 400, "Malformed request", "The bytes received are not a valid HTTP request."),
-    Problem("credential_missing", 401, "Credential missing", "The call carries no token where this webhook expects one."),
     Problem(
-        "credential_mismatch", 401, "Credential does not match", "The call carries a token, and it is neither the main nor the second one."
+        "webhook_disabled",
+        403,
+        "Webhook is disabled",
+        "The webhook exists and is switched off. Enable it to accept calls.",
     ),
-    Problem("signature_missing", 401, "Signature missing", "The call carries no signature where this webhook's scheme expects one."),
+    Problem(
+        "ip_not_allowed",
+        403,
+        "Address not allowed",
+        "The call came from an address that is not on this webhook's allowlist.",
+    ),
+    Problem(
+        "origin_not_allowed",
+        403,
+        "Origin not allowed",
+        "The page's origin is not on this webhook's CORS list.",
+    ),
+    Problem(
+        "payload_too_large", 413, "Payload too large", "The body is larger than this webhook's payload limit."
+    ),
+    Problem(
+        "headers_too_large", 431, "Headers too large", "Request line and headers together may have 32 KiB."
+    ),
+    Problem(
+        "request_timeout", 408, "Request took too long", "The request did not arrive completely in time."
+    ),
+    Problem(
+        "malformed_request", 400, "Malformed request", "The bytes received are not a valid HTTP request."
+    ),
+    Problem(
+        "credential_missing",
+        401,
+        "Credential missing",
+        "The call carries no token where this webhook expects one.",
+    ),
+    Problem(
+        "credential_mismatch",
+        401,
+        "Credential does not match",
+        "The call carries a token, and it is neither the main nor the second one.",
+    ),
+    Problem(
+        "signature_missing",
+        401,
+        "Signature missing",
+        "The call carries no signature where this webhook's scheme expects one.",
+    ),
     Problem(
         "signature_malformed",
         401,
         "Signature malformed",
         "What was sent as the signature, or something that is signed, does not have the form the scheme says.",
     ),
-    Problem("signature_mismatch", 401, "Signature does not match", "The signature was made with another secret or over other bytes."),
-    Problem("timestamp_missing", 401, "Timestamp missing", "The scheme signs a timestamp and the call carries none."),
-    Problem("timestamp_malformed", 401, "Timestamp malformed", "The signed timestamp is not in the form the scheme says."),
-    Problem("timestamp_expired", 401, "Timestamp expired", "The call was signed longer ago than the scheme's validity time."),
     Problem(
-        "timestamp_in_future", 401, "Timestamp in the future", "The call says it was signed later than now; one of the two clocks is wrong."
+        "signature_mismatch",
+        401,
+        "Signature does not match",
+        "The signature was made with another secret or over other bytes.",
     ),
-    Problem("rate_limited", 429, "Too many calls", "Slow down and send the call again after the time in Retry-After.", 1),
-    Problem("unsupported_media_type", 415, "Unsupported media type", "Send JSON, or a URL-encoded form, uncompressed."),
-    Problem("malformed_json", 400, "Malformed JSON", "The body is not valid JSON, or nests deeper than 100 levels."),
+    Problem(
+        "timestamp_missing",
+        401,
+        "Timestamp missing",
+        "The scheme signs a timestamp and the call carries none.",
+    ),
+    Problem(
+        "timestamp_malformed",
+        401,
+        "Timestamp malformed",
+        "The signed timestamp is not in the form the scheme says.",
+    ),
+    Problem(
+        "timestamp_expired",
+        401,
+        "Timestamp expired",
+        "The call was signed longer ago than the scheme's validity time.",
+    ),
+    Problem(
+        "timestamp_in_future",
+        401,
+        "Timestamp in the future",
+        "The call says it was signed later than now; one of the two clocks is wrong.",
+    ),
+    Problem(
+        "rate_limited",
+        429,
+        "Too many calls",
+        "Slow down and send the call again after the time in Retry-After.",
+        1,
+    ),
+    Problem(
+        "unsupported_media_type",
+        415,
+        "Unsupported media type",
+        "Send JSON, or a URL-encoded form, uncompressed.",
+    ),
+    Problem(
+        "malformed_json",
+        400,
+        "Malformed JSON",
+        "The body is not valid JSON, or nests deeper than 100 levels.",
+    ),
     Problem("payload_not_an_object", 400, "Payload is not an object", "The body is JSON, but not an object."),
-    Problem("workflow_failed", 502, "Workflow failed", "The workflow that should have answered ended with an error."),
-    Problem("response_timeout", 504, "No answer in time", "The workflow did not answer before the time-out; it goes on running."),
+    Problem(
+        "workflow_failed",
+        502,
+        "Workflow failed",
+        "The workflow that should have answered ended with an error.",
+    ),
+    Problem(
+        "response_timeout",
+        504,
+        "No answer in time",
+        "The workflow did not answer before the time-out; it goes on running.",
+    ),
     Problem(
         "temporarily_unavailable",
         503,
@@ -64,16 +149,41 @@ _ALL = [
     ),
     Problem("fetch_failed", 502, "Fetch failed", "The schedule's source gave nothing that could be used."),
     # What a user of the management surfaces can hear besides.
-    Problem("invalid_request", 422, "Invalid request", "One or more fields are wrong; each is named under errors."),
-    Problem("not_authenticated", 401, "Not signed in", "Send an API key as Authorization: Bearer pk_…, or sign in."),
+    Problem(
+        "invalid_request", 422, "Invalid request", "One or more fields are wrong; each is named under errors."
+    ),
+    Problem(
+        "not_authenticated",
+        401,
+        "Not signed in",
+        "Send an API key as Authorization: Bearer pk_…, or sign in.",
+    ),
     Problem("access_denied", 403, "Not allowed", "Your access level does not allow this."),
     Problem("not_found", 404, "Not found", "There is nothing with this id, or it has been deleted."),
     Problem("conflict", 409, "Conflict", "The present state does not allow this."),
-    Problem("version_conflict", 412, "Changed meanwhile", "Somebody changed it since you read it. Read it again and repeat the change."),
-    Problem("idempotency_mismatch", 422, "Idempotency key reused", "This Idempotency-Key was used before with another request."),
+    Problem(
+        "version_conflict",
+        412,
+        "Changed meanwhile",
+        "Somebody changed it since you read it. Read it again and repeat the change.",
+    ),
+    Problem(
+        "idempotency_mismatch",
+        422,
+        "Idempotency key reused",
+        "This Idempotency-Key was used before with another request.",
+    ),
     Problem("gone", 410, "Gone", "This response slot has been used already, or its time is over."),
-    Problem("engine_unavailable", 503, "Engine unavailable", "The workflow engine cannot be reached now; nothing is lost, try again.", 5),
-    Problem("internal_error", 500, "Internal error", "Something went wrong on our side; the log has the details."),
+    Problem(
+        "engine_unavailable",
+        503,
+        "Engine unavailable",
+        "The workflow engine cannot be reached now; nothing is lost, try again.",
+        5,
+    ),
+    Problem(
+        "internal_error", 500, "Internal error", "Something went wrong on our side; the log has the details."
+    ),
 ]
 
 PROBLEMS = {problem.code: problem for problem in _ALL}

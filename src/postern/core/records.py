@@ -18,7 +18,8 @@ class StoredSecret:
 
 @dataclass(slots=True)
 class StoredWebhook:
-    """A webhook's configuration. ``document`` holds every setting except the secrets, which live in the vault."""
+    """A webhook's configuration. ``document`` holds every setting except the secrets, which live in the
+    vault."""
 
     id: str
     short_code: str
@@ -31,14 +32,16 @@ class StoredWebhook:
     updated_at: float
     deleted: bool = False
     secrets: dict[str, StoredSecret] = field(default_factory=dict)
-    """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that uses them."""
+    """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that
+    uses them."""
     armed_until: float | None = None
     """Record Events: until then the next accepted call is kept as the sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded last."""
+    """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded
+    last."""
 
     webhook_id: str
     armed_until: float | None = None
@@ -141,7 +144,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Who changed what, and when. ``changes`` holds the changed fields' names, with before and after where neither is secret."""
+    """Who changed what, and when. ``changes`` holds the changed fields' names, with before and after where
+    neither is secret."""
 
     id: str
     at: float

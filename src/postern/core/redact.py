@@ -1,4 +1,5 @@
-"""What may be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can be checked again."""
+"""What may be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can
+be checked again."""
 
 import re
 
@@ -11,13 +12,26 @@ MASK = "***"
 _MASK = MASK.encode()
 
 _ALWAYS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
-# By these a body is read, once more when its call is started or replayed. A short secret in there is most likely a word like "json".
+# By these a body is read, once more when its call is started or replayed. A short secret in there is most
+# likely a word like "json".
 _HOW_TO_READ = frozenset({"content-type", "content-encoding"})
 _NO_WORD = 16
 # Wherever a sender puts a credential that this webhook does not even look at, it is still one.
-_LOOKS_SECRET = re.compile(rb"(^|[-_])(api[-_]?key|token|secret|password|passwd|credentials?|authorization|session)s?$")
+_LOOKS_SECRET = re.compile(
+    rb"(^|[-_])(api[-_]?key|token|secret|password|passwd|credentials?|authorization|session)s?$"
+)
 _SECRET_PARAMETERS = frozenset(
-    {b"token", b"access_token", b"api_key", b"apikey", b"key", b"secret", b"password", b"auth", b"hub.verify_token"}
+    {
+        b"token",
+        b"access_token",
+        b"api_key",
+        b"apikey",
+        b"key",
+        b"secret",
+        b"password",
+        b"auth",
+        b"hub.verify_token",
+    }
 )
 
 
@@ -57,12 +71,20 @@ class Mask:
                 pairs.append((text, value.decode("latin-1")))
         # Nearly always none of them holds the webhook's own secret: one look at all of them together says so.
         if _holds(self._secrets, b"\n".join(open_values)):
-            pairs = [(name, MASK if _holds(self._secrets_in(name), value.encode("latin-1")) else value) for name, value in pairs]
+            pairs = [
+                (name, MASK if _holds(self._secrets_in(name), value.encode("latin-1")) else value)
+                for name, value in pairs
+            ]
         return _encode(pairs)
 
     def _learn(self, name: bytes) -> tuple[str, bool]:
-        learned = name.decode("latin-1"), name in self._names or (_is_secret_header(name) and name not in self._keep)
-        if len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED:  # strangers choose names, too
+        learned = (
+            name.decode("latin-1"),
+            name in self._names or (_is_secret_header(name) and name not in self._keep),
+        )
+        if (
+            len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED
+        ):  # strangers choose names, too
             self._masks[name] = learned
         return learned
 
@@ -85,6 +107,7 @@ class Mask:
 
 
 def _holds(secrets: tuple[bytes, ...], value: bytes) -> bool:
-    """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole URL."""
+    """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole
+    URL."""
     plain = unquote_plus(value) if b"%" in value else value
     return any(secret in value or secret in plain for secret in secrets)

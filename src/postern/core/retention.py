@@ -6,7 +6,8 @@ from typing import Any
 
 DAY = 86_400.0
 REJECTED_KEPT = 1_000
-"""The newest rejected calls of each webhook: strangers cannot fill the disk, nor push out what was accepted."""
+"""The newest rejected calls of each webhook: strangers cannot fill the disk, nor push out what was
+accepted."""
 VOLUMES_KEPT = 90 * DAY
 YOUNGEST = 120.0
 """However short the rule, nothing younger goes: a caller may still be waiting for its answer."""
@@ -30,6 +31,9 @@ class Keeping:
 
     def bodies_before(self, document: Mapping[str, Any], now: float) -> float | None:
         """None where bodies stay as long as their calls."""
-        own, history = document.get("bodyRetentionDays"), document.get("historyRetentionDays") or self.history_days
+        own, history = (
+            document.get("bodyRetentionDays"),
+            document.get("historyRetentionDays") or self.history_days,
+        )
         days = own if own is not None else self.body_days
         return None if days is None or days >= history else now - max(days * DAY, YOUNGEST)

@@ -35,7 +35,8 @@ def sample_of(trigger: Trigger) -> bytes:
 
 
 def variables(event: dict[str, Any]) -> list[Variable]:
-    """The fixed six, then what is inside a field that holds JSON, then the payload. Bounded, for a payload may be anything."""
+    """The fixed six, then what is inside a field that holds JSON, then the payload. Bounded, for a payload
+    may be anything."""
     found = [_variable((name,), event.get(name, ""), ()) for name in _FIXED]
     for name in FIELD_NAMES:
         held = _json_in(event.get(name, ""))
@@ -43,7 +44,9 @@ def variables(event: dict[str, Any]) -> list[Variable]:
             found += [_variable((name,), value, steps) for steps, value in _inside(held, MOST_VARIABLES)]
     payload = event.get("payload")
     if isinstance(payload, dict):
-        found += [_variable(("payload", *steps), value, ()) for steps, value in _inside(payload, MOST_VARIABLES)]
+        found += [
+            _variable(("payload", *steps), value, ()) for steps, value in _inside(payload, MOST_VARIABLES)
+        ]
     return found[:MOST_VARIABLES]
 
 
@@ -61,7 +64,9 @@ def _inside(value: Any, left: int, steps: Path = ()) -> Iterator[tuple[Path, Any
     """Every named place within; of an array its first element, for the others are alike."""
     if len(steps) >= DEEPEST:
         return
-    items: list[tuple[str | int, Any]] = list(value.items()) if isinstance(value, dict) else [(0, value[0])] if value else []
+    items: list[tuple[str | int, Any]] = (
+        list(value.items()) if isinstance(value, dict) else [(0, value[0])] if value else []
+    )
     for key, inner in items:
         if left <= 0:
             return
@@ -79,7 +84,9 @@ def _variable(outer: Path, value: Any, inner: Path) -> Variable:
     script = "".join(map(_in_script, outer))
     n8n, node_red = f"$json.body{script}", f"msg.payload{script}"
     if inner:
-        python = f"json.loads({python})" + "".join(f"[{msgspec.json.encode(step).decode()}]" for step in inner)
+        python = f"json.loads({python})" + "".join(
+            f"[{msgspec.json.encode(step).decode()}]" for step in inner
+        )
         within = "".join(map(_in_script, inner))
         n8n, node_red = f"JSON.parse({n8n}){within}", f"JSON.parse({node_red}){within}"
     expressions = {"python": python, "n8n": f"{{{{ {n8n} }}}}", "nodeRed": node_red}
@@ -90,7 +97,11 @@ def _variable(outer: Path, value: Any, inner: Path) -> Variable:
 
 
 def _in_script(step: str | int) -> str:
-    return f".{step}" if isinstance(step, str) and _PLAIN.fullmatch(step) else f"[{msgspec.json.encode(step).decode()}]"
+    return (
+        f".{step}"
+        if isinstance(step, str) and _PLAIN.fullmatch(step)
+        else f"[{msgspec.json.encode(step).decode()}]"
+    )
 
 
 def _type(value: Any) -> str:
@@ -111,4 +122,8 @@ def _type(value: Any) -> str:
 def _example(value: Any) -> Any:
     if isinstance(value, dict | list):
         value = msgspec.json.encode(value).decode()
-    return value if not isinstance(value, str) or len(value) <= LONGEST_EXAMPLE else value[:LONGEST_EXAMPLE] + "…"
+    return (
+        value
+        if not isinstance(value, str) or len(value) <= LONGEST_EXAMPLE
+        else value[:LONGEST_EXAMPLE] + "…"
+    )

@@ -1,7 +1,8 @@
-"""Schedules: when a webhook fetches its source, in words and in numbers, and what follows from how a fetch went.
+"""Schedules: when a webhook fetches its source, in words and in numbers, and what follows from how a fetch
+went.
 
-A time of the schedule lies on a fixed grid, never "so long after the last one". Runs missed while nobody was there
-therefore collapse into the one that is due, and every replica computes the same next time.
+A time of the schedule lies on a fixed grid, never "so long after the last one". Runs missed while nobody was
+there therefore collapse into the one that is due, and every replica computes the same next time.
 """
 
 import re
@@ -52,8 +53,11 @@ class Schedule:
     anchor: float = 0.0
 
 
-def parse_schedule(every: str | int | None = None, cron: str | None = None, time_zone: str | None = None, anchor: float = 0.0) -> Schedule:
-    """``anchor``: when the schedule was saved, so that *every 15 minutes* begins then. Raises ``InvalidSchedule``."""
+def parse_schedule(
+    every: str | int | None = None, cron: str | None = None, time_zone: str | None = None, anchor: float = 0.0
+) -> Schedule:
+    """``anchor``: when the schedule was saved, so that *every 15 minutes* begins then. Raises
+    ``InvalidSchedule``."""
     if (every is None) == (cron is None):
         raise InvalidSchedule("every", "give either every or cron")
     zone = time_zone or "UTC"
@@ -82,11 +86,15 @@ def _seconds(every: str | int) -> int:
 def _cron(text: str, zone: str) -> str:
     expression = _NICKNAMES.get(text.strip().lower(), " ".join(text.split()))
     if len(expression) > 200 or len(expression.split()) != 5:
-        raise InvalidSchedule("cron", "write five fields: minute hour day month weekday, such as 0 9 * * MON-FRI")
+        raise InvalidSchedule(
+            "cron", "write five fields: minute hour day month weekday, such as 0 9 * * MON-FRI"
+        )
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=_zone(zone))))
     except CronSimError as error:
-        raise InvalidSchedule("cron", f"{str(error).lower()}; write five fields: minute hour day month weekday") from error
+        raise InvalidSchedule(
+            "cron", f"{str(error).lower()}; write five fields: minute hour day month weekday"
+        ) from error
     except StopIteration as error:
         raise InvalidSchedule("cron", "this date never comes") from error
     except Exception as error:  # the expression is a stranger's, and its reader is not ours
@@ -98,11 +106,14 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise InvalidSchedule("timeZone", f"{name[:60]!r} is not a time zone; write one such as Europe/Berlin or UTC") from error
+        raise InvalidSchedule(
+            "timeZone", f"{name[:60]!r} is not a time zone; write one such as Europe/Berlin or UTC"
+        ) from error
 
 
 def next_run(schedule: Schedule, after: float, key: str = "") -> float:
-    """The first time of the schedule later than ``after``. ``key`` (the schedule's id) spreads equal schedules apart."""
+    """The first time of the schedule later than ``after``. ``key`` (the schedule's id) spreads equal
+    schedules apart."""
     jitter = jitter_of(schedule, key)
     return _next_on_grid(schedule, after - jitter) + jitter
 
@@ -149,7 +160,8 @@ def after_run(
     failures: int = 0,
     asked_for: float | None = None,
 ) -> Next:
-    """When to fetch next. ``failures`` were counted before this run; ``asked_for`` is the source's own Retry-After.
+    """When to fetch next. ``failures`` were counted before this run; ``asked_for`` is the source's own
+    Retry-After.
 
     After failures the schedule keeps to its own times and leaves out those that come too soon.
     """

@@ -1,4 +1,5 @@
-"""A scheme: how a signature proves who sent a call, as data. Presets, the generic scheme and custom ones are rows of this model.
+"""A scheme: how a signature proves who sent a call, as data. Presets, the generic scheme and custom ones are
+rows of this model.
 
 ``signature.py`` verifies calls with it and never asks whose scheme it is.
 """
@@ -33,7 +34,8 @@ class InvalidScheme(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SignatureScheme:
-    """Each field is one question about the sender; ``providers`` in the reference answers them for 22 of them."""
+    """Each field is one question about the sender; ``providers`` in the reference answers them for 22 of
+    them."""
 
     signature: tuple[str, ...] = ("header:X-Signature",)
     """Where signatures are. Every one that is present is a candidate."""
@@ -42,7 +44,8 @@ class SignatureScheme:
     key_separator: str = ""
     """Splits an item at its first occurrence into key and value."""
     signature_key: str = ""
-    """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator ``=``."""
+    """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
+    ``=``."""
     encoding: Encoding = "hex"
     signed_content: str = "{body}"
     secret_encoding: SecretEncoding = "utf8"
@@ -56,7 +59,8 @@ class SignatureScheme:
     """How far that time may be from the time of receipt, on both sides. 0 checks nothing."""
     timestamp_required: bool = True
     body_digest: tuple[str, ...] = ()
-    """Where the SHA-256 of the body is, for schemes that sign headers; a value that is present must be right."""
+    """Where the SHA-256 of the body is, for schemes that sign headers; a value that is present must be
+    right."""
     delivery_id: tuple[str, ...] = ()
     """Where the sender's own id of this delivery is."""
     url_unescape: str = ""
@@ -87,7 +91,9 @@ class SignatureScheme:
 
     def signs(self, ref: Ref) -> bool:
         """Is what this reference finds covered by the signature?"""
-        return (ref.kind == "body" and self.signs_body) or any(covers(wider, ref) for wider in self.covered_refs)
+        return (ref.kind == "body" and self.signs_body) or any(
+            covers(wider, ref) for wider in self.covered_refs
+        )
 
 
 def problems(document: Mapping[str, Any]) -> list[FieldError]:
@@ -102,12 +108,25 @@ def warnings(scheme: SignatureScheme) -> list[FieldError]:
     signed_digest = any(scheme.signs(parse_ref(text)) for text in scheme.body_digest)
     if not scheme.signs_body:
         message = "the body is not signed: whoever has seen one call can send it again with another body"
-        found.append(FieldError("signedContent", message + (" unless the body digest is required" if signed_digest else "")))
+        found.append(
+            FieldError(
+                "signedContent", message + (" unless the body digest is required" if signed_digest else "")
+            )
+        )
     refs = [parse_ref(text) for text in scheme.timestamp]
     if refs and "timestamp" not in kinds and not all(scheme.signs(ref) for ref in refs):
-        found.append(FieldError("timestamp", "the timestamp is not part of the signed content, so anybody can write a fresh one"))
+        found.append(
+            FieldError(
+                "timestamp",
+                "the timestamp is not part of the signed content, so anybody can write a fresh one",
+            )
+        )
     if refs and not scheme.tolerance_seconds:
-        found.append(FieldError("toleranceSeconds", "0 accepts calls of any age: one that was seen can be sent again for ever"))
+        found.append(
+            FieldError(
+                "toleranceSeconds", "0 accepts calls of any age: one that was seen can be sent again for ever"
+            )
+        )
     return found
 
 
@@ -158,11 +177,27 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
     """Fields that are each in order and do not go together."""
     found = []
     if scheme.signature_key and not scheme.key_separator:
-        found.append(FieldError("keySeparator", "a signature key needs the separator that divides it from the signature"))
+        found.append(
+            FieldError(
+                "keySeparator", "a signature key needs the separator that divides it from the signature"
+            )
+        )
     if scheme.item_separator and scheme.item_separator == scheme.key_separator:
-        found.append(FieldError("keySeparator", "items, and the key within an item, cannot be divided by the same character"))
-    if any(text.startswith("item:") for text in (*scheme.timestamp, *scheme.delivery_id)) and not scheme.key_separator:
-        found.append(FieldError("keySeparator", "a reference to an item of the signature needs a separator between key and value"))
+        found.append(
+            FieldError(
+                "keySeparator", "items, and the key within an item, cannot be divided by the same character"
+            )
+        )
+    if (
+        any(text.startswith("item:") for text in (*scheme.timestamp, *scheme.delivery_id))
+        and not scheme.key_separator
+    ):
+        found.append(
+            FieldError(
+                "keySeparator",
+                "a reference to an item of the signature needs a separator between key and value",
+            )
+        )
     tokens = parse_template(scheme.signed_content)
     if _uses(tokens, "timestamp") and not scheme.timestamp:
         found.append(FieldError("timestamp", "{timestamp} is signed, so say where the timestamp is"))

@@ -1,7 +1,8 @@
 """Where something is in a call, as text: ``header:Name``, ``query:name``, ``body:json.path``, ``item:t``.
 
-A reference is parsed once, when a webhook's configuration changes, and then only asked. ``header:X-Signature-*`` is
-every header whose name starts so. ``item:`` means a named part of the signature value itself (``t=…,v1=…``).
+A reference is parsed once, when a webhook's configuration changes, and then only asked.
+``header:X-Signature-*`` is every header whose name starts so. ``item:`` means a named part of the signature
+value itself (``t=…,v1=…``).
 """
 
 import re
@@ -26,7 +27,8 @@ class InvalidReference(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """One place in a call. ``name`` is lower-case for headers, which are case-insensitive, and verbatim for all else."""
+    """One place in a call. ``name`` is lower-case for headers, which are case-insensitive, and verbatim for
+    all else."""
 
     kind: Kind
     name: str
@@ -40,7 +42,9 @@ class Ref:
 def parse_ref(text: str) -> Ref:
     kind, colon, name = text.strip().partition(":")
     if not colon or not name:
-        raise InvalidReference(f"{text[:60]!r} is not a place in a call; write header:Name, query:name or body:path")
+        raise InvalidReference(
+            f"{text[:60]!r} is not a place in a call; write header:Name, query:name or body:path"
+        )
     if kind == "header":
         return header_ref(name)
     if kind == "body":
@@ -49,12 +53,16 @@ def parse_ref(text: str) -> Ref:
         if len(name) > _LONGEST_NAME or not name.isprintable():
             raise InvalidReference(f"a name after {kind}: has 1 to {_LONGEST_NAME} printable characters")
         return Ref("query" if kind == "query" else "item", name)
-    raise InvalidReference(f"{kind[:20]!r} is no part of a call; the parts are header, query, body and, for parts of the signature, item")
+    raise InvalidReference(
+        f"{kind[:20]!r} is no part of a call; the parts are header, query, body and, for parts of the signature, item"
+    )
 
 
 def header_ref(name: str) -> Ref:
     if not _HEADER.fullmatch(name):
-        raise InvalidReference(f"{name[:60]!r} is not a header name; a * may only stand at its end, after the name's beginning")
+        raise InvalidReference(
+            f"{name[:60]!r} is not a header name; a * may only stand at its end, after the name's beginning"
+        )
     return Ref("header", name.removesuffix("*").lower(), is_glob=name.endswith("*"))
 
 
@@ -66,7 +74,8 @@ def _path(text: str) -> Path:
 
 
 def finder(ref: Ref) -> Find:
-    """A function that finds every value at this place, in order. ``item:`` is not in the call but in a value found there."""
+    """A function that finds every value at this place, in order. ``item:`` is not in the call but in a value
+    found there."""
     name = ref.name.encode()
     if ref.kind == "header" and ref.is_glob:
         return lambda call: [value.strip(_BLANK) for key, value in call.headers if key.startswith(name)]
@@ -80,7 +89,8 @@ def finder(ref: Ref) -> Find:
 
 
 def in_body(call: Call, path: Path) -> list[bytes]:
-    """The value at the path as a mapped field would show it: texts without quotes, numbers with the digits that were sent."""
+    """The value at the path as a mapped field would show it: texts without quotes, numbers with the digits
+    that were sent."""
     value = walk(call.body.lstrip(b" \t\r\n"), path)
     if value is None or value == b"null":
         return []
@@ -93,7 +103,11 @@ def matching_headers(call: Call, ref: Ref) -> list[tuple[bytes, bytes]]:
     The order on the wire is not to be relied on: proxies and HTTP/2 change it.
     """
     prefix = ref.name.encode()
-    return sorted((key, value.strip(_BLANK)) for key, value in call.headers if (key.startswith(prefix) if ref.is_glob else key == prefix))
+    return sorted(
+        (key, value.strip(_BLANK))
+        for key, value in call.headers
+        if (key.startswith(prefix) if ref.is_glob else key == prefix)
+    )
 
 
 def covers(wider: Ref, narrower: Ref) -> bool:

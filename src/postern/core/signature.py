@@ -1,6 +1,7 @@
 """The one verifier: a scheme and its secrets, compiled once for a webhook, asked once for every call.
 
-``read`` collects what the sender signed and with what; ``check`` compares. Nothing here knows whose scheme it is.
+``read`` collects what the sender signed and with what; ``check`` compares. Nothing here knows whose scheme it
+is.
 """
 
 import hmac
@@ -51,7 +52,8 @@ class SignatureCredential:
     """An HMAC-SHA256 signature in the form a scheme says, made with the main or the second secret."""
 
     challenge: bytes | None = None
-    # Signatures are stored with the call, so that a rejected one can be checked again once its secret is right.
+    # Signatures are stored with the call, so that a rejected one can be checked again once its secret is
+    # right.
     masked_headers: frozenset[bytes] = frozenset()
     masked_parameters: frozenset[bytes] = frozenset()
 
@@ -71,30 +73,48 @@ class SignatureCredential:
         self._second = hmac.new(_key_of(scheme, second), digestmod=sha256) if second is not None else None
         self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
-        self.content = SignedContent(scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape)
+        self.content = SignedContent(
+            scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
+        )
 
         self._signature = [finder(parse_ref(text)) for text in scheme.signature]
-        self._place = " or ".join(text.partition(":")[2] if text.startswith("header:") else text for text in scheme.signature)
+        self._place = " or ".join(
+            text.partition(":")[2] if text.startswith("header:") else text for text in scheme.signature
+        )
         self._item_separator = scheme.item_separator.encode()
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
         self._decode = DIGEST_DECODERS[scheme.encoding]
         self._timestamp = [_Place(ref, finder(ref)) for ref in map(parse_ref, scheme.timestamp)]
         self._digest = [_Place(ref, finder(ref)) for ref in map(parse_ref, scheme.body_digest)]
-        self._needs_timestamp = bool(scheme.timestamp) and (scheme.timestamp_required or require_timestamp_and_digest)
+        self._needs_timestamp = bool(scheme.timestamp) and (
+            scheme.timestamp_required or require_timestamp_and_digest
+        )
         self._needs_digest = bool(scheme.body_digest) and require_timestamp_and_digest
         digest_binds = self._needs_digest and all(scheme.signs(place.ref) for place in self._digest)
         self.body_is_signed = scheme.signs_body or digest_binds
         self._signs_id = "id" in self.content.kinds
         self._id = [
-            _Place(ref, finder(ref), self._signs_id or scheme.signs(ref) or (ref.kind == "body" and self.body_is_signed))
+            _Place(
+                ref,
+                finder(ref),
+                self._signs_id or scheme.signs(ref) or (ref.kind == "body" and self.body_is_signed),
+            )
             for ref in map(parse_ref, scheme.delivery_id)
         ]
-        refs = (*map(parse_ref, (*scheme.signature, *scheme.timestamp, *scheme.body_digest, *scheme.delivery_id)), *scheme.covered_refs)
-        self.read_headers = frozenset(ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob)
+        refs = (
+            *map(parse_ref, (*scheme.signature, *scheme.timestamp, *scheme.body_digest, *scheme.delivery_id)),
+            *scheme.covered_refs,
+        )
+        self.read_headers = frozenset(
+            ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob
+        )
         """Headers the scheme reads: stored even where their names look like a credential's."""
         self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
-        self._steps = {which: f"the signature in {self._place} was made with the {which} secret" for which in ("main", "second")}
+        self._steps = {
+            which: f"the signature in {self._place} was made with the {which} secret"
+            for which in ("main", "second")
+        }
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
         reading = self.read(call)
@@ -109,15 +129,22 @@ class SignatureCredential:
             if second is not None:
                 is_second |= hmac.compare_digest(candidate, second)
         if not (is_main or is_second):
-            return Unproven("signature_mismatch", f"the signature in {self._place} was made with another secret or over other bytes")
+            return Unproven(
+                "signature_mismatch",
+                f"the signature in {self._place} was made with another secret or over other bytes",
+            )
         refused = self._digest_refused(call) if self._digest else None
         if refused is None and reading.signed_at is not None:
             refused = out_of_window(reading.signed_at, call.received_at, self.tolerance)
         if refused is not None:
             return Unproven(*refused)
         if is_main:
-            return VerifiedCall(call, "main", self._steps["main"], reading.delivery_id, reading.delivery_id_signed)
-        return VerifiedCall(call, "second", self._steps["second"], reading.delivery_id, reading.delivery_id_signed)
+            return VerifiedCall(
+                call, "main", self._steps["main"], reading.delivery_id, reading.delivery_id_signed
+            )
+        return VerifiedCall(
+            call, "second", self._steps["second"], reading.delivery_id, reading.delivery_id_signed
+        )
 
     def sign(self, content: bytes, *, second: bool = False) -> bytes:
         """The digest that a genuine sender would have made."""
@@ -143,13 +170,19 @@ class SignatureCredential:
                 timestamp = text
                 signed_at = parse_timestamp(text, self.scheme.timestamp_format)
                 if signed_at is None and self.tolerance:
-                    return Unproven("timestamp_malformed", f"the timestamp is not in the form {self.scheme.timestamp_format}")
+                    return Unproven(
+                        "timestamp_malformed",
+                        f"the timestamp is not in the form {self.scheme.timestamp_format}",
+                    )
 
         delivery_id, id_signed = None, False
         if self._id:
             delivery_id, id_signed, times = self._delivery_id(call, values)
             if self._signs_id and times != 1:
-                return Unproven("signature_malformed", f"the id, which is signed, was sent {times} times; it must be sent once")
+                return Unproven(
+                    "signature_malformed",
+                    f"the id, which is signed, was sent {times} times; it must be sent once",
+                )
 
         content = self.content.of(call, timestamp, delivery_id or b"")
         if isinstance(content, Missing):
@@ -167,14 +200,19 @@ class SignatureCredential:
             for value in found:
                 self._take_items(value, values)
         if len(values.candidates) > MOST_CANDIDATES:
-            return Unproven("signature_malformed", f"{len(values.candidates)} signatures were sent, more than {MOST_CANDIDATES}")
+            return Unproven(
+                "signature_malformed",
+                f"{len(values.candidates)} signatures were sent, more than {MOST_CANDIDATES}",
+            )
         return values
 
     def _take_items(self, value: bytes, values: _Values) -> None:
         seen: set[bytes] = set()
         for item in value.split(self._item_separator) if self._item_separator else (value,):
             item = item.strip()
-            key, separator, rest = item.partition(self._key_separator) if self._key_separator else (b"", b"", item)
+            key, separator, rest = (
+                item.partition(self._key_separator) if self._key_separator else (b"", b"", item)
+            )
             if separator:
                 key = key.strip()
                 if key in seen:
@@ -199,10 +237,15 @@ class SignatureCredential:
                 continue
             if len(found) > 1:
                 # One of them may be what was signed and another what is judged.
-                return Unproven("timestamp_malformed", f"the timestamp in {place.ref} was sent {len(found)} times; it must be sent once")
+                return Unproven(
+                    "timestamp_malformed",
+                    f"the timestamp in {place.ref} was sent {len(found)} times; it must be sent once",
+                )
             return found[0]
         if self._needs_timestamp or "timestamp" in self.content.kinds:
-            return Unproven("timestamp_missing", f"no timestamp was sent in {' or '.join(self.scheme.timestamp)}")
+            return Unproven(
+                "timestamp_missing", f"no timestamp was sent in {' or '.join(self.scheme.timestamp)}"
+            )
         return None
 
     def _delivery_id(self, call: Call, values: _Values) -> tuple[bytes | None, bool, int]:
@@ -215,19 +258,26 @@ class SignatureCredential:
     def _digest_refused(self, call: Call) -> tuple[str, str] | None:
         said = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
         if not said and self._needs_digest:
-            return "signature_malformed", f"the SHA-256 of the body is required in {' or '.join(self.scheme.body_digest)}, and was not sent"
+            return (
+                "signature_malformed",
+                f"the SHA-256 of the body is required in {' or '.join(self.scheme.body_digest)}, and was not sent",
+            )
         digest = sha256(call.body).digest() if said else b""
         for ref, value in said:
             decoded = decode_digest(value)
             if decoded is None:
-                return "signature_malformed", f"what was sent in {ref} is not a SHA-256 digest in hex or base64"
+                return (
+                    "signature_malformed",
+                    f"what was sent in {ref} is not a SHA-256 digest in hex or base64",
+                )
             if not hmac.compare_digest(decoded, digest):
                 return "signature_mismatch", f"the body is not the one whose SHA-256 was sent in {ref}"
         return None
 
 
 def _at(place: _Place, call: Call, values: _Values) -> list[bytes]:
-    """What is at a place: once for each time it was sent, or once where every signature header repeats the same item."""
+    """What is at a place: once for each time it was sent, or once where every signature header repeats the
+    same item."""
     if place.ref.kind != "item":
         return [value for value in place.find(call) if value]
     name = place.ref.name.encode()

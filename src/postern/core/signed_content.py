@@ -1,4 +1,5 @@
-"""The exact bytes a sender signs, as a template: ``{timestamp}.{body}``, ``{method}{url}{body}``, ``{headers:X-Webhook-*}``.
+"""The exact bytes a sender signs, as a template: ``{timestamp}.{body}``, ``{method}{url}{body}``,
+``{headers:X-Webhook-*}``.
 
 Only bytes that arrived go in, verbatim: a body that was parsed and written anew is another body to an HMAC.
 """
@@ -11,14 +12,35 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from postern.core.call import Call
-from postern.core.select import InvalidReference, Ref, finder, header_ref, in_body, matching_headers, parse_ref
+from postern.core.select import (
+    InvalidReference,
+    Ref,
+    finder,
+    header_ref,
+    in_body,
+    matching_headers,
+    parse_ref,
+)
 
 MOST_TOKENS = 32
 LONGEST = 1000
 
 PLAIN_TOKENS = ("body", "body_sha256", "timestamp", "id", "method", "url", "path")
 NAMED_EXAMPLES = ("{header:Name}", "{headers:Prefix-*}", "{query:name}", "{bodyfield:path}")
-TokenKind = Literal["literal", "body", "body_sha256", "timestamp", "id", "method", "url", "path", "header", "headers", "query", "bodyfield"]
+TokenKind = Literal[
+    "literal",
+    "body",
+    "body_sha256",
+    "timestamp",
+    "id",
+    "method",
+    "url",
+    "path",
+    "header",
+    "headers",
+    "query",
+    "bodyfield",
+]
 
 _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<token>[^{}]*)\}|(?P<literal>[^{}]+)")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -56,7 +78,9 @@ def parse_template(text: str) -> tuple[Token, ...]:
     while position < len(text):
         match = _PART.match(text, position)
         if match is None:
-            raise InvalidTemplate(f"the brace at character {position + 1} belongs to no token; write {{{{ or }}}} for a brace itself")
+            raise InvalidTemplate(
+                f"the brace at character {position + 1} belongs to no token; write {{{{ or }}}} for a brace itself"
+            )
         literal = match["brace"][0] if match["brace"] else match["literal"]
         tokens.append(Token("literal", literal) if literal else _token(match["token"] or ""))
         position = match.end()
@@ -110,16 +134,18 @@ class SignedContent:
             if isinstance(part, Missing):
                 return part
             parts.append(part)
-        if self.kinds <= {"literal", "bodyfield"} and not any(part for part, token in zip(parts, self.tokens, strict=True) if token.ref):
+        if self.kinds <= {"literal", "bodyfield"} and not any(
+            part for part, token in zip(parts, self.tokens, strict=True) if token.ref
+        ):
             return Missing("none of the signed body fields is in the body")
         return b"".join(parts)
 
     def url(self, call: Call) -> bytes:
         """The URL as the sender knows it.
 
-        A public URL with a query string is taken exactly as typed. One without gets the query string of the call: HubSpot
-        signs the URI it really asked for, query included, while Square calls exactly what was typed, so that there is
-        then nothing to add.
+        A public URL with a query string is taken exactly as typed. One without gets the query string of the
+        call: HubSpot signs the URI it really asked for, query included, while Square calls exactly what was
+        typed, so that there is then nothing to add.
         """
         query = b"?" + call.query if call.query else b""
         if self._public_url is None:
@@ -144,7 +170,9 @@ class SignedContent:
             "id": lambda call, timestamp, delivery_id: delivery_id,
             "method": lambda call, timestamp, delivery_id: call.method.encode("utf-8", "surrogatepass"),
             "url": lambda call, timestamp, delivery_id: self.url(call),
-            "path": lambda call, timestamp, delivery_id: call.path if self._public_path is None else self._public_path,
+            "path": lambda call, timestamp, delivery_id: (
+                call.path if self._public_path is None else self._public_path
+            ),
         }
         return pieces[token.kind]
 
@@ -161,13 +189,18 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
         values = find(call)
         if len(values) == 1:
             return values[0]
-        return Missing(f"{ref}, which is signed, was sent {len(values)} times" if values else f"{ref}, which is signed, was not sent")
+        return Missing(
+            f"{ref}, which is signed, was sent {len(values)} times"
+            if values
+            else f"{ref}, which is signed, was not sent"
+        )
 
     return one
 
 
 def _joined(call: Call, ref: Ref) -> bytes | Missing:
-    """Every header the glob means, in the order of their names, trimmed, one a line: no value can run into the next."""
+    """Every header the glob means, in the order of their names, trimmed, one a line: no value can run into
+    the next."""
     pairs = matching_headers(call, ref)
     if not pairs:
         # An HMAC of nothing would be a fixed password.

@@ -1,4 +1,5 @@
-"""How many calls came in, with what outcome, and how long answering took: counts per bucket of time, and what they tell."""
+"""How many calls came in, with what outcome, and how long answering took: counts per bucket of time, and what
+they tell."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +9,8 @@ LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000)
 
 @dataclass(slots=True)
 class Volume:
-    """The calls of one bucket of time. What the latency counts leave of ``calls`` was slower than every bound."""
+    """The calls of one bucket of time. What the latency counts leave of ``calls`` was slower than every
+    bound."""
 
     calls: int = 0
     by_code: dict[str, int] = field(default_factory=dict)
@@ -24,7 +26,8 @@ class Volume:
         return outcomes(self.by_code)
 
     def percentile(self, share: float) -> float | None:
-        """Milliseconds within which that share of the calls was answered: exact to its bucket, evenly spread inside it."""
+        """Milliseconds within which that share of the calls was answered: exact to its bucket, evenly spread
+        inside it."""
         if not self.calls:
             return None
         wanted = share * self.calls

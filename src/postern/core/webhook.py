@@ -1,4 +1,5 @@
-"""A webhook as the path of a call sees it: compiled once when its configuration changes, read by every call."""
+"""A webhook as the path of a call sees it: compiled once when its configuration changes, read by every
+call."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +17,8 @@ LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DuplicateKey:
-    """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else the body."""
+    """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else
+    the body."""
 
     window_seconds: int
     header: bytes | None = None
@@ -49,8 +51,11 @@ class Webhook:
     """Record Events is armed until then; 0.0 where it is not."""
     method: str = "none"
     secret_ids: dict[str, str] = field(default_factory=dict)
-    """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose them."""
+    """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose
+    them."""
     allowed_methods: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.allowed_methods = frozenset({"POST"}) | (self.handshake.methods if self.handshake else frozenset())
+        self.allowed_methods = frozenset({"POST"}) | (
+            self.handshake.methods if self.handshake else frozenset()
+        )

@@ -1,7 +1,7 @@
 """Any engine that takes an HTTP request: n8n, Node-RED, Windmill, Kestra, one's own program.
 
-A start is one signed POST. The answer to a synchronous call comes back in the response itself (``inline``) or later, by
-the response action's POST to the slot's URL. Whichever comes first counts.
+A start is one signed POST. The answer to a synchronous call comes back in the response itself (``inline``) or
+later, by the response action's POST to the slot's URL. Whichever comes first counts.
 """
 
 import asyncio
@@ -19,14 +19,23 @@ import msgspec
 
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, workflow_response
-from postern.core.delivery import EngineHealth, EngineRejected, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.delivery import (
+    EngineHealth,
+    EngineRejected,
+    EngineUnavailable,
+    Run,
+    Started,
+    Trigger,
+    Workflow,
+)
 from postern.core.names import is_header_name
 from postern.engines.handover import NEAR, document, never_known
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
 LONGEST_HOLD = 15.0
-"""How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start it twice."""
+"""How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start
+it twice."""
 SHORTEST_WAIT = 0.2
 STATUS_HEADER = "x-postern-status"
 
@@ -51,7 +60,8 @@ class HttpEngine:
         tls: ssl.SSLContext | bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises ``FetchFailed`` or ``ValueError`` for settings that cannot work, so that the start says so."""
+        """Raises ``FetchFailed`` or ``ValueError`` for settings that cannot work, so that the start says
+        so."""
         parse_url(url)
         self._url = url
         self._key = signing_key(secret) if secret else None
@@ -66,7 +76,11 @@ class HttpEngine:
         return None
 
     async def start(self, trigger: Trigger) -> Started:
-        left = trigger.response.deadline - self._clock() if self._inline and trigger.response is not None else 0.0
+        left = (
+            trigger.response.deadline - self._clock()
+            if self._inline and trigger.response is not None
+            else 0.0
+        )
         if left < SHORTEST_WAIT:
             try:
                 return self._settled(await self._post(trigger, self._timeout), waits=False)
@@ -74,7 +88,8 @@ class HttpEngine:
                 return self._without_answer(failed, waits=False)
         exchange = asyncio.create_task(self._post(trigger, left))
         try:
-            # Connecting takes at most half of what is left, so whatever goes on after this has reached the engine.
+            # Connecting takes at most half of what is left, so whatever goes on after this has reached the
+            # engine.
             await asyncio.wait({exchange}, timeout=min(left * 0.8, LONGEST_HOLD))
         except asyncio.CancelledError:
             exchange.cancel()
@@ -100,7 +115,8 @@ class HttpEngine:
         )
 
     def _keep(self, key: str, exchange: asyncio.Task[Fetched]) -> None:
-        """For ``ended``, which is asked right after ``start``; dropped soon after the exchange is over if nobody asks."""
+        """For ``ended``, which is asked right after ``start``; dropped soon after the exchange is over if
+        nobody asks."""
         self._exchanges[key] = exchange
 
         def over(done: asyncio.Task[Fetched]) -> None:
@@ -126,7 +142,8 @@ class HttpEngine:
         if failed.status is not None and 200 <= failed.status < 300:
             return Started(1)
         if failed.reason_code == "timeout" and waits:
-            # The request went out and the workflow took longer than its caller waits. Sent again, it would run again.
+            # The request went out and the workflow took longer than its caller waits. Sent again, it would
+            # run again.
             return Started(1)
         # Wrong settings included: while the operator puts them right, nothing is lost.
         raise EngineUnavailable(f"the engine cannot be reached: {failed.detail}") from failed
@@ -143,7 +160,8 @@ class HttpEngine:
         raise EngineRejected(said)
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
-        """The inline answer that was not there yet when ``start`` returned. Whether a run has ended, such an engine does not tell."""
+        """The inline answer that was not there yet when ``start`` returned. Whether a run has ended, such an
+        engine does not tell."""
         exchange = self._exchanges.get(key)
         if exchange is not None:
             with contextlib.suppress(FetchFailed):
@@ -185,8 +203,12 @@ def read_headers(text: str) -> dict[str, str]:
         headers = msgspec.json.decode(text or "{}", type=dict[str, str])
     except msgspec.DecodeError:
         headers = {"": ""}
-    if not all(is_header_name(name) and value.isascii() and value.isprintable() for name, value in headers.items()):
-        raise ValueError('the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}')
+    if not all(
+        is_header_name(name) and value.isascii() and value.isprintable() for name, value in headers.items()
+    ):
+        raise ValueError(
+            'the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}'
+        )
     return headers
 
 
@@ -211,7 +233,8 @@ def signature(key: bytes, delivery_key: str, timestamp: int, body: bytes) -> str
 def _inline_answer(fetched: Fetched) -> WorkflowResponse:
     """The engine's response as the workflow's answer.
 
-    Any status but a 2xx is the engine's own, so a workflow that wants its caller to hear another one says so in a header.
+    Any status but a 2xx is the engine's own, so a workflow that wants its caller to hear another one says so
+    in a header.
     """
     status = fetched.status
     kept: dict[str, str] = {}
@@ -223,7 +246,9 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
             try:
                 workflow_response(200, {name: value}, "")
             except InvalidResponse:
-                continue  # what an engine adds by itself (cookies, CORS, its own policies) is none of the caller's business
+                # what an engine adds by itself (cookies, CORS, its own policies) is none of the caller's
+                # business
+                continue
             kept[name] = value
     try:
         checked = workflow_response(status, kept, "")

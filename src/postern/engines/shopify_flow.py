@@ -1,6 +1,8 @@
-"""Shopify Flow: a start is one ``flowTriggerReceive``, and Flow itself fans it out to the workflows that use the trigger.
+"""Shopify Flow: a start is one ``flowTriggerReceive``, and Flow itself fans it out to the workflows that use
+the trigger.
 
-Flow takes no idempotency key: a start that is sent again because its answer was lost runs the workflows again.
+Flow takes no idempotency key: a start that is sent again because its answer was lost runs the workflows
+again.
 """
 
 import re
@@ -12,7 +14,15 @@ from typing import Any, Literal
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.delivery import EngineHealth, EngineRejected, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.delivery import (
+    EngineHealth,
+    EngineRejected,
+    EngineUnavailable,
+    Run,
+    Started,
+    Trigger,
+    Workflow,
+)
 from postern.engines.handover import deadline_text, never_known
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
@@ -28,7 +38,8 @@ _LARGEST_ANSWER = 256 * 1024
 
 
 class ShopifyFlowEngine:
-    """``also_send``: what a trigger carries besides the six variables; the trigger extension must declare each of them."""
+    """``also_send``: what a trigger carries besides the six variables; the trigger extension must declare
+    each of them."""
 
     name = "shopify-flow"
 
@@ -47,7 +58,8 @@ class ShopifyFlowEngine:
         tls: ssl.SSLContext | bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``endpoint`` replaces the shop's own address: for a proxy in front of it, and for trying things out."""
+        """``endpoint`` replaces the shop's own address: for a proxy in front of it, and for trying things
+        out."""
         if endpoint is None and not _SHOP.fullmatch(shop):
             raise ValueError("the shop must be written as your-shop.myshopify.com")
         if not _VERSION.fullmatch(api_version):
@@ -72,11 +84,17 @@ class ShopifyFlowEngine:
     async def start(self, trigger: Trigger) -> Started:
         payload = self._payload(trigger)
         if (size := len(msgspec.json.encode(payload))) > self._payload_limit:
-            raise EngineRejected(f"the trigger has {size} bytes; Flow takes {self._payload_limit}. Map smaller values")
+            raise EngineRejected(
+                f"the trigger has {size} bytes; Flow takes {self._payload_limit}. Map smaller values"
+            )
         fetched, answer = await self._ask(_MUTATION, {"handle": self._handle, "payload": payload})
-        outcome = answer.get("data", {}).get("flowTriggerReceive") if isinstance(answer.get("data"), dict) else None
+        outcome = (
+            answer.get("data", {}).get("flowTriggerReceive") if isinstance(answer.get("data"), dict) else None
+        )
         if not isinstance(outcome, dict):
-            raise EngineUnavailable(f"Shopify answered {fetched.status} without saying whether the trigger was taken")
+            raise EngineUnavailable(
+                f"Shopify answered {fetched.status} without saying whether the trigger was taken"
+            )
         if errors := _messages(outcome.get("userErrors")):
             raise EngineRejected(f"Flow refused the trigger: {errors}")
         # How many workflows use the trigger, Flow does not say.
@@ -93,7 +111,8 @@ class ShopifyFlowEngine:
         return {**trigger.variables, **{name: also[name] for name in self._also_send}}
 
     async def _ask(self, query: str, variables: dict[str, Any]) -> tuple[Fetched, dict[str, Any]]:
-        """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means for a start."""
+        """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means
+        for a start."""
         try:
             fetched = await self._fetcher.fetch(
                 self._url,
@@ -156,11 +175,17 @@ def _meaning(status: int) -> str:
 def _messages(errors: object) -> str:
     if not isinstance(errors, list):
         return str(errors)[:300] if errors else ""
-    return "; ".join(str(error.get("message", error)) if isinstance(error, dict) else str(error) for error in errors)[:300]
+    return "; ".join(
+        str(error.get("message", error)) if isinstance(error, dict) else str(error) for error in errors
+    )[:300]
 
 
 def _codes(errors: object) -> set[str]:
-    found = [error.get("extensions") for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    found = (
+        [error.get("extensions") for error in errors if isinstance(error, dict)]
+        if isinstance(errors, list)
+        else []
+    )
     return {str(extensions.get("code")) for extensions in found if isinstance(extensions, dict)}
 
 

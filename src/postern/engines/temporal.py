@@ -1,7 +1,8 @@
-"""Temporal: a start is one ``start_workflow`` whose id is the delivery's key, so that the server itself refuses a second one.
+"""Temporal: a start is one ``start_workflow`` whose id is the delivery's key, so that the server itself
+refuses a second one.
 
-The gateway only needs the server. Whether a worker is there to run the workflow is the worker's own affair: the start is
-kept until one comes.
+The gateway only needs the server. Whether a worker is there to run the workflow is the worker's own affair:
+the start is kept until one comes.
 """
 
 import asyncio
@@ -16,13 +17,25 @@ import msgspec
 from temporalio.api.common.v1 import Payload, WorkflowExecution
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, DescribeNamespaceRequest, DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import (
+    DeleteWorkflowExecutionRequest,
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+)
 from temporalio.client import Client, TLSConfig, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.common import RawValue, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
-from postern.core.delivery import EngineHealth, EngineRejected, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.delivery import (
+    EngineHealth,
+    EngineRejected,
+    EngineUnavailable,
+    Run,
+    Started,
+    Trigger,
+    Workflow,
+)
 from postern.engines.handover import document
 
 WORKFLOW_TYPE = "Webhook Trigger"
@@ -48,7 +61,8 @@ class Target:
 
 
 def read_targets(text: str) -> tuple[Target, ...]:
-    """``Webhook Trigger@postern, Refund@refunds#wh_1``: type, task queue, and the one webhook it is for. The last two may be left out."""
+    """``Webhook Trigger@postern, Refund@refunds#wh_1``: type, task queue, and the one webhook it is for. The
+    last two may be left out."""
     targets = []
     for part in text.split(","):
         if part.strip():
@@ -80,7 +94,9 @@ class TemporalEngine:
         if not _ADDRESS.fullmatch(address):
             raise ValueError("the server's address must be written as host:port, like 127.0.0.1:7233")
         names = [(target.workflow, target.webhook_id) for target in targets]
-        if len(set(names)) < len(names) or any((workflow, None) in names for workflow, webhook_id in names if webhook_id):
+        if len(set(names)) < len(names) or any(
+            (workflow, None) in names for workflow, webhook_id in names if webhook_id
+        ):
             raise ValueError("two targets would start the same workflow type for one webhook")
         self._address = address
         self._namespace = namespace
@@ -102,19 +118,30 @@ class TemporalEngine:
                 tls=self._tls,
                 lazy=True,
                 connect_timeout=self._timeout,
-                # The delivery loop waits and tries again itself; the client's own patience would only hold a caller up.
-                retry_config=RetryConfig(initial_interval_millis=50, max_interval_millis=500, max_elapsed_time_millis=1500, max_retries=2),
+                # The delivery loop waits and tries again itself; the client's own patience would only hold a
+                # caller up.
+                retry_config=RetryConfig(
+                    initial_interval_millis=50,
+                    max_interval_millis=500,
+                    max_elapsed_time_millis=1500,
+                    max_retries=2,
+                ),
             )
         return self._client
 
     async def start(self, trigger: Trigger) -> Started:
         wanted = [target for target in self._targets if target.wants(trigger)]
-        # Encoded here, not by the client: numbers keep their digits, and nothing of the payload is looked at twice.
-        given = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=msgspec.json.encode(document(trigger))))
+        # Encoded here, not by the client: numbers keep their digits, and nothing of the payload is looked at
+        # twice.
+        given = RawValue(
+            Payload(metadata={"encoding": b"json/plain"}, data=msgspec.json.encode(document(trigger)))
+        )
         for target in wanted:
             with _told_as_the_port_says():
                 client = await self._connected()
-                with contextlib.suppress(WorkflowAlreadyStartedError):  # by an earlier attempt whose answer was lost
+                with contextlib.suppress(
+                    WorkflowAlreadyStartedError
+                ):  # by an earlier attempt whose answer was lost
                     await client.start_workflow(
                         target.workflow,
                         given,
@@ -153,29 +180,46 @@ class TemporalEngine:
             with _told_as_the_port_says():
                 client = await self._connected()
                 service = client.workflow_service
-                await service.describe_namespace(DescribeNamespaceRequest(namespace=self._namespace), timeout=self._timeout)
-                idle = [queue for queue in dict.fromkeys(t.task_queue for t in self._targets) if not await self._polled(client, queue)]
+                await service.describe_namespace(
+                    DescribeNamespaceRequest(namespace=self._namespace), timeout=self._timeout
+                )
+                idle = [
+                    queue
+                    for queue in dict.fromkeys(t.task_queue for t in self._targets)
+                    if not await self._polled(client, queue)
+                ]
         except (EngineUnavailable, EngineRejected) as failed:
             return EngineHealth(False, failed.detail)
         if idle:
-            return EngineHealth(True, f"reachable, but no worker listens on {', '.join(idle)}: starts are kept until one does")
+            return EngineHealth(
+                True, f"reachable, but no worker listens on {', '.join(idle)}: starts are kept until one does"
+            )
         return EngineHealth(True, f"reachable, with workers, in namespace {self._namespace}")
 
     async def _polled(self, client: Client, queue: str) -> bool:
         request = DescribeTaskQueueRequest(
-            namespace=self._namespace, task_queue=TaskQueue(name=queue), task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+            namespace=self._namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
-        return bool((await client.workflow_service.describe_task_queue(request, timeout=self._timeout)).pollers)
+        return bool(
+            (await client.workflow_service.describe_task_queue(request, timeout=self._timeout)).pollers
+        )
 
     async def workflows(self) -> list[Workflow] | None:
-        return [Workflow(t.workflow, (t.webhook_id,) if t.webhook_id else (), f"on task queue {t.task_queue}") for t in self._targets]
+        return [
+            Workflow(t.workflow, (t.webhook_id,) if t.webhook_id else (), f"on task queue {t.task_queue}")
+            for t in self._targets
+        ]
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
         if delivery_key is not None:
             ids = dict.fromkeys(target.workflow_id(delivery_key) for target in self._targets)
             query = " OR ".join(f"WorkflowId = {_quoted(workflow_id)}" for workflow_id in ids)
         else:
-            query = " OR ".join(f"WorkflowType = {_quoted(name)}" for name in dict.fromkeys(t.workflow for t in self._targets))
+            query = " OR ".join(
+                f"WorkflowType = {_quoted(name)}" for name in dict.fromkeys(t.workflow for t in self._targets)
+            )
         try:
             client = await self._connected()
             return [
@@ -187,7 +231,9 @@ class TemporalEngine:
                     started_at=found.start_time.timestamp(),
                     ended_at=found.close_time.timestamp() if found.close_time else None,
                 )
-                async for found in client.list_workflows(query, limit=limit, page_size=limit, rpc_timeout=self._timeout)
+                async for found in client.list_workflows(
+                    query, limit=limit, page_size=limit, rpc_timeout=self._timeout
+                )
             ]
         except (RPCError, RuntimeError):
             return None
@@ -204,7 +250,8 @@ class TemporalEngine:
             if found.status == WorkflowExecutionStatus.RUNNING:
                 return  # deleting would end it; a workflow may well sleep for longer than history is kept
             request = DeleteWorkflowExecutionRequest(
-                namespace=self._namespace, workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=found.run_id)
+                namespace=self._namespace,
+                workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=found.run_id),
             )
             await client.workflow_service.delete_workflow_execution(request, timeout=self._timeout)
         except RPCError as error:
@@ -224,8 +271,11 @@ def _told_as_the_port_says() -> Iterator[None]:
         too_large = error.status == RPCStatusCode.RESOURCE_EXHAUSTED and "larger than max" in error.message
         if error.status in _NEVER or too_large:
             raise EngineRejected(f"Temporal refused the trigger: {error.message}") from error
-        # Wrong settings (no such namespace, no permission) included: while the operator puts them right, nothing is lost.
-        raise EngineUnavailable(f"Temporal did not take the trigger: {error.status.name.lower()}: {error.message}") from error
+        # Wrong settings (no such namespace, no permission) included: while the operator puts them right,
+        # nothing is lost.
+        raise EngineUnavailable(
+            f"Temporal did not take the trigger: {error.status.name.lower()}: {error.message}"
+        ) from error
     except RuntimeError as error:
         # What a client that has never been connected raises when the server is down.
         raise EngineUnavailable(f"Temporal cannot be reached: {error}") from error

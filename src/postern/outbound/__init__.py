@@ -1,1 +1,2 @@
-"""Requests that the gateway itself sends: fetching schedules, calling HTTP engines. Nothing here trusts a URL."""
+"""Requests that the gateway itself sends: fetching schedules, calling HTTP engines. Nothing here trusts a
+URL."""

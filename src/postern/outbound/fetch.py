@@ -12,7 +12,14 @@ import httpx2
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.call import Headers, header_values
-from postern.outbound.guard import FetchFailed, GuardedNetwork, Reason, Resolve, guarded_transport, system_resolve
+from postern.outbound.guard import (
+    FetchFailed,
+    GuardedNetwork,
+    Reason,
+    Resolve,
+    guarded_transport,
+    system_resolve,
+)
 
 USER_AGENT = "Postern"
 LARGEST_HEADERS = 32 * 1024
@@ -24,7 +31,8 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came back, whatever its status. ``url`` is where the last redirect led; header names are lower-case."""
+    """What came back, whatever its status. ``url`` is where the last redirect led; header names are
+    lower-case."""
 
     status: int
     headers: Headers
@@ -47,11 +55,19 @@ class Fetched:
 
 
 class Fetcher:
-    """Sends requests to addresses that may be reached. Holds connections, never cookies, credentials or anything else."""
+    """Sends requests to addresses that may be reached. Holds connections, never cookies, credentials or
+    anything else."""
 
-    def __init__(self, *, allowed_ranges: Allowlist = NOBODY, tls: ssl.SSLContext | bool = True, resolve: Resolve = system_resolve) -> None:
+    def __init__(
+        self,
+        *,
+        allowed_ranges: Allowlist = NOBODY,
+        tls: ssl.SSLContext | bool = True,
+        resolve: Resolve = system_resolve,
+    ) -> None:
         self._network = GuardedNetwork(allowed_ranges, resolve)
-        # The bare transport, not a client: a client would remember cookies, read the environment and follow redirects by itself.
+        # The bare transport, not a client: a client would remember cookies, read the environment and follow
+        # redirects by itself.
         self._transport = guarded_transport(self._network, tls)
 
     async def fetch(
@@ -65,14 +81,18 @@ class Fetcher:
         max_bytes: int = 1 << 20,
         max_redirects: int = 5,
     ) -> Fetched:
-        """The answer, or ``FetchFailed``. ``timeout`` is for everything together, redirects and a slow body included.
+        """The answer, or ``FetchFailed``. ``timeout`` is for everything together, redirects and a slow body
+        included.
 
-        Connecting has half of it, at most five seconds: ``timeout`` as the reason then means that the request has gone out.
+        Connecting has half of it, at most five seconds: ``timeout`` as the reason then means that the request
+        has gone out.
         """
         try:
             # A time-out per read would let a server that sends a byte now and then hold us for ever.
             async with asyncio.timeout(timeout):
-                return await self._follow(parse_url(url), method, headers or {}, content, timeout, max_bytes, max_redirects)
+                return await self._follow(
+                    parse_url(url), method, headers or {}, content, timeout, max_bytes, max_redirects
+                )
         except TimeoutError as error:
             raise FetchFailed("timeout", f"no complete answer within {timeout:g} seconds") from error
 
@@ -80,7 +100,9 @@ class Fetcher:
         """Connect and hang up: says whether somebody listens there without asking them anything."""
         target = parse_url(url)
         try:
-            stream = await self._network.connect_tcp(target.raw_host.decode("ascii"), _origin(target)[2], timeout)
+            stream = await self._network.connect_tcp(
+                target.raw_host.decode("ascii"), _origin(target)[2], timeout
+            )
         except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
             raise FetchFailed("connection_failed", f"nobody answers at {_shown(target)}") from error
         await stream.aclose()
@@ -114,12 +136,17 @@ class Fetcher:
             target = answer.target
             if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
                 method, content = ("HEAD" if method == "HEAD" else "GET"), None
-                headers = {name: value for name, value in headers.items() if not name.lower().startswith("content-")}
+                headers = {
+                    name: value for name, value in headers.items() if not name.lower().startswith("content-")
+                }
             if _origin(target) != _origin(url):
-                # The user gave these to one site, not to wherever it points. They stay off even if a later redirect comes back.
+                # The user gave these to one site, not to wherever it points. They stay off even if a later
+                # redirect comes back.
                 headers = {}
                 if content is not None:
-                    raise FetchFailed("redirect_refused", f"the answer would send the request's body on to {_shown(target)}")
+                    raise FetchFailed(
+                        "redirect_refused", f"the answer would send the request's body on to {_shown(target)}"
+                    )
             url = target
 
     async def _send(self, request: httpx2.Request, max_bytes: int) -> "Fetched | _Redirect":
@@ -144,7 +171,9 @@ class _Redirect:
 async def _received(url: httpx2.URL, response: httpx2.Response, max_bytes: int) -> "Fetched | _Redirect":
     headers = tuple((name.lower(), value) for name, value in response.headers.raw)
     if sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
-        raise FetchFailed("too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes", response.status_code)
+        raise FetchFailed(
+            "too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes", response.status_code
+        )
     location = header_values(headers, b"location")
     if response.status_code in _REDIRECTS and location:
         return _Redirect(response.status_code, parse_url(location[0].decode("latin-1"), url))
@@ -155,13 +184,19 @@ async def _received(url: httpx2.URL, response: httpx2.Response, max_bytes: int) 
     async for part in response.aiter_bytes():
         body += part
         if len(body) > max_bytes:
-            raise FetchFailed("too_large", f"the answer is larger than {max_bytes} bytes", response.status_code)
+            raise FetchFailed(
+                "too_large", f"the answer is larger than {max_bytes} bytes", response.status_code
+            )
     return Fetched(response.status_code, headers, bytes(body), str(url))
 
 
-def _request(url: httpx2.URL, method: str, headers: Mapping[str, str], content: bytes | None, timeout: float) -> httpx2.Request:
+def _request(
+    url: httpx2.URL, method: str, headers: Mapping[str, str], content: bytes | None, timeout: float
+) -> httpx2.Request:
     given = {name.lower() for name in headers}
-    sent = [(name, value) for name, value in _OWN_HEADERS.items() if name.lower() not in given] + list(headers.items())
+    sent = [(name, value) for name, value in _OWN_HEADERS.items() if name.lower() not in given] + list(
+        headers.items()
+    )
     step = {"connect": min(timeout / 2, LONGEST_CONNECT), "read": timeout, "write": timeout, "pool": timeout}
     try:
         return httpx2.Request(method, url, headers=sent, content=content, extensions={"timeout": step})
@@ -170,7 +205,8 @@ def _request(url: httpx2.URL, method: str, headers: Mapping[str, str], content: 
 
 
 def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
-    """The URL, or ``FetchFailed`` with what is wrong with it: asked when it is configured, and again when it is used."""
+    """The URL, or ``FetchFailed`` with what is wrong with it: asked when it is configured, and again when it
+    is used."""
     try:
         url = httpx2.URL(text.strip()) if base is None else base.join(text)
         port = url.port

@@ -1,7 +1,8 @@
 """Connecting only where the gateway may go.
 
-A name is resolved once, every address it resolves to is judged, and the connection is made to one of the judged numbers.
-There is no second look-up for a name server to answer differently. Host header and TLS name stay those of the URL.
+A name is resolved once, every address it resolves to is judged, and the connection is made to one of the
+judged numbers. There is no second look-up for a name server to answer differently. Host header and TLS name
+stay those of the URL.
 """
 
 import asyncio
@@ -70,16 +71,21 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
             async with asyncio.timeout_at(until):
                 addresses = await self._resolve(host, port)
         except TimeoutError as error:
-            raise FetchFailed("connection_failed", f"the name server did not say in time where {host} is") from error
+            raise FetchFailed(
+                "connection_failed", f"the name server did not say in time where {host} is"
+            ) from error
         except (OSError, UnicodeError) as error:
             raise FetchFailed("name_not_found", f"{host} has no address") from error
         if not addresses:
             raise FetchFailed("name_not_found", f"{host} has no address")
         for address in addresses:
-            # All of them, not only the one that would be used: a name that mixes public and private is up to no good.
+            # All of them, not only the one that would be used: a name that mixes public and private is up to
+            # no good.
             if (reason := closed(address, self._allowed)) is not None:
                 where = host if host == address else f"{host} is {address}, which"
-                raise FetchFailed("address_not_allowed", f"{where} is {reason}; the gateway does not connect there")
+                raise FetchFailed(
+                    "address_not_allowed", f"{where} is {reason}; the gateway does not connect there"
+                )
         failure: Exception | None = None
         share = None if until is None else max(until - clock(), 0.01) / len(addresses)
         for address in addresses:
@@ -90,7 +96,9 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         assert failure is not None
         raise failure
 
-    async def connect_unix_socket(self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None) -> Any:
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> Any:
         raise FetchFailed("address_not_allowed", "the gateway does not connect to unix sockets")
 
     async def sleep(self, seconds: float) -> None:
@@ -98,7 +106,8 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
 
 
 def guarded_transport(network: GuardedNetwork, tls: Any = True) -> httpx2.AsyncHTTPTransport:
-    """A transport without proxies or anything else from the environment, whose every connection is made by the network given."""
+    """A transport without proxies or anything else from the environment, whose every connection is made by
+    the network given."""
     transport = httpx2.AsyncHTTPTransport(
         verify=tls, trust_env=False, limits=httpx2.Limits(max_connections=200, max_keepalive_connections=100)
     )

@@ -1,7 +1,7 @@
 """The 22 senders Postern knows and the generic scheme: one TOML file each, and the loader.
 
-A preset is data. When a webhook is saved, the preset's scheme is written into it (``resolve``), so that a newer preset
-never changes how an existing webhook judges its calls.
+A preset is data. When a webhook is saved, the preset's scheme is written into it (``resolve``), so that a
+newer preset never changes how an existing webhook judges its calls.
 """
 
 import tomllib
@@ -35,7 +35,8 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A call as this sender makes it. ``{timestamp}``, ``{signature}`` and ``{body_sha256}`` stand for what differs each time."""
+    """A call as this sender makes it. ``{timestamp}``, ``{signature}`` and ``{body_sha256}`` stand for what
+    differs each time."""
 
     title: str
     headers: tuple[tuple[str, str], ...]
@@ -61,7 +62,8 @@ class Preset:
 
     @property
     def signs_url(self) -> bool:
-        """The user has to say under which URL the sender knows the webhook, where that is not the one shown."""
+        """The user has to say under which URL the sender knows the webhook, where that is not the one
+        shown."""
         return "{url}" in self.scheme.signed_content
 
     @property
@@ -78,7 +80,9 @@ class UnknownPreset(LookupError):
 def load() -> dict[str, Preset]:
     """Every preset by name, in the order of their titles, the generic scheme last."""
     files = (file for file in resources.files(__package__).iterdir() if file.name.endswith(".toml"))
-    presets = [_preset(file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8"))) for file in files]
+    presets = [
+        _preset(file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8"))) for file in files
+    ]
     presets.sort(key=lambda preset: (preset.name == GENERIC, preset.title.lower()))
     return {preset.name: preset for preset in presets}
 
@@ -95,7 +99,8 @@ def names() -> list[str]:
 
 
 def resolve(name: str) -> dict[str, Any]:
-    """What is saved with a webhook that uses this preset: the whole scheme, and which version of the preset it was."""
+    """What is saved with a webhook that uses this preset: the whole scheme, and which version of the preset
+    it was."""
     preset = get(name)
     return {"preset": preset.name, "presetVersion": preset.version, **preset.scheme.to_document()}
 
@@ -121,13 +126,15 @@ def about(name: str) -> dict[str, Any]:
         "sendsArrays": preset.sends_arrays,
         "synchronousTimeoutSeconds": preset.synchronous_timeout_seconds,
         "samples": [
-            {"title": sample.title, "headers": [list(pair) for pair in sample.headers], "body": sample.body} for sample in preset.samples
+            {"title": sample.title, "headers": [list(pair) for pair in sample.headers], "body": sample.body}
+            for sample in preset.samples
         ],
     }
 
 
 def _preset(file_name: str, document: dict[str, Any]) -> Preset:
-    """A file's preset. A mistake in one is ours, not the user's, so it fails at once and says in which file."""
+    """A file's preset. A mistake in one is ours, not the user's, so it fails at once and says in which
+    file."""
     try:
         if document["name"] != file_name:
             raise ValueError(f"the name in the file is {document['name']!r}")

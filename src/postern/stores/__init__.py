@@ -1,1 +1,2 @@
-"""Where everything is kept: tables, the one writer, the vault of secrets. SQLite and Postgres, the same code."""
+"""Where everything is kept: tables, the one writer, the vault of secrets. SQLite and Postgres, the same
+code."""

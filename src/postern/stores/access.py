@@ -38,7 +38,9 @@ class Access:
 
     async def keys(self) -> list[ApiKey]:
         def query(connection: Connection) -> list[ApiKey]:
-            return [_key_of(row) for row in connection.execute(select(api_keys).order_by(api_keys.c.id.desc()))]
+            return [
+                _key_of(row) for row in connection.execute(select(api_keys).order_by(api_keys.c.id.desc()))
+            ]
 
         return await self._database.read(query)
 
@@ -52,7 +54,11 @@ class Access:
 
     async def used(self, key_id: str, now: float) -> None:
         values = {"last_used_at": milliseconds(now)}
-        await self._writer.write(lambda connection: connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(values)))
+        await self._writer.write(
+            lambda connection: connection.execute(
+                update(api_keys).where(api_keys.c.id == key_id).values(values)
+            )
+        )
 
 
 def digest(secret: str) -> bytes:

@@ -1,4 +1,5 @@
-"""Who changed what. A note is written in the transaction of the change it tells of: neither is there without the other."""
+"""Who changed what. A note is written in the transaction of the change it tells of: neither is there without
+the other."""
 
 from typing import Any
 
@@ -20,7 +21,9 @@ class Audit:
     async def write(self, note: AuditEntry) -> None:
         await self._writer.write(lambda connection: write_note(connection, note))
 
-    async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]:
+    async def page(
+        self, limit: int, before: str | None = None, subject: str | None = None
+    ) -> list[AuditEntry]:
         def query(connection: Connection) -> list[AuditEntry]:
             statement = select(audit).order_by(audit.c.id.desc()).limit(limit)
             if before is not None:
@@ -48,4 +51,12 @@ def write_note(connection: Connection, note: AuditEntry | None) -> None:
 
 
 def _entry_of(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(row.id, seconds(row.at), row.actor, row.level, row.action, row.subject, msgspec.json.decode(row.changes))
+    return AuditEntry(
+        row.id,
+        seconds(row.at),
+        row.actor,
+        row.level,
+        row.action,
+        row.subject,
+        msgspec.json.decode(row.changes),
+    )

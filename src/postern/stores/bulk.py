@@ -1,8 +1,9 @@
-"""Many rows at once, the fastest way each database has: inserts of many rows on SQLite, binary COPY on Postgres.
+"""Many rows at once, the fastest way each database has: inserts of many rows on SQLite, binary COPY on
+Postgres.
 
-Both go to the driver itself, as do the few counts of each commit: SQLAlchemy's own handling of a statement costs more
-than the database's. Measured on Postgres, rows of history in batches of 100: COPY spends a quarter of the processor time
-of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
+Both go to the driver itself, as do the few counts of each commit: SQLAlchemy's own handling of a statement
+costs more than the database's. Measured on Postgres, rows of history in batches of 100: COPY spends a quarter
+of the processor time of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,13 @@ from sqlalchemy.exc import DBAPIError
 
 Rows = list[tuple[Any, ...]]
 
-_BINARY = {"big_integer": "int8", "integer": "int4", "small_integer": "int2", "large_binary": "bytea", "boolean": "bool"}
+_BINARY = {
+    "big_integer": "int8",
+    "integer": "int4",
+    "small_integer": "int2",
+    "large_binary": "bytea",
+    "boolean": "bool",
+}
 
 
 def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
@@ -27,7 +34,8 @@ def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], 
 
 
 def execute_for_each(connection: Connection, statement: Executable, rows: list[dict[str, Any]]) -> None:
-    """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so: numbers and plain text."""
+    """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so:
+    numbers and plain text."""
     text, names = _compiled(statement, connection.dialect)
     with _in_the_driver(connection, text) as driver:
         if names is None:
@@ -47,8 +55,8 @@ def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None]:
 
 @contextmanager
 def _in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
-    """Past SQLAlchemy's back, so what it does for every other statement is done here: say what went wrong in its own words,
-    and whether the server is gone."""
+    """Past SQLAlchemy's back, so what it does for every other statement is done here: say what went wrong in
+    its own words, and whether the server is gone."""
     driver = connection.connection.driver_connection
     assert driver is not None
     kind = connection.dialect.loaded_dbapi.Error
@@ -56,7 +64,9 @@ def _in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
         yield driver
     except kind as error:
         gone = bool(getattr(driver, "closed", False))
-        told = DBAPIError.instance(statement, None, error, kind, connection_invalidated=gone, dialect=connection.dialect)
+        told = DBAPIError.instance(
+            statement, None, error, kind, connection_invalidated=gone, dialect=connection.dialect
+        )
         if gone:
             connection.invalidate(error)
         raise told from error
@@ -66,8 +76,8 @@ _ROWS_A_STATEMENT = (64, 32, 16, 8, 4, 2, 1)
 
 
 def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
-    # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement, and a busy
-    # event loop takes up to a switch interval to give it back.
+    # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement,
+    # and a busy event loop takes up to a switch interval to give it back.
     start = 0
     with _in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
         for size in _ROWS_A_STATEMENT:
@@ -85,12 +95,20 @@ def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, di
 
 @lru_cache(maxsize=64)
 def _insert_statement(table: Table, columns: tuple[str, ...], dialect: Dialect) -> str:
-    return str(insert(table).values({name: bindparam(name) for name in columns}).compile(dialect=dialect, column_keys=list(columns)))
+    return str(
+        insert(table)
+        .values({name: bindparam(name) for name in columns})
+        .compile(dialect=dialect, column_keys=list(columns))
+    )
 
 
 def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
     statement, types = _copy_statement(table, columns)
-    with _in_the_driver(connection, statement) as driver, driver.cursor() as cursor, cursor.copy(statement) as copy:
+    with (
+        _in_the_driver(connection, statement) as driver,
+        driver.cursor() as cursor,
+        cursor.copy(statement) as copy,
+    ):
         copy.set_types(types)
         for row in rows:
             copy.write_row(row)

@@ -1,4 +1,5 @@
-"""SQLite's checkpoints, on a connection of their own: inside a commit they would be what the waiting callers wait for."""
+"""SQLite's checkpoints, on a connection of their own: inside a commit they would be what the waiting callers
+wait for."""
 
 import contextlib
 import os
@@ -13,11 +14,12 @@ MOST_PASSES = 8
 
 
 class Checkpoints:
-    """Moves the write-ahead log into the database once it is worth it, so that the log begins again at its start.
+    """Moves the write-ahead log into the database once it is worth it, so that the log begins again at its
+    start.
 
-    Two steps. A thread copies nearly everything while commits go on; with that alone the log would only grow, for there
-    is always another commit before it is done. So the writer, between two of its commits, copies the rest, once that is
-    so little that no caller notices.
+    Two steps. A thread copies nearly everything while commits go on; with that alone the log would only grow,
+    for there is always another commit before it is done. So the writer, between two of its commits, copies
+    the rest, once that is so little that no caller notices.
     """
 
     def __init__(self, path: str, every: float = 0.5) -> None:
@@ -59,7 +61,8 @@ class Checkpoints:
                 if any(self._checkpoint("PASSIVE") < QUICK for _ in range(MOST_PASSES)):
                     self._nearly.set()
                 elif size > TOO_LARGE:
-                    # A slow disk. This keeps writers out for as long as it copies, but the log must not fill the disk.
+                    # A slow disk. This keeps writers out for as long as it copies, but the log must not fill
+                    # the disk.
                     self._checkpoint("TRUNCATE")
             except (OSError, sqlite3.Error):  # a full disk or a lock: the next round tries again
                 continue

@@ -1,9 +1,21 @@
-"""Duplicate keys: claimed by insert, in the transaction of the invocation that claims. No look-up comes before it."""
+"""Duplicate keys: claimed by insert, in the transaction of the invocation that claims. No look-up comes
+before it."""
 
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, String, bindparam, cast, func, select, tuple_
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    LargeBinary,
+    String,
+    bindparam,
+    cast,
+    func,
+    select,
+    tuple_,
+)
 
 from postern.core.invocation import Entry
 from postern.stores.moments import milliseconds
@@ -14,7 +26,8 @@ Claims = dict[tuple[str, bytes], Entry]
 
 
 def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
-    """Which of these invocations came second, and after which. The insert decides, never a look-up before it."""
+    """Which of these invocations came second, and after which. The insert decides, never a look-up before
+    it."""
     claims: dict[tuple[str, bytes], Entry] = {}
     firsts: dict[str, str] = {}
     for entry in entries:
@@ -26,7 +39,11 @@ def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
                 claims[place] = entry
     if not claims:
         return firsts
-    won = _won_on_postgres(connection, claims) if connection.dialect.name == "postgresql" else _won_on_sqlite(connection, claims)
+    won = (
+        _won_on_postgres(connection, claims)
+        if connection.dialect.name == "postgresql"
+        else _won_on_sqlite(connection, claims)
+    )
     lost = {place: entry for place, entry in claims.items() if place not in won}
     holders = _holders(connection, list(lost))
     for place in lost:
@@ -56,14 +73,23 @@ def _claim_all() -> Any:
     kinds = {"webhook_ids": String, "keys": LargeBinary, "invocation_ids": String, "expiries": BigInteger}
     arrays = func.unnest(*(cast(bindparam(name), ARRAY(kind)) for name, kind in kinds.items()))
     claimed = arrays.table_valued("webhook_id", "key", "invocation_id", "expires_at").render_derived()
-    return _take_over(insert_into(duplicate_keys, "postgresql").from_select(list(claimed.c.keys()), select(claimed)), bindparam("now"))
+    return _take_over(
+        insert_into(duplicate_keys, "postgresql").from_select(list(claimed.c.keys()), select(claimed)),
+        bindparam("now"),
+    )
 
 
 def _won_on_sqlite(connection: Connection, claims: Claims) -> set[tuple[str, bytes]]:
     won = set()
     for (webhook_id, key), entry in claims.items():
         until, now = milliseconds(entry.duplicate_until), milliseconds(entry.invocation.received_at)
-        claim = {"webhook_id": webhook_id, "key": key, "invocation_id": entry.invocation.id, "expires_at": until, "now": now}
+        claim = {
+            "webhook_id": webhook_id,
+            "key": key,
+            "invocation_id": entry.invocation.id,
+            "expires_at": until,
+            "now": now,
+        }
         if connection.execute(_CLAIM, claim).first() is not None:
             won.add((webhook_id, key))
     return won
@@ -84,4 +110,6 @@ def _won_on_postgres(connection: Connection, claims: Claims) -> set[tuple[str, b
 def _holders(connection: Connection, lost: list[tuple[str, bytes]]) -> dict[tuple[str, bytes], str]:
     held = select(duplicate_keys.c.webhook_id, duplicate_keys.c.key, duplicate_keys.c.invocation_id)
     place = tuple_(duplicate_keys.c.webhook_id, duplicate_keys.c.key)
-    return {(row[0], row[1]): row[2] for row in connection.execute(held.where(place.in_(lost)))} if lost else {}
+    return (
+        {(row[0], row[1]): row[2] for row in connection.execute(held.where(place.in_(lost)))} if lost else {}
+    )

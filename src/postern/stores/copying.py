@@ -1,7 +1,8 @@
-"""Moving everything from one database to another: in small steps, each committed with how far it got, and checked at the end.
+"""Moving everything from one database to another: in small steps, each committed with how far it got, and
+checked at the end.
 
-Rows go over as they are, secrets still encrypted. What is half done is told from what belongs to somebody else by a note
-in the target, which is there from the first step to the last.
+Rows go over as they are, secrets still encrypted. What is half done is told from what belongs to somebody
+else by a note in the target, which is there from the first step to the last.
 """
 
 from base64 import b64decode
@@ -11,7 +12,19 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Connection, MetaData, Table, Text, delete, func, insert, inspect, select, tuple_
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    tuple_,
+)
 
 from postern.stores import schema
 from postern.stores.bulk import insert_rows
@@ -22,7 +35,9 @@ STEP_ROWS = 2_000
 STEP_BYTES = 8 * 1024 * 1024
 
 _notes = MetaData()
-progress = Table("copying", _notes, Column("name", Text, primary_key=True), Column("said", Text, nullable=False))
+progress = Table(
+    "copying", _notes, Column("name", Text, primary_key=True), Column("said", Text, nullable=False)
+)
 
 Told = Callable[[str, int, int], None]
 """Called with a table's name, its rows so far, and how many there are."""
@@ -66,7 +81,11 @@ def _prepare(source: Database, target: Database) -> None:
             raise CannotCopy("the target holds tables that are not Postern's: give it a database of its own")
         schema.verify(target)
         with target.writer.connect() as connection:
-            full = [table.name for table in metadata.sorted_tables if table is not epochs and _count(connection, table)]
+            full = [
+                table.name
+                for table in metadata.sorted_tables
+                if table is not epochs and _count(connection, table)
+            ]
         if full:
             raise CannotCopy(f"the target is not empty ({', '.join(full[:3])}): nothing was copied")
     if "alembic_version" not in present:
@@ -80,7 +99,9 @@ def _prepare(source: Database, target: Database) -> None:
             connection.execute(delete(epochs))  # the one row that the migration has put in
             connection.execute(insert(progress).values(name="", said=whence))
         elif begun != whence:
-            raise CannotCopy(f"another copy was begun into this target, {begun}: go on with that one, or empty the target")
+            raise CannotCopy(
+                f"another copy was begun into this target, {begun}: go on with that one, or empty the target"
+            )
 
 
 def _copy_table(reading: Connection, target: Database, table: Table, told: Told) -> None:
@@ -96,7 +117,9 @@ def _copy_table(reading: Connection, target: Database, table: Table, told: Told)
             insert_rows(writing, table, columns, rows)
             # With the rows in one transaction: however this ends, the next attempt knows where to go on.
             writing.execute(delete(progress).where(progress.c.name == table.name))
-            writing.execute(insert(progress).values(name=table.name, said=msgspec.json.encode([done, after]).decode()))
+            writing.execute(
+                insert(progress).values(name=table.name, said=msgspec.json.encode([done, after]).decode())
+            )
         told(table.name, done, total)
 
 
@@ -107,11 +130,14 @@ def _reached(target: Database, table: Table) -> tuple[int, list[Any] | None]:
         return 0, None
     done, after = msgspec.json.decode(said)
     kinds = [column.type.python_type for column in table.primary_key.columns]
-    return done, [b64decode(value) if kind is bytes else value for kind, value in zip(kinds, after, strict=True)]
+    return done, [
+        b64decode(value) if kind is bytes else value for kind, value in zip(kinds, after, strict=True)
+    ]
 
 
 def _steps(reading: Connection, table: Table, after: list[Any] | None) -> Iterator[list[tuple[Any, ...]]]:
-    """In the order of the primary key, in steps that are bounded in rows and, bodies being up to 25 MiB, in bytes."""
+    """In the order of the primary key, in steps that are bounded in rows and, bodies being up to 25 MiB, in
+    bytes."""
     key = tuple_(*table.primary_key.columns)
     statement = select(table).order_by(*table.primary_key.columns)
     if after is not None:

@@ -1,4 +1,5 @@
-"""One database, two ways in: a pool of readers, and the one writer (``writer.py``) that everything durable goes through."""
+"""One database, two ways in: a pool of readers, and the one writer (``writer.py``) that everything durable
+goes through."""
 
 import asyncio
 import sqlite3
@@ -38,7 +39,8 @@ REACHING: dict[str, Any] = {
 
 
 class Database:
-    """Readers run in a few threads of their own, so that a slow search never holds up the event loop or the writer."""
+    """Readers run in a few threads of their own, so that a slow search never holds up the event loop or the
+    writer."""
 
     def __init__(self, url: str) -> None:
         self.url: URL = make_url(url)
@@ -46,7 +48,8 @@ class Database:
             if self.url.database:
                 Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
             self.readers = _sqlite_engine(self.url, begin="BEGIN")
-            # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however long it may wait.
+            # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
+            # long it may wait.
             self.writer = _sqlite_engine(self.url, begin="BEGIN IMMEDIATE")
         elif self.url.get_backend_name() == "postgresql":
             self.readers = _postgres_engine(self.url, READERS, _READING)
@@ -66,9 +69,15 @@ class Database:
             except DBAPIError as error:
                 if not error.connection_invalidated:
                     raise
-                return self._read_once(query)  # the server was restarted; the pool has thrown its old connections away
-        except DataError as error:  # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name
-            raise Refused("invalid_request", "something in it is no value that the database can hold") from error
+                return self._read_once(
+                    query
+                )  # the server was restarted; the pool has thrown its old connections away
+        except (
+            DataError
+        ) as error:  # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name
+            raise Refused(
+                "invalid_request", "something in it is no value that the database can hold"
+            ) from error
         except DBAPIError as error:
             raise StoreUnavailable(str(error.orig)) from error
         except PoolTimeout as error:
@@ -91,7 +100,8 @@ def _sqlite_engine(url: URL, begin: str) -> Engine:
         poolclass=QueuePool,
         pool_size=READERS,
         max_overflow=2,
-        pool_use_lifo=True,  # the connection used last has the pages and statements at hand that will be asked for next
+        # the connection used last has the pages and statements at hand that will be asked for next
+        pool_use_lifo=True,
         connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False, "cached_statements": 256},
     )
 
@@ -100,9 +110,11 @@ def _sqlite_engine(url: URL, begin: str) -> Engine:
         connection.isolation_level = None  # the driver's own BEGIN comes too late and is never IMMEDIATE
         for pragma in (
             "journal_mode=WAL",
-            "synchronous=FULL",  # NORMAL may lose the last commits with the power; an accepted call was promised
+            # NORMAL may lose the last commits with the power; an accepted call was promised
+            "synchronous=FULL",
             "foreign_keys=ON",
-            "wal_autocheckpoint=0",  # a checkpoint inside a commit is what callers would wait for; see checkpoint.py
+            # a checkpoint inside a commit is what callers would wait for; see checkpoint.py
+            "wal_autocheckpoint=0",
             "journal_size_limit=67108864",
             "temp_store=MEMORY",
             "cache_size=-16000",
@@ -124,7 +136,8 @@ _WRITING = (
     "SET idle_in_transaction_session_timeout = '30s'",
     # An accepted call was promised to be on disk, whatever the server's own setting says.
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
-    # The number under which this connection counts calls. The lock keeps it ours: no two processes wait for one row.
+    # The number under which this connection counts calls. The lock keeps it ours: no two processes wait for
+    # one row.
     _OWN_SHARD := f"""SELECT coalesce((SELECT n FROM generate_series(0, {SHARDS - 1}) n
         WHERE pg_try_advisory_lock({SHARD_LOCK}, n) LIMIT 1), {SHARDS} + pg_backend_pid())""",
 )

@@ -1,4 +1,5 @@
-"""Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the same."""
+"""Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the
+same."""
 
 from collections import Counter
 from dataclasses import replace
@@ -30,7 +31,8 @@ class Deliveries:
         self._writer = writer
 
     async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]:
-        """The due ones, now ours until the lease is over: a process that dies gives them back by doing nothing."""
+        """The due ones, now ours until the lease is over: a process that dies gives them back by doing
+        nothing."""
 
         def job(connection: Connection) -> list[Delivery]:
             due = (
@@ -51,12 +53,15 @@ class Deliveries:
         return await self._writer.write(job)
 
     async def due_sizes(self, now: float, limit: int) -> list[int]:
-        """How large the bodies are of those that ``claim`` would give. Cheap enough to ask often: nothing touches the writer."""
+        """How large the bodies are of those that ``claim`` would give. Cheap enough to ask often: nothing
+        touches the writer."""
 
         def query(connection: Connection) -> list[int]:
             due = (
                 select(func.coalesce(invocations.c.body_size, 0))
-                .select_from(deliveries.outerjoin(invocations, invocations.c.id == deliveries.c.invocation_id))
+                .select_from(
+                    deliveries.outerjoin(invocations, invocations.c.id == deliveries.c.invocation_id)
+                )
                 .where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now))
                 .order_by(deliveries.c.next_at, deliveries.c.key)
                 .limit(limit)
@@ -74,12 +79,23 @@ class Deliveries:
         await self._settle(delivery, said, next_at=milliseconds(next_at), error=detail)
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
-        await self._settle(delivery, {"at": now, "outcome": "failed", "detail": detail}, state="failed", error=detail)
+        await self._settle(
+            delivery, {"at": now, "outcome": "failed", "detail": detail}, state="failed", error=detail
+        )
 
     async def _settle(self, delivery: Delivery, said: dict[str, object], **values: Any) -> None:
-        unchanged = {"state": "queued", "next_at": milliseconds(delivery.next_at), "started_at": None, "runs": None, "error": ""}
+        unchanged = {
+            "state": "queued",
+            "next_at": milliseconds(delivery.next_at),
+            "started_at": None,
+            "runs": None,
+            "error": "",
+        }
         log = msgspec.json.encode([*delivery.log, said][-LONGEST_LOG:])
-        await self._writer.share(_settle_all, {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log})
+        await self._writer.share(
+            _settle_all,
+            {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log},
+        )
 
     async def replay(
         self,
@@ -113,13 +129,22 @@ class Deliveries:
         duplicate_until: float,
         note: AuditEntry,
     ) -> Delivery | str | None:
-        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it
+        has a delivery."""
 
         def job(connection: Connection) -> Delivery | str | None:
             key = delivery_key(invocation.id, 1)
-            if connection.execute(select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update()).first() is None:
+            if (
+                connection.execute(
+                    select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update()
+                ).first()
+                is None
+            ):
                 raise Gone
-            if connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first() is not None:
+            if (
+                connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first()
+                is not None
+            ):
                 return None
             if duplicate_key is not None:
                 claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
@@ -135,18 +160,22 @@ class Deliveries:
         return await self._writer.write(job)
 
     async def release(self, now: float, lease: float) -> int:
-        """After a crash, when no other process serves this database: what the dead one had claimed is due at once."""
+        """After a crash, when no other process serves this database: what the dead one had claimed is due at
+        once."""
 
         def job(connection: Connection) -> int:
             claimed = update(deliveries).where(
-                deliveries.c.state == "queued", deliveries.c.next_at > milliseconds(now), deliveries.c.next_at <= milliseconds(now + lease)
+                deliveries.c.state == "queued",
+                deliveries.c.next_at > milliseconds(now),
+                deliveries.c.next_at <= milliseconds(now + lease),
             )
             return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
 
         return await self._writer.write(job)
 
     async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int:
-        """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is started first."""
+        """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is
+        started first."""
 
         def job(connection: Connection) -> int:
             oldest = (
@@ -156,7 +185,9 @@ class Deliveries:
                 .limit(limit)
                 .with_for_update()
             )
-            moved = update(deliveries).where(deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held")
+            moved = update(deliveries).where(
+                deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held"
+            )
             if state == "queued":
                 tell(connection, DUE)
             return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
@@ -168,13 +199,16 @@ class Deliveries:
 
         def query(connection: Connection) -> dict[str, int]:
             among = deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id.in_(webhook_ids)
-            rows = connection.execute(select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id))
+            rows = connection.execute(
+                select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
+            )
             return {row[0]: row[1] for row in rows}
 
         return await self._database.read(query)
 
     async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
-        """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for the record."""
+        """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for
+        the record."""
 
         def job(connection: Connection) -> bool:
             values = {
@@ -185,9 +219,9 @@ class Deliveries:
             }
             open_slot = update(deliveries).where(deliveries.c.key == key, deliveries.c.responded_at.is_(None))
             in_time = connection.execute(
-                open_slot.where(deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == "").values(
-                    **values, answer_code="accepted"
-                )
+                open_slot.where(
+                    deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == ""
+                ).values(**values, answer_code="accepted")
             )
             if in_time.rowcount == 1:
                 if elsewhere:
@@ -202,7 +236,11 @@ class Deliveries:
         """Say what the caller heard instead of an answer. False when an answer came first after all."""
 
         def job(connection: Connection) -> bool:
-            closed = update(deliveries).where(deliveries.c.key == key, deliveries.c.answer_code == "").values(answer_code=answer_code)
+            closed = (
+                update(deliveries)
+                .where(deliveries.c.key == key, deliveries.c.answer_code == "")
+                .values(answer_code=answer_code)
+            )
             return connection.execute(closed).rowcount == 1
 
         return await self._writer.write(job)
@@ -218,16 +256,26 @@ class Deliveries:
         """How many wait (counted up to 10,000), and for how long the oldest has been due."""
 
         def query(connection: Connection) -> tuple[int, float]:
-            due = select(deliveries.c.next_at).where(deliveries.c.state == "queued").order_by(deliveries.c.next_at).limit(10_000).subquery()
-            count, oldest = connection.execute(select(func.count(), func.min(due.c.next_at)).select_from(due)).one()
+            due = (
+                select(deliveries.c.next_at)
+                .where(deliveries.c.state == "queued")
+                .order_by(deliveries.c.next_at)
+                .limit(10_000)
+                .subquery()
+            )
+            count, oldest = connection.execute(
+                select(func.count(), func.min(due.c.next_at)).select_from(due)
+            ).one()
             return count, 0.0 if oldest is None else max(0.0, now - seconds(oldest))
 
         return await self._database.read(query)
 
     async def in_trouble(self, webhook_ids: list[str], since: float) -> dict[str, int]:
-        """By webhook: how many of its deliveries could not be started, given up since then or still tried again.
+        """By webhook: how many of its deliveries could not be started, given up since then or still tried
+        again.
 
-        Of those that are tried again the ones that wait longest, and not many: that is enough to see who is in trouble.
+        Of those that are tried again the ones that wait longest, and not many: that is enough to see who is
+        in trouble.
         """
 
         def query(connection: Connection) -> dict[str, int]:
@@ -237,7 +285,9 @@ class Deliveries:
                 deliveries.c.webhook_id.in_(webhook_ids),
                 deliveries.c.key >= first_id_at("inv", since),
             )
-            waiting = select(deliveries.c.webhook_id, deliveries.c.error).where(deliveries.c.state == literal_column("'queued'"))
+            waiting = select(deliveries.c.webhook_id, deliveries.c.error).where(
+                deliveries.c.state == literal_column("'queued'")
+            )
             waiting = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
             found = Counter(connection.execute(given_up.limit(1_000)).scalars())
             found.update(webhook_id for webhook_id, error in connection.execute(waiting) if error)
@@ -255,7 +305,8 @@ _SETTLE = (
 
 
 def _settle_all(connection: Connection, settled: list[dict[str, Any]]) -> None:
-    # In one order everywhere: two processes that settle the same deliveries do not wait for each other in a circle.
+    # In one order everywhere: two processes that settle the same deliveries do not wait for each other in a
+    # circle.
     connection.execute(_SETTLE, sorted(settled, key=lambda one: str(one["of"])))
 
 

@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, and_, case, func, literal, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
 
 from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
 from postern.identity import first_id_at
@@ -12,7 +25,8 @@ from postern.stores.moments import seconds
 from postern.stores.tables import APART, DELIVERIES_APART, belongs, deliveries, invocations
 
 LONGEST_LOOK = 5_000
-"""How many invocations one page looks through where no index helps (text search); the next page goes on from there."""
+"""How many invocations one page looks through where no index helps (text search); the next page goes on from
+there."""
 
 FEW = 2_000
 """Deliveries that wait, are held or have failed: more of them than this are not gone through for one page."""
@@ -28,15 +42,21 @@ class History:
 
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
-            conditions, indexed = conditions_of(wanted, connection.dialect.name, too_many_for_an_index(connection, wanted))
+            conditions, indexed = conditions_of(
+                wanted, connection.dialect.name, too_many_for_an_index(connection, wanted)
+            )
             if before is not None:
                 conditions.append(invocations.c.id < before)
             horizon: str | None = None
             if not indexed:
                 horizon = connection.scalar(_range(wanted, before).offset(LONGEST_LOOK - 1).limit(1))
                 if horizon is not None:
-                    conditions.append(invocations.c.id >= horizon)  # the last one looked at; the next page begins after it
-            rows = connection.execute(select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)).all()
+                    conditions.append(
+                        invocations.c.id >= horizon
+                    )  # the last one looked at; the next page begins after it
+            rows = connection.execute(
+                select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)
+            ).all()
             more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
             found = [_invocation_of(row) for row in rows[:limit]]
             return HistoryPage(_with_deliveries(connection, found), more)
@@ -53,7 +73,8 @@ class History:
         return await self._database.read(query)
 
     async def same_body(self, invocation: Invocation) -> str | None:
-        """A later accepted call of the same webhook with the same body, among the next few thousand: the sender's own retry."""
+        """A later accepted call of the same webhook with the same body, among the next few thousand: the
+        sender's own retry."""
 
         def query(connection: Connection) -> str | None:
             later = (
@@ -65,7 +86,9 @@ class History:
             )
             alike = select(invocations.c.id).join(later, later.c.id == invocations.c.id)
             alike = alike.where(
-                later.c.outcome == "accepted", later.c.body_size == invocation.body_size, invocations.c.body == invocation.body
+                later.c.outcome == "accepted",
+                later.c.body_size == invocation.body_size,
+                invocations.c.body == invocation.body,
             )
             return connection.scalar(alike.limit(1))
 
@@ -86,9 +109,12 @@ class History:
         return await self._database.read(query)
 
 
-def conditions_of(wanted: HistoryFilter, dialect: str, many: bool = False) -> tuple[list[ColumnElement[bool]], bool]:
-    """The WHERE, and whether an index leads straight to the rows. ``many``: so many are in the state asked for that whoever
-    began with them would read them all for one page; then the newest invocations are looked through, as in a search."""
+def conditions_of(
+    wanted: HistoryFilter, dialect: str, many: bool = False
+) -> tuple[list[ColumnElement[bool]], bool]:
+    """The WHERE, and whether an index leads straight to the rows. ``many``: so many are in the state asked
+    for that whoever began with them would read them all for one page; then the newest invocations are looked
+    through, as in a search."""
     conditions: list[ColumnElement[bool]] = []
     indexed = True
     if wanted.webhook_id is not None:
@@ -107,7 +133,9 @@ def conditions_of(wanted: HistoryFilter, dialect: str, many: bool = False) -> tu
             indexed = False
         else:
             # Few rows and an index of their own: come from there, not from the history.
-            conditions.append(invocations.c.id.in_(select(deliveries.c.invocation_id).where(*_in_state(wanted.status))))
+            conditions.append(
+                invocations.c.id.in_(select(deliveries.c.invocation_id).where(*_in_state(wanted.status)))
+            )
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code not in ("accepted", *_APART):
@@ -118,22 +146,28 @@ def conditions_of(wanted: HistoryFilter, dialect: str, many: bool = False) -> tu
         conditions.append(
             or_(
                 invocations.c.id == wanted.search,
-                *(_holds(column, text, dialect) for column in (invocations.c.body, invocations.c.headers, invocations.c.query)),
+                *(
+                    _holds(column, text, dialect)
+                    for column in (invocations.c.body, invocations.c.headers, invocations.c.query)
+                ),
             )
         )
     return conditions, indexed
 
 
 def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
-    """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join, and sorts every delivery there is
-    for one page. And nothing about the state in its WHERE: it would be looked for among all that wait, once for each row."""
+    """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join,
+    and sorts every delivery there is for one page. And nothing about the state in its WHERE: it would be
+    looked for among all that wait, once for each row."""
     newest = select(column).where(belongs()).order_by(deliveries.c.emission.desc())
     return newest.correlate(invocations).limit(1).scalar_subquery()
 
 
 def _newest_state() -> ScalarSelect[str]:
     answered = and_(deliveries.c.state == "started", deliveries.c.responded_at.is_not(None))
-    return _value_of_newest(case((answered, "responded"), (deliveries.c.state == "queued", "accepted"), else_=deliveries.c.state))
+    return _value_of_newest(
+        case((answered, "responded"), (deliveries.c.state == "queued", "accepted"), else_=deliveries.c.state)
+    )
 
 
 def _in_state(status: str) -> list[ColumnElement[bool]]:
@@ -152,7 +186,10 @@ def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
 def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool:
     if wanted.status is None or wanted.status in (*_APART, "started", "responded"):
         return False
-    return connection.scalar(select(deliveries.c.key).where(*_in_state(wanted.status)).offset(FEW).limit(1)) is not None
+    return (
+        connection.scalar(select(deliveries.c.key).where(*_in_state(wanted.status)).offset(FEW).limit(1))
+        is not None
+    )
 
 
 def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
@@ -164,7 +201,9 @@ def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
     return statement
 
 
-def _with_deliveries(connection: Connection, found: list[Invocation]) -> list[tuple[Invocation, list[Delivery]]]:
+def _with_deliveries(
+    connection: Connection, found: list[Invocation]
+) -> list[tuple[Invocation, list[Delivery]]]:
     made: dict[str, list[Delivery]] = {invocation.id: [] for invocation in found}
     for delivery in _deliveries(connection, list(made)):
         made[delivery.invocation_id].append(delivery)
@@ -177,7 +216,8 @@ def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Deliv
         return []
     ranges = or_(*(belongs(one) for one in invocation_ids))
     return sorted(
-        (delivery_of(row) for row in connection.execute(select(deliveries).where(ranges))), key=lambda delivery: delivery.emission
+        (delivery_of(row) for row in connection.execute(select(deliveries).where(ranges))),
+        key=lambda delivery: delivery.emission,
     )
 
 

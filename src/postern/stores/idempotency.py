@@ -1,5 +1,5 @@
-"""What creations with an Idempotency-Key were answered. The insert decides who is first. Both sides are sealed: an answer may
-hold an API key, and a request a password, whose plain hash could be guessed at."""
+"""What creations with an Idempotency-Key were answered. The insert decides who is first. Both sides are
+sealed: an answer may hold an API key, and a request a password, whose plain hash could be guessed at."""
 
 from sqlalchemy import Connection, delete, select, tuple_, update
 
@@ -20,14 +20,22 @@ class Idempotency:
         self._writer = writer
         self._vault = vault
 
-    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None:
+    async def begin(
+        self, actor: str, key: str, request: bytes, now: float, until: float
+    ) -> SeenRequest | None:
         """None: it is ours to do. Otherwise who came first."""
         sealed = self._sealed(request, actor, _REQUEST + key)
 
         def job(connection: Connection) -> SeenRequest | None:
             # Sweeps everybody's: the table holds a day of creations and never needs another broom.
             connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
-            values = {"actor": actor, "key": key, "request": sealed, "answer": b"", "expires_at": milliseconds(until)}
+            values = {
+                "actor": actor,
+                "key": key,
+                "request": sealed,
+                "answer": b"",
+                "expires_at": milliseconds(until),
+            }
             mine = (idempotency.c.actor == actor, idempotency.c.key == key)
             made = insert_into(idempotency, connection.dialect.name).values(values).on_conflict_do_nothing()
             # Asked for the row: of an insert, Postgres' driver does not say how many it made.
@@ -35,8 +43,14 @@ class Idempotency:
                 return None
             row = connection.execute(select(idempotency).where(*mine)).first()
             try:
-                return SeenRequest(request, None) if row is None else self._seen(row.request, row.answer, actor, key)
-            except VaultError:  # sealed with a key that is no longer there: nobody can be told, and nothing may be made again
+                return (
+                    SeenRequest(request, None)
+                    if row is None
+                    else self._seen(row.request, row.answer, actor, key)
+                )
+            except (
+                VaultError
+            ):  # sealed with a key that is no longer there: nobody can be told, and nothing may be made again
                 return SeenRequest(request, None)
 
         return await self._writer.write(job)
@@ -44,24 +58,35 @@ class Idempotency:
     async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None:
         sealed = self._sealed(answer, actor, key)
         change = update(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
-        await self._writer.write(lambda connection: connection.execute(change.values(answer=sealed, expires_at=milliseconds(until))))
+        await self._writer.write(
+            lambda connection: connection.execute(
+                change.values(answer=sealed, expires_at=milliseconds(until))
+            )
+        )
 
     async def forget(self, actor: str, key: str) -> None:
         gone = delete(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
         await self._writer.write(lambda connection: connection.execute(gone))
 
     async def reseal(self, limit: int = 200) -> int:
-        """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the keys opens
-        expires within a day."""
+        """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the
+        keys opens expires within a day."""
         done, after = 0, ("", "")
         while True:
 
-            def job(connection: Connection, after: tuple[str, str] = after) -> tuple[int, tuple[str, str] | None]:
+            def job(
+                connection: Connection, after: tuple[str, str] = after
+            ) -> tuple[int, tuple[str, str] | None]:
                 place = tuple_(idempotency.c.actor, idempotency.c.key)
                 rows = connection.execute(
-                    select(idempotency).where(place > after).order_by(idempotency.c.actor, idempotency.c.key).limit(limit)
+                    select(idempotency)
+                    .where(place > after)
+                    .order_by(idempotency.c.actor, idempotency.c.key)
+                    .limit(limit)
                 ).all()
-                changed = sum(self._resealed(connection, row.actor, row.key, row.request, row.answer) for row in rows)
+                changed = sum(
+                    self._resealed(connection, row.actor, row.key, row.request, row.answer) for row in rows
+                )
                 return changed, (rows[-1].actor, rows[-1].key) if len(rows) == limit else None
 
             changed, last = await self._writer.write(job)
@@ -86,7 +111,8 @@ class Idempotency:
 
     def _seen(self, request: bytes, answer: bytes, actor: str, key: str) -> SeenRequest:
         return SeenRequest(
-            self._vault.open(request.decode(), actor, _REQUEST + key), self._vault.open(answer.decode(), actor, key) if answer else None
+            self._vault.open(request.decode(), actor, _REQUEST + key),
+            self._vault.open(answer.decode(), actor, key) if answer else None,
         )
 
     def _sealed(self, value: bytes, actor: str, key: str) -> bytes:

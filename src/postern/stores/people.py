@@ -1,4 +1,5 @@
-"""Users and their sessions. A password is kept as a slow hash, a session's secret as a fast one: it has 256 random bits."""
+"""Users and their sessions. A password is kept as a slow hash, a session's secret as a fast one: it has 256
+random bits."""
 
 from typing import Any
 
@@ -61,7 +62,9 @@ class People:
             values = {"level": user.level, "password_hash": user.password_hash}
             connection.execute(update(users).where(users.c.id == user.id).values(values))
             if end_sessions_but is not None:
-                connection.execute(delete(sessions).where(sessions.c.user_id == user.id, sessions.c.id != end_sessions_but))
+                connection.execute(
+                    delete(sessions).where(sessions.c.user_id == user.id, sessions.c.id != end_sessions_but)
+                )
             write_note(connection, note)
             return True
 
@@ -82,7 +85,9 @@ class People:
         change = update(users).where(users.c.id == user_id).values(password_hash=password_hash)
         await self._writer.write(lambda connection: connection.execute(change))
 
-    async def sign_in(self, session: Session, secret: str, gone_before: float, note: AuditEntry | None) -> None:
+    async def sign_in(
+        self, session: Session, secret: str, gone_before: float, note: AuditEntry | None
+    ) -> None:
         """Sweeps away what is no longer valid: whoever signs in pays for those who never signed out."""
         values = {
             "id": session.id, "digest": digest(secret), "user_id": session.user_id, "created_at": milliseconds(session.created_at),
@@ -93,7 +98,9 @@ class People:
             connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
             connection.execute(insert(sessions).values(values))
             connection.execute(
-                update(users).where(users.c.id == session.user_id).values(last_signed_in_at=milliseconds(session.created_at))
+                update(users)
+                .where(users.c.id == session.user_id)
+                .values(last_signed_in_at=milliseconds(session.created_at))
             )
             write_note(connection, note)
 
@@ -108,9 +115,14 @@ class People:
 
     async def _sessions(self, *conditions: Any) -> list[tuple[Session, User]]:
         def query(connection: Connection) -> list[tuple[Session, User]]:
-            rows = connection.execute(select(sessions).where(*conditions).order_by(sessions.c.id.desc())).all()
+            rows = connection.execute(
+                select(sessions).where(*conditions).order_by(sessions.c.id.desc())
+            ).all()
             owners = {row.user_id for row in rows}
-            known = {row.id: _user_of(row) for row in connection.execute(select(users).where(users.c.id.in_(owners)))}
+            known = {
+                row.id: _user_of(row)
+                for row in connection.execute(select(users).where(users.c.id.in_(owners)))
+            }
             return [(_session_of(row), known[row.user_id]) for row in rows if row.user_id in known]
 
         return await self._database.read(query)
@@ -130,14 +142,24 @@ class People:
 
 def _another_admin(connection: Connection, user_id: str) -> bool:
     """Locked until the commit: two admins who remove each other at the same moment must not both succeed."""
-    admins = connection.execute(select(users.c.id).where(users.c.level == "admin").order_by(users.c.id).with_for_update()).scalars().all()
+    admins = (
+        connection.execute(
+            select(users.c.id).where(users.c.level == "admin").order_by(users.c.id).with_for_update()
+        )
+        .scalars()
+        .all()
+    )
     return any(admin != user_id for admin in admins)
 
 
 def _user_of(row: Row[Any]) -> User:
     signed_in = seconds(row.last_signed_in_at)
-    return User(row.id, row.name, row.level, row.password_hash, seconds(row.created_at), row.created_by, signed_in)
+    return User(
+        row.id, row.name, row.level, row.password_hash, seconds(row.created_at), row.created_by, signed_in
+    )
 
 
 def _session_of(row: Row[Any]) -> Session:
-    return Session(row.id, row.user_id, seconds(row.created_at), seconds(row.seen_at), row.address, row.user_agent)
+    return Session(
+        row.id, row.user_id, seconds(row.created_at), seconds(row.seen_at), row.address, row.user_agent
+    )

@@ -1,7 +1,8 @@
-"""Many calls, one transaction: invocations, deliveries, claimed duplicate keys, and the counts that go with them.
+"""Many calls, one transaction: invocations, deliveries, claimed duplicate keys, and the counts that go with
+them.
 
-Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling would cost more than everything else
-here together.
+Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling would cost more than
+everything else here together.
 """
 
 from bisect import bisect_left
@@ -19,7 +20,16 @@ from postern.core.invocation import Delivery, Entry, Invocation, Receipt
 from postern.stores.bulk import execute_for_each, insert_rows
 from postern.stores.claims import claim_keys
 from postern.stores.moments import milliseconds
-from postern.stores.tables import LATENCY_BOUNDS_MS, belongs, deliveries, invocations, samples, tallies, volumes, webhooks
+from postern.stores.tables import (
+    LATENCY_BOUNDS_MS,
+    belongs,
+    deliveries,
+    invocations,
+    samples,
+    tallies,
+    volumes,
+    webhooks,
+)
 from postern.stores.upsert import insert_into
 
 _INVOCATION_COLUMNS = (
@@ -38,10 +48,13 @@ _BOUNDS_US = tuple(bound * 1000 for bound in LATENCY_BOUNDS_MS)
 def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing.
 
-    The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be first then.
+    The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be
+    first then.
     """
     firsts = claim_keys(connection, entries)
-    waiting = [entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"]
+    waiting = [
+        entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"
+    ]
     released = settle_holds(connection, waiting) if waiting else set()
     recorded = []
     starting = []
@@ -49,17 +62,31 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
         invocation, delivery = entry.invocation, entry.delivery
         first = firsts.get(invocation.id)
         if first is not None:
-            invocation, delivery = replace(invocation, outcome="duplicate", code="duplicate", status=200, duplicate_of=first), None
+            invocation, delivery = (
+                replace(invocation, outcome="duplicate", code="duplicate", status=200, duplicate_of=first),
+                None,
+            )
         if delivery is not None:
-            starting.append(_delivery_row(delivery if delivery.key not in released else replace(delivery, state="queued")))
+            starting.append(
+                _delivery_row(delivery if delivery.key not in released else replace(delivery, state="queued"))
+            )
             if entry.sample is not None:
                 keep_sample(connection, delivery, entry.sample, invocation.received_at)
         recorded.append(invocation)
-    insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation) for invocation in recorded])
+    insert_rows(
+        connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation) for invocation in recorded]
+    )
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
-    _count(connection, [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)])
-    return [Receipt(firsts.get(entry.invocation.id)) for entry in entries] if firsts else [_RECORDED] * len(entries)
+    _count(
+        connection,
+        [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
+    )
+    return (
+        [Receipt(firsts.get(entry.invocation.id)) for entry in entries]
+        if firsts
+        else [_RECORDED] * len(entries)
+    )
 
 
 _invocation_values = attrgetter(*_INVOCATION_COLUMNS)
@@ -79,18 +106,27 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
 
 
 def settle_holds(connection: Connection, waiting: list[Delivery]) -> set[str]:
-    """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written down as held after the release
-    has gone through the others would wait for ever."""
+    """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written
+    down as held after the release has gone through the others would wait for ever."""
     ids = {delivery.webhook_id for delivery in waiting}
-    asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None))
+    asked = select(webhooks.c.id).where(
+        webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None)
+    )
     held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
     return {delivery.key for delivery in waiting if delivery.webhook_id not in held}
 
 
 def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
     """The first event after arming is the sample: taking it disarms, in every process at once."""
-    armed = update(samples).where(samples.c.webhook_id == delivery.webhook_id, samples.c.armed_until > milliseconds(now))
-    kept = {"armed_until": None, "stored_at": milliseconds(now), "invocation_id": delivery.invocation_id, "trigger": trigger}
+    armed = update(samples).where(
+        samples.c.webhook_id == delivery.webhook_id, samples.c.armed_until > milliseconds(now)
+    )
+    kept = {
+        "armed_until": None,
+        "stored_at": milliseconds(now),
+        "invocation_id": delivery.invocation_id,
+        "trigger": trigger,
+    }
     connection.execute(armed.values(kept))
 
 
@@ -101,29 +137,42 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
 
 
-def emit(connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float) -> Delivery | None:
-    """One more emission of an invocation; None where retention has just taken it. Its number is taken in the transaction,
-    so two replays are two."""
+def emit(
+    connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float
+) -> Delivery | None:
+    """One more emission of an invocation; None where retention has just taken it. Its number is taken in the
+    transaction, so two replays are two."""
     # Locked first: a replay in another process waits here, and then counts this one.
     asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
     webhook_id = connection.scalar(asked)
     if webhook_id is None:
         return None
-    emission = (connection.scalar(select(func.max(deliveries.c.emission)).where(belongs(invocation_id))) or 0) + 1
-    delivery = Delivery(delivery_key(invocation_id, emission), invocation_id, webhook_id, emission, state, 0, now, fields, now)
+    emission = (
+        connection.scalar(select(func.max(deliveries.c.emission)).where(belongs(invocation_id))) or 0
+    ) + 1
+    delivery = Delivery(
+        delivery_key(invocation_id, emission), invocation_id, webhook_id, emission, state, 0, now, fields, now
+    )
     insert_delivery(connection, delivery)
     return delivery
 
 
 def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
     shard = connection.info.get("shard", 0)
-    # Nearly always all of a batch are alike in everything that is counted: so they are put together before anything is.
+    # Nearly always all of a batch are alike in everything that is counted: so they are put together before
+    # anything is.
     alike: dict[tuple[str, str | None, int, str, int], int] = {}
     latest: dict[tuple[str, str | None], float] = {}
     for invocation, secret_id in recorded:
         webhook_id, at = invocation.webhook_id, invocation.received_at
         # One that was slower than the largest bound falls behind the last column, and into none.
-        kind = (webhook_id, secret_id, int(at // 60), invocation.code, bisect_left(_BOUNDS_US, invocation.duration_us))
+        kind = (
+            webhook_id,
+            secret_id,
+            int(at // 60),
+            invocation.code,
+            bisect_left(_BOUNDS_US, invocation.duration_us),
+        )
         alike[kind] = alike.get(kind, 0) + 1
         latest[webhook_id, secret_id] = at
     calls: Counter[tuple[str, str]] = Counter()
@@ -140,7 +189,13 @@ def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]
         connection,
         _tally_statement(connection.dialect.name),
         [
-            {"webhook_id": webhook_id, "name": name, "shard": shard, "count": count, "last_at": milliseconds(last[webhook_id, name])}
+            {
+                "webhook_id": webhook_id,
+                "name": name,
+                "shard": shard,
+                "count": count,
+                "last_at": milliseconds(last[webhook_id, name]),
+            }
             for (webhook_id, name), count in sorted(calls.items())
         ],
     )

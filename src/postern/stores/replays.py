@@ -1,4 +1,5 @@
-"""Replays of many. A step queues deliveries and moves the position in one commit, so that a crash repeats nothing."""
+"""Replays of many. A step queues deliveries and moves the position in one commit, so that a crash repeats
+nothing."""
 
 from typing import Any
 
@@ -66,11 +67,15 @@ class Replays:
         values = {"state": "running", "started_at": milliseconds(now), "next_at": milliseconds(now)}
         return await self._turn(replay_id, ("planned",), values, note)
 
-    async def end(self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = "") -> bool:
+    async def end(
+        self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = ""
+    ) -> bool:
         values = {"state": state, "ended_at": milliseconds(now), "error": error}
         return await self._turn(replay_id, ("planned", "running"), values, note)
 
-    async def _turn(self, replay_id: str, states: tuple[str, ...], values: dict[str, Any], note: AuditEntry | None) -> bool:
+    async def _turn(
+        self, replay_id: str, states: tuple[str, ...], values: dict[str, Any], note: AuditEntry | None
+    ) -> bool:
         def job(connection: Connection) -> bool:
             turn = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))
             turned = connection.execute(turn.values(values)).rowcount == 1
@@ -87,16 +92,23 @@ class Replays:
 
         def job(connection: Connection) -> Replay | None:
             first = due.order_by(replays.c.next_at).limit(1).with_for_update(skip_locked=True)
-            claimed = update(replays).where(replays.c.id.in_(first.scalar_subquery())).values(next_at=milliseconds(now + lease))
+            claimed = (
+                update(replays)
+                .where(replays.c.id.in_(first.scalar_subquery()))
+                .values(next_at=milliseconds(now + lease))
+            )
             row = connection.execute(claimed.returning(replays)).first()
             return None if row is None else _replay_of(row)
 
         return await self._writer.write(job) if await self._database.read(look) else None
 
     async def release(self, now: float) -> None:
-        """After a crash, when no other process serves this database: what the dead one was at goes on at once."""
+        """After a crash, when no other process serves this database: what the dead one was at goes on at
+        once."""
         under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
-        await self._writer.write(lambda connection: connection.execute(under_way.values(next_at=milliseconds(now))))
+        await self._writer.write(
+            lambda connection: connection.execute(under_way.values(next_at=milliseconds(now)))
+        )
 
     async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
         """Looks through a bounded part of the history at a time, however rare what is wanted is in it."""
@@ -108,7 +120,11 @@ class Replays:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
             horizon: str | None = connection.scalar(ids.where(after).offset(LONGEST_LOOK).limit(1))
             many = too_many_for_an_index(connection, replay.wanted)
-            statement = select(invocations.c.id).where(after, *_replayable(replay.wanted, connection, many)).order_by(invocations.c.id)
+            statement = (
+                select(invocations.c.id)
+                .where(after, *_replayable(replay.wanted, connection, many))
+                .order_by(invocations.c.id)
+            )
             if horizon is not None:
                 statement = statement.where(invocations.c.id <= horizon)
             found = list(connection.execute(statement.limit(limit)).scalars())
@@ -116,14 +132,26 @@ class Replays:
 
         return await self._database.read(query)
 
-    async def step(self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float) -> bool:
+    async def step(
+        self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float
+    ) -> bool:
         def job(connection: Connection) -> bool:
-            here = update(replays).where(replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position)
-            if connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount != 1:
+            here = update(replays).where(
+                replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position
+            )
+            if (
+                connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount
+                != 1
+            ):
                 return False
-            made = [emit(connection, invocation_id, fields, state, now) for invocation_id, fields, state in starts]
+            made = [
+                emit(connection, invocation_id, fields, state, now) for invocation_id, fields, state in starts
+            ]
             done = sum(one is not None for one in made)
-            counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
+            counted = {
+                "done": replays.c.done + done,
+                "skipped": replays.c.skipped + skipped + len(made) - done,
+            }
             connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
             if done:
                 tell(connection, DUE)

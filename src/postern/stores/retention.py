@@ -3,7 +3,20 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Table, and_, delete, exists, func, insert, not_, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from postern.identity import first_id_at
 from postern.stores.database import Database
@@ -43,26 +56,37 @@ class Retention:
         """Every webhook with its settings, deleted ones too: their history outlives them."""
 
         def query(connection: Connection) -> dict[str, dict[str, Any]]:
-            return {row.id: msgspec.json.decode(row.document) for row in connection.execute(select(webhooks.c.id, webhooks.c.document))}
+            return {
+                row.id: msgspec.json.decode(row.document)
+                for row in connection.execute(select(webhooks.c.id, webhooks.c.document))
+            }
 
         return await self._database.read(query)
 
     async def before(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
         """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
-        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
+        return await self._step(
+            select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit
+        )
 
     async def horizon(self, rows: int) -> str | None:
-        """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries as rows may stay."""
+        """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries
+        as rows may stay."""
         newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
         return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
 
     async def up_to(self, last: str, after: str, limit: int | None = None) -> list[str]:
         """The oldest of all webhooks, up to that one: one step's worth."""
-        return await self._step(select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit)
+        return await self._step(
+            select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit
+        )
 
-    async def rejected_beyond(self, webhook_id: str, kept: int, after: str, limit: int | None = None) -> list[str]:
-        """A webhook's rejected calls older than the newest so many. One that was admitted since is no longer one of them."""
+    async def rejected_beyond(
+        self, webhook_id: str, kept: int, after: str, limit: int | None = None
+    ) -> list[str]:
+        """A webhook's rejected calls older than the newest so many. One that was admitted since is no longer
+        one of them."""
         rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
 
         def horizon(connection: Connection) -> str | None:
@@ -73,18 +97,30 @@ class Retention:
         if last is None:
             return []
         not_admitted = not_(exists().where(belongs()))
-        wanted = select(invocations.c.id, invocations.c.body_size).where(*rejected, invocations.c.id <= last, not_admitted)
+        wanted = select(invocations.c.id, invocations.c.body_size).where(
+            *rejected, invocations.c.id <= last, not_admitted
+        )
         return await self._step(wanted, after, limit)
 
-    async def with_bodies(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
+    async def with_bodies(
+        self, webhook_id: str, moment: float, after: str, limit: int | None = None
+    ) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
-        wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment), invocations.c.body.is_not(None)
-        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit)
+        wanted = (
+            invocations.c.webhook_id == webhook_id,
+            invocations.c.id < first_id_at("inv", moment),
+            invocations.c.body.is_not(None),
+        )
+        return await self._step(
+            select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit
+        )
 
     async def _step(self, statement: Select[Any], after: str, limit: int | None) -> list[str]:
         def query(connection: Connection) -> list[str]:
             ids, size = [], 0
-            for row in connection.execute(statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)):
+            for row in connection.execute(
+                statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)
+            ):
                 ids.append(row.id)
                 size += row.body_size
                 if size > STEP_BYTES:
@@ -94,7 +130,8 @@ class Retention:
         return await self._database.read(query)
 
     async def delete(self, invocation_ids: list[str]) -> int:
-        """These and their deliveries; what is still to be started stays. The engine's copies are noted down to be forgotten."""
+        """These and their deliveries; what is still to be started stays. The engine's copies are noted down
+        to be forgotten."""
 
         def job(connection: Connection) -> int:
             kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
@@ -102,7 +139,11 @@ class Retention:
                 connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
             self._note(connection, handed_over)
             gone = [one for one in invocation_ids if one not in kept]
-            return connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount if gone else 0
+            return (
+                connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
+                if gone
+                else 0
+            )
 
         return await self._writer.write(job)
 
@@ -115,16 +156,23 @@ class Retention:
             stripped = update(invocations).where(invocations.c.id.in_(bare)).values(body=None)
             count = connection.execute(stripped).rowcount if bare else 0
             if keys:
-                connection.execute(update(deliveries).where(deliveries.c.key.in_(keys)).values(response_body=None))
+                connection.execute(
+                    update(deliveries).where(deliveries.c.key.in_(keys)).values(response_body=None)
+                )
             self._note(connection, handed_over)
             return count, min(kept, default=None)
 
         return await self._writer.write(job)
 
     @staticmethod
-    def _deliveries_of(connection: Connection, invocation_ids: list[str]) -> tuple[set[str], list[str], list[str]]:
-        """Invocations that must stay because something is still to be started; the others' keys; those that the engine has seen."""
-        asked = select(deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts)
+    def _deliveries_of(
+        connection: Connection, invocation_ids: list[str]
+    ) -> tuple[set[str], list[str], list[str]]:
+        """Invocations that must stay because something is still to be started; the others' keys; those that
+        the engine has seen."""
+        asked = select(
+            deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts
+        )
         asked = asked.select_from(invocations.join(deliveries, belongs()))
         rows = connection.execute(asked.where(invocations.c.id.in_(invocation_ids))).all()
         kept = {row.invocation_id for row in rows if row.state in _UNFINISHED}
@@ -134,7 +182,13 @@ class Retention:
     @staticmethod
     def _note(connection: Connection, keys: list[str]) -> None:
         known = (
-            set(connection.execute(select(forgotten.c.delivery_key).where(forgotten.c.delivery_key.in_(keys))).scalars()) if keys else set()
+            set(
+                connection.execute(
+                    select(forgotten.c.delivery_key).where(forgotten.c.delivery_key.in_(keys))
+                ).scalars()
+            )
+            if keys
+            else set()
         )
         new = [{"delivery_key": key} for key in keys if key not in known]
         if new:
@@ -142,15 +196,22 @@ class Retention:
 
     async def to_forget(self, after: str, limit: int = 100) -> list[str]:
         """Deliveries whose copies the engine may still have."""
-        noted = select(forgotten.c.delivery_key).where(forgotten.c.delivery_key > after).order_by(forgotten.c.delivery_key).limit(limit)
+        noted = (
+            select(forgotten.c.delivery_key)
+            .where(forgotten.c.delivery_key > after)
+            .order_by(forgotten.c.delivery_key)
+            .limit(limit)
+        )
         return await self._database.read(lambda connection: list(connection.execute(noted).scalars()))
 
     async def forgot(self, keys: list[str]) -> None:
-        await self._writer.write(lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys))))
+        await self._writer.write(
+            lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys)))
+        )
 
     async def expire(self, now: float, idle_sessions_before: float, records_before: float) -> int:
-        """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit notes, and
-        replays of many that are over, or were planned and never begun."""
+        """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit
+        notes, and replays of many that are over, or were planned and never begun."""
         replay_over = func.coalesce(replays.c.ended_at, replays.c.created_at) < milliseconds(records_before)
 
         def job(connection: Connection) -> int:
@@ -189,13 +250,21 @@ class Retention:
 
     async def count_bodies(self, webhook_id: str, since: float, moment: float, after: str) -> int:
         first = max(after, first_id_at("inv", since))
-        among = invocations.c.webhook_id == webhook_id, invocations.c.id > first, invocations.c.id < first_id_at("inv", moment)
-        return await self._count(select(func.count()).select_from(invocations).where(*among, invocations.c.body.is_not(None)))
+        among = (
+            invocations.c.webhook_id == webhook_id,
+            invocations.c.id > first,
+            invocations.c.id < first_id_at("inv", moment),
+        )
+        return await self._count(
+            select(func.count()).select_from(invocations).where(*among, invocations.c.body.is_not(None))
+        )
 
     async def count_rejected(self, webhook_id: str, since: float) -> int:
         rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
         return await self._count(
-            select(func.count()).select_from(invocations).where(*rejected, invocations.c.id >= first_id_at("inv", since))
+            select(func.count())
+            .select_from(invocations)
+            .where(*rejected, invocations.c.id >= first_id_at("inv", since))
         )
 
     async def count_rows(self) -> int:
@@ -207,7 +276,9 @@ class Retention:
     async def reached(self, name: str) -> str:
         """How far this chore had come when it was last left."""
         asked = select(chores.c.reached).where(chores.c.name == name)
-        return await self._database.read(lambda connection: connection.execute(asked).scalar_one_or_none() or "")
+        return await self._database.read(
+            lambda connection: connection.execute(asked).scalar_one_or_none() or ""
+        )
 
     async def told(self, name: str) -> tuple[float, str] | None:
         def query(connection: Connection) -> tuple[float, str] | None:
@@ -229,7 +300,8 @@ class Retention:
 
         def job(connection: Connection) -> bool:
             due = update(chores).where(
-                chores.c.name == name, or_(chores.c.at <= milliseconds(now - every), chores.c.at > milliseconds(now))
+                chores.c.name == name,
+                or_(chores.c.at <= milliseconds(now - every), chores.c.at > milliseconds(now)),
             )
             if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
                 return True

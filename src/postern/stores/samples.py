@@ -18,7 +18,8 @@ class Samples:
         self._writer = writer
 
     async def arm(self, webhook_id: str | None, until: float | None, note: AuditEntry) -> int:
-        """For one webhook, or for every one there is; ``until`` None ends it. How many webhooks it concerned."""
+        """For one webhook, or for every one there is; ``until`` None ends it. How many webhooks it
+        concerned."""
 
         def job(connection: Connection) -> int:
             alive: Select[str] = select(webhooks.c.id).where(webhooks.c.deleted_at.is_(None))
@@ -26,9 +27,17 @@ class Samples:
                 alive = alive.where(webhooks.c.id == webhook_id)
             moment = None if until is None else milliseconds(until)
             inserting = insert_into(samples, connection.dialect.name)
-            rows = inserting.from_select(["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type)))
-            connection.execute(rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment}))
-            told = update(webhooks).where(webhooks.c.id.in_(alive.scalar_subquery())).values(epoch=next_epoch(connection))
+            rows = inserting.from_select(
+                ["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type))
+            )
+            connection.execute(
+                rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment})
+            )
+            told = (
+                update(webhooks)
+                .where(webhooks.c.id.in_(alive.scalar_subquery()))
+                .values(epoch=next_epoch(connection))
+            )
             write_note(connection, note)
             return connection.execute(told).rowcount
 

@@ -1,4 +1,5 @@
-"""Schedules: when each is due, who is at it, how the last run went. A due run is claimed with a lease, like a delivery."""
+"""Schedules: when each is due, who is at it, how the last run went. A due run is claimed with a lease, like a
+delivery."""
 
 from hashlib import sha256
 from typing import Any
@@ -27,7 +28,10 @@ class Schedules:
 
     async def any_due(self, now: float) -> bool:
         def query(connection: Connection) -> bool:
-            return connection.execute(select(schedules.c.webhook_id).where(*_due(now)).limit(1)).first() is not None
+            return (
+                connection.execute(select(schedules.c.webhook_id).where(*_due(now)).limit(1)).first()
+                is not None
+            )
 
         return await self._database.read(query)
 
@@ -35,11 +39,19 @@ class Schedules:
         """The due ones, now ours until the lease is over."""
 
         def job(connection: Connection) -> list[ScheduleState]:
-            due = select(schedules.c.webhook_id).where(*_due(now)).order_by(schedules.c.next_run_at).limit(limit)
-            ours = update(schedules).where(
-                schedules.c.webhook_id.in_(due.with_for_update(skip_locked=True).scalar_subquery()), schedules.c.next_run_at.is_not(None)
+            due = (
+                select(schedules.c.webhook_id)
+                .where(*_due(now))
+                .order_by(schedules.c.next_run_at)
+                .limit(limit)
             )
-            rows = connection.execute(ours.values(lease_until=milliseconds(now + lease)).returning(schedules)).all()
+            ours = update(schedules).where(
+                schedules.c.webhook_id.in_(due.with_for_update(skip_locked=True).scalar_subquery()),
+                schedules.c.next_run_at.is_not(None),
+            )
+            rows = connection.execute(
+                ours.values(lease_until=milliseconds(now + lease)).returning(schedules)
+            ).all()
             return sorted((_state_of(row) for row in rows), key=lambda state: state.next_run_at or 0.0)
 
         return await self._writer.write(job)
@@ -49,14 +61,19 @@ class Schedules:
 
         def job(connection: Connection) -> ScheduleState | None:
             free = update(schedules).where(schedules.c.webhook_id == webhook_id, _nobody_at_it(now))
-            row = connection.execute(free.values(lease_until=milliseconds(now + lease)).returning(schedules)).first()
+            row = connection.execute(
+                free.values(lease_until=milliseconds(now + lease)).returning(schedules)
+            ).first()
             return None if row is None else _state_of(row)
 
         return await self._writer.write(job)
 
-    async def finish(self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]) -> list[Receipt] | None:
-        """The run's result and everything it started, in one transaction. None, and nothing written, where the lease has
-        been lost meanwhile: to another process that took over, or to a change of the setting."""
+    async def finish(
+        self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]
+    ) -> list[Receipt] | None:
+        """The run's result and everything it started, in one transaction. None, and nothing written, where
+        the lease has been lost meanwhile: to another process that took over, or to a change of the
+        setting."""
 
         def job(connection: Connection) -> list[Receipt] | None:
             values: dict[str, Any] = {
@@ -79,14 +96,23 @@ class Schedules:
         return await self._writer.write(job)
 
     async def release(self, now: float, claimed: list[ScheduleState] | None = None) -> int:
-        """Leases given back before their time, so that whoever serves next need not wait for them: these; or, where no other process
-        serves this database, every one that the loop of a dead one took. A run by hand, before its time, is a command's that may live."""
+        """Leases given back before their time, so that whoever serves next need not wait for them: these; or,
+        where no other process serves this database, every one that the loop of a dead one took. A run by
+        hand, before its time, is a command's that may live."""
 
         def job(connection: Connection) -> int:
             if claimed is None:
-                given_back = schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None)
-                return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
-            return sum(connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount for one in claimed)
+                given_back = (
+                    schedules.c.next_run_at <= milliseconds(now),
+                    schedules.c.lease_until.is_not(None),
+                )
+                return connection.execute(
+                    update(schedules).where(*given_back).values(lease_until=None)
+                ).rowcount
+            return sum(
+                connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount
+                for one in claimed
+            )
 
         return await self._writer.write(job)
 
@@ -94,8 +120,15 @@ class Schedules:
         """False where it was not paused."""
 
         def job(connection: Connection) -> bool:
-            paused = update(schedules).where(schedules.c.webhook_id == webhook_id, schedules.c.paused_at.is_not(None))
-            going = {"paused_at": None, "paused_reason": "", "consecutive_failures": 0, "next_run_at": milliseconds(next_run_at)}
+            paused = update(schedules).where(
+                schedules.c.webhook_id == webhook_id, schedules.c.paused_at.is_not(None)
+            )
+            going = {
+                "paused_at": None,
+                "paused_reason": "",
+                "consecutive_failures": 0,
+                "next_run_at": milliseconds(next_run_at),
+            }
             resumed = connection.execute(paused.values(going)).rowcount == 1
             write_note(connection, note if resumed else None)
             return resumed
@@ -111,7 +144,8 @@ class Schedules:
 
 
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:
-    """Plan what the webhook's setting now says, in the transaction that saves it. ``touched``: its headers' values are new."""
+    """Plan what the webhook's setting now says, in the transaction that saves it. ``touched``: its headers'
+    values are new."""
     setting = webhook.document.get("schedule")
     if setting is None:
         connection.execute(delete(schedules).where(schedules.c.webhook_id == webhook.id))
@@ -125,21 +159,31 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
         forgotten = dict.fromkeys(("etag", "last_modified", "body_hash", "paused_reason"), "")
         values |= forgotten | {"consecutive_failures": 0, "paused_at": None, "lease_until": None}
     if not setting["enabled"]:
-        values |= {"consecutive_failures": 0, "paused_at": None, "paused_reason": ""}  # switching it on again ends a pause
+        values |= {
+            "consecutive_failures": 0,
+            "paused_at": None,
+            "paused_reason": "",
+        }  # switching it on again ends a pause
     planned = None if row is None or afresh else row.next_run_at
     runs = webhook.enabled and setting["enabled"] and (afresh or row is None or row.paused_at is None)
     if runs and planned is None:
-        planned = milliseconds(next_run(saved_schedule(setting, seconds(anchor)), webhook.updated_at, webhook.id))
+        planned = milliseconds(
+            next_run(saved_schedule(setting, seconds(anchor)), webhook.updated_at, webhook.id)
+        )
     values["next_run_at"] = planned if runs else None
     inserting = insert_into(schedules, connection.dialect.name)
     first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values
-    connection.execute(inserting.values(first).on_conflict_do_update(index_elements=["webhook_id"], set_=values))
+    connection.execute(
+        inserting.values(first).on_conflict_do_update(index_elements=["webhook_id"], set_=values)
+    )
 
 
 def _still(claimed: ScheduleState) -> tuple[Any, Any]:
     """Where the lease has not been lost since."""
     assert claimed.lease_until is not None
-    return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(claimed.lease_until * 1000)
+    return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(
+        claimed.lease_until * 1000
+    )
 
 
 def _nobody_at_it(now: float) -> Any:

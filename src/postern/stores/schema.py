@@ -35,7 +35,9 @@ def revision(connection: Connection) -> str | None:
 
 def migrate(database: Database) -> None:
     found = database.read_now(revision)
-    if found == newest() or (found is not None and found not in _known()):  # a newer one is left to ``verify`` to tell of
+    if found == newest() or (
+        found is not None and found not in _known()
+    ):  # a newer one is left to ``verify`` to tell of
         return
     from alembic import command
     from alembic.config import Config
@@ -54,4 +56,6 @@ def verify(database: Database) -> None:
         raise SchemaMismatch(
             f"the database has schema {found}, which this version of Postern does not know: run the newer version that made it"
         )
-    raise SchemaMismatch(f"the database has schema {found or 'none'} and this version needs {newest()}: run `postern migrate`")
+    raise SchemaMismatch(
+        f"the database has schema {found or 'none'} and this version needs {newest()}: run `postern migrate`"
+    )

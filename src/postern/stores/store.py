@@ -43,7 +43,8 @@ class Store:
         self._let_go: Callable[[], None] | None = None
 
     async def open(self, migrate: bool | None = None) -> None:
-        """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a command."""
+        """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a
+        command."""
         if migrate if migrate is not None else self.database.is_sqlite:
             schema.migrate(self.database)
         schema.verify(self.database)
@@ -63,7 +64,8 @@ class Store:
             await wake.listen(self.database.url, hear)
 
     def alone(self) -> bool:
-        """Whether no other process has said the same of itself; ours until this one ends. On SQLite there is a file lock."""
+        """Whether no other process has said the same of itself; ours until this one ends. On SQLite there is
+        a file lock."""
         if self.database.is_sqlite:
             return True
         self._let_go = wake.hold(self.database.url)

@@ -1,6 +1,7 @@
 """The tables, one per concept. Times are milliseconds since 1970; ids are time-ordered, so inserts append.
 
-What strangers send is kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its neighbours' commit.
+What strangers send is kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its
+neighbours' commit.
 """
 
 from sqlalchemy import (
@@ -27,12 +28,14 @@ metadata = MetaData()
 
 
 def Ascii(length: int) -> String:
-    """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own order skips dots."""
+    """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own
+    order skips dots."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
 def _partial(name: str, *columns: str, where: str) -> Index:
-    """Of the rows where that is so. Postgres is told in ``for_migrations``: to say it here would load its dialect at every start."""
+    """Of the rows where that is so. Postgres is told in ``for_migrations``: to say it here would load its
+    dialect at every start."""
     return Index(name, *columns, sqlite_where=text(where), info={"where": where})
 
 
@@ -40,7 +43,9 @@ webhooks = Table(
     "webhooks",
     metadata,
     Column("id", Ascii(40), primary_key=True),
-    Column("short_code", Ascii(40), nullable=False, unique=True),  # kept after deletion: a code is never given out again
+    Column(
+        "short_code", Ascii(40), nullable=False, unique=True
+    ),  # kept after deletion: a code is never given out again
     Column("name", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("held", Boolean, nullable=False),
@@ -53,7 +58,9 @@ webhooks = Table(
 )
 
 # One row: counted up by every change of configuration, so that each process notices what another one changed.
-epochs = Table("epochs", metadata, Column("id", Integer, primary_key=True), Column("epoch", BigInteger, nullable=False))
+epochs = Table(
+    "epochs", metadata, Column("id", Integer, primary_key=True), Column("epoch", BigInteger, nullable=False)
+)
 
 secrets = Table(
     "secrets",
@@ -87,9 +94,12 @@ invocations = Table(
     Column("detail", Text, nullable=False),
     Column("trace", LargeBinary, nullable=False),
     Column("duplicate_of", Ascii(40)),
-    Column("body", LargeBinary),  # last: a page of history reads the columns before it and never touches the overflow
+    Column(
+        "body", LargeBinary
+    ),  # last: a page of history reads the columns before it and never touches the overflow
     Index("invocations_of_webhook", "webhook_id", "id"),
-    # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it amounts to.
+    # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it
+    # amounts to.
     _partial("invocations_apart", "outcome", "id", where="outcome <> 'accepted'"),
     _partial("invocations_apart_of_webhook", "webhook_id", "outcome", "id", where="outcome <> 'accepted'"),
 )
@@ -118,18 +128,23 @@ deliveries = Table(
     Column("answer_code", Ascii(40), nullable=False, server_default=""),
     Column("released_at", BigInteger),
     _partial("deliveries_due", "next_at", where="state = 'queued'"),
-    _partial("deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"),
+    _partial(
+        "deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"
+    ),
     sqlite_with_rowid=False,
 )
 
-# The conditions of the partial indexes, to be repeated in whatever is to use one: SQLite does not conclude from
-# `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
+# The conditions of the partial indexes, to be repeated in whatever is to use one: SQLite does not conclude
+# from `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
 APART = invocations.c.outcome != literal_column("'accepted'")
-DELIVERIES_APART = deliveries.c.state.in_([literal_column(f"'{state}'") for state in ("failed", "held", "dropped")])
+DELIVERIES_APART = deliveries.c.state.in_(
+    [literal_column(f"'{state}'") for state in ("failed", "held", "dropped")]
+)
 
 
 def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> ColumnElement[bool]:
-    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another index."""
+    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another
+    index."""
     return and_(deliveries.c.key >= invocation_id + ".", deliveries.c.key < invocation_id + "/")
 
 
@@ -158,7 +173,9 @@ schedules = Table(
     "schedules",
     metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
-    Column("fingerprint", Ascii(64), nullable=False),  # of what is fetched and when: another one starts afresh
+    Column(
+        "fingerprint", Ascii(64), nullable=False
+    ),  # of what is fetched and when: another one starts afresh
     Column("anchor", BigInteger, nullable=False),
     Column("next_run_at", BigInteger),  # none while it is switched off or paused
     Column("lease_until", BigInteger),
@@ -175,8 +192,8 @@ schedules = Table(
     _partial("schedules_due", "next_run_at", where="next_run_at IS NOT NULL"),
 )
 
-# How far what is done now and then has come: when retention last went round and what it did, up to which invocation a webhook's
-# bodies are gone, up to which minute volumes are summed up.
+# How far what is done now and then has come: when retention last went round and what it did, up to which
+# invocation a webhook's bodies are gone, up to which minute volumes are summed up.
 chores = Table(
     "chores",
     metadata,
@@ -187,9 +204,12 @@ chores = Table(
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
-forgotten = Table("forgotten", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False)
+forgotten = Table(
+    "forgotten", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False
+)
 
-# Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them wait for a row.
+# Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them
+# wait for a row.
 tallies = Table(
     "tallies",
     metadata,
@@ -213,7 +233,8 @@ volumes = Table(
     sqlite_with_rowid=False,
 )
 
-# The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of them.
+# The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of
+# them.
 quarters = Table(
     "quarters",
     metadata,
@@ -242,7 +263,9 @@ users = Table(
     "users",
     metadata,
     Column("id", Ascii(40), primary_key=True),
-    Column("name", Ascii(80), nullable=False, unique=True),  # in lower case: nobody remembers how they wrote it the first time
+    Column(
+        "name", Ascii(80), nullable=False, unique=True
+    ),  # in lower case: nobody remembers how they wrote it the first time
     Column("level", Ascii(8), nullable=False),
     Column("password_hash", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -275,7 +298,8 @@ audit = Table(
     Index("audit_of_subject", "subject", "id"),
 )
 
-# What a creation with an Idempotency-Key was answered, so that a client that tries again hears the same and makes nothing twice.
+# What a creation with an Idempotency-Key was answered, so that a client that tries again hears the same and
+# makes nothing twice.
 idempotency = Table(
     "idempotency",
     metadata,
@@ -296,7 +320,9 @@ replays = Table(
     Column("total", Integer, nullable=False),
     Column("done", Integer, nullable=False),
     Column("skipped", Integer, nullable=False),
-    Column("position", Ascii(40), nullable=False),  # replayed up to and including this invocation: where a restart goes on
+    Column(
+        "position", Ascii(40), nullable=False
+    ),  # replayed up to and including this invocation: where a restart goes on
     Column("next_at", BigInteger, nullable=False),  # claiming moves it on by the lease
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),

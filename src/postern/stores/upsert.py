@@ -9,7 +9,8 @@ from sqlalchemy.dialects import sqlite
 def insert_into(table: Table, dialect_name: str) -> Any:
     if dialect_name == "sqlite":
         return sqlite.insert(table)
-    # Here and not at the top: this dialect and psycopg are a seventh of the program's start-up time, and SQLite needs neither.
+    # Here and not at the top: this dialect and psycopg are a seventh of the program's start-up time, and
+    # SQLite needs neither.
     from sqlalchemy.dialects import postgresql
 
     return postgresql.insert(table)

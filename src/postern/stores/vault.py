@@ -1,6 +1,7 @@
 """Secrets at rest: AES-256-GCM, each bound to its row and field, so that ciphertexts cannot change places.
 
-An envelope is ``v1.<key id>.<base64 of nonce and ciphertext>``. Several keys may be known; the first one encrypts.
+An envelope is ``v1.<key id>.<base64 of nonce and ciphertext>``. Several keys may be known; the first one
+encrypts.
 """
 
 import base64
@@ -35,7 +36,9 @@ class Vault:
         key_id, _, data = rest.partition(".")
         cipher = self._keys.get(key_id)
         if version != "v1" or cipher is None:
-            raise VaultError(f"a secret was encrypted with key {key_id}, which POSTERN_SECRET_KEYS does not hold")
+            raise VaultError(
+                f"a secret was encrypted with key {key_id}, which POSTERN_SECRET_KEYS does not hold"
+            )
         raw = base64.b64decode(data)
         try:
             return cipher.decrypt(raw[:12], raw[12:], _bound_to(webhook_id, field))
@@ -65,7 +68,9 @@ def key_from_file(path: Path) -> str:
     except FileExistsError:
         key = path.read_text().strip()
         if not key:
-            raise VaultError(f"{path} is empty: restore it from a backup, or the stored secrets cannot be opened") from None
+            raise VaultError(
+                f"{path} is empty: restore it from a backup, or the stored secrets cannot be opened"
+            ) from None
         return key
     key = base64.urlsafe_b64encode(os.urandom(32)).decode()
     with os.fdopen(descriptor, "w") as file:

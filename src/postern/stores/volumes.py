@@ -1,6 +1,8 @@
-"""Counts per minute, and their sums per quarter of an hour, in which whatever is longer ago than that is read.
+"""Counts per minute, and their sums per quarter of an hour, in which whatever is longer ago than that is
+read.
 
-The quarters are summed up afterwards, when nothing is counted into them any more: counting is on every call's way, summing is not.
+The quarters are summed up afterwards, when nothing is counted into them any more: counting is on every call's
+way, summing is not.
 """
 
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
@@ -30,9 +32,15 @@ class Volumes:
         self._writer = writer
 
     async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
-        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of them."""
-        # The key begins with the webhook: naming each makes it as many short ranges instead of one look at everything.
-        one = volumes.c.webhook_id == webhook_id if webhook_id else volumes.c.webhook_id.in_(select(webhooks.c.id))
+        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of
+        them."""
+        # The key begins with the webhook: naming each makes it as many short ranges instead of one look at
+        # everything.
+        one = (
+            volumes.c.webhook_id == webhook_id
+            if webhook_id
+            else volumes.c.webhook_id.in_(select(webhooks.c.id))
+        )
         summed = quarters.c.webhook_id == (webhook_id or ALL)
 
         def query(connection: Connection) -> dict[int, Volume]:
@@ -40,24 +48,37 @@ class Volumes:
             for table, wanted, first, end in _parts(connection, summed, one, since, until, step):
                 bucket = table.c.minute - table.c.minute % step
                 sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
-                statement = select(bucket, table.c.code, *sums).where(wanted, table.c.minute >= first, table.c.minute < end)
-                for minute, code, calls, *within in connection.execute(statement.group_by(bucket, table.c.code)):
-                    found.setdefault(int(minute), Volume()).add(code, int(calls), [int(count) for count in within])
+                statement = select(bucket, table.c.code, *sums).where(
+                    wanted, table.c.minute >= first, table.c.minute < end
+                )
+                for minute, code, calls, *within in connection.execute(
+                    statement.group_by(bucket, table.c.code)
+                ):
+                    found.setdefault(int(minute), Volume()).add(
+                        code, int(calls), [int(count) for count in within]
+                    )
             return found
 
         return await self._database.read(query)
 
-    async def calls(self, webhook_ids: list[str], since: int, until: int, step: int) -> dict[str, dict[int, dict[str, int]]]:
+    async def calls(
+        self, webhook_ids: list[str], since: int, until: int, step: int
+    ) -> dict[str, dict[int, dict[str, int]]]:
         """By webhook, by the bucket's first minute, by code: how many calls."""
 
         def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
             found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
-            in_quarters, in_minutes = quarters.c.webhook_id.in_(webhook_ids), volumes.c.webhook_id.in_(webhook_ids)
+            in_quarters, in_minutes = (
+                quarters.c.webhook_id.in_(webhook_ids),
+                volumes.c.webhook_id.in_(webhook_ids),
+            )
             for table, wanted, first, end in _parts(connection, in_quarters, in_minutes, since, until, step):
                 bucket = table.c.minute - table.c.minute % step
                 statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
                 statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
-                for webhook_id, minute, code, calls in connection.execute(statement.group_by(table.c.webhook_id, bucket, table.c.code)):
+                for webhook_id, minute, code, calls in connection.execute(
+                    statement.group_by(table.c.webhook_id, bucket, table.c.code)
+                ):
                     codes = found[webhook_id].setdefault(int(minute), {})
                     codes[code] = codes.get(code, 0) + int(calls)
             return found
@@ -83,7 +104,12 @@ class Volumes:
 
 
 def _parts(
-    connection: Connection, summed: ColumnElement[bool], counted: ColumnElement[bool], since: int, until: int, step: int
+    connection: Connection,
+    summed: ColumnElement[bool],
+    counted: ColumnElement[bool],
+    since: int,
+    until: int,
+    step: int,
 ) -> list[tuple[Table, ColumnElement[bool], int, int]]:
     """What to read the range from: quarters as far as they have been summed up, minutes from there on."""
     reached = connection.scalar(select(chores.c.reached).where(_CHORE)) if step % QUARTER == 0 else None
@@ -100,15 +126,25 @@ def _begun(connection: Connection, over: int) -> int:
     first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
     first = over if first is None else min(int(first) - int(first) % QUARTER, over)
     inserting = insert_into(chores, connection.dialect.name)
-    begun = inserting.values(name="volumes", at=0, reached=str(first)).on_conflict_do_nothing().returning(chores.c.reached)
+    begun = (
+        inserting.values(name="volumes", at=0, reached=str(first))
+        .on_conflict_do_nothing()
+        .returning(chores.c.reached)
+    )
     # Where somebody else has begun meanwhile, nothing is left to do for us now.
     return first if connection.scalar(begun) is not None else over
 
 
-def _sum_up(connection: Connection, table: Table, as_webhook: ColumnElement[str], first: int, until: int) -> None:
+def _sum_up(
+    connection: Connection, table: Table, as_webhook: ColumnElement[str], first: int, until: int
+) -> None:
     columns = ("calls", *_WITHIN)
     bucket = table.c.minute - table.c.minute % QUARTER
     sums = select(as_webhook, bucket, table.c.code, *(func.sum(table.c[column]) for column in columns))
-    sums = sums.where(table.c.webhook_id.in_(select(webhooks.c.id)), table.c.minute >= first, table.c.minute < until)
-    sums = sums.group_by(*([] if as_webhook is not table.c.webhook_id else [table.c.webhook_id]), bucket, table.c.code)
+    sums = sums.where(
+        table.c.webhook_id.in_(select(webhooks.c.id)), table.c.minute >= first, table.c.minute < until
+    )
+    sums = sums.group_by(
+        *([] if as_webhook is not table.c.webhook_id else [table.c.webhook_id]), bucket, table.c.code
+    )
     connection.execute(insert(quarters).from_select(["webhook_id", "minute", "code", *columns], sums))

@@ -1,7 +1,8 @@
-"""Waking other processes: a word sent in the transaction that it tells of, heard by every process on the same database.
+"""Waking other processes: a word sent in the transaction that it tells of, heard by every process on the same
+database.
 
-Postgres only; on SQLite one process serves, and what commands change is found by looking. Nothing depends on a word being
-heard: it only says when to look.
+Postgres only; on SQLite one process serves, and what commands change is found by looking. Nothing depends on
+a word being heard: it only says when to look.
 """
 
 import asyncio
@@ -22,19 +23,23 @@ log = structlog.get_logger("postern.wake")
 
 
 def tell(connection: Connection, word: str) -> None:
-    """Heard when the transaction commits. Not for what happens at every call: Postgres commits tellers one after the other."""
+    """Heard when the transaction commits. Not for what happens at every call: Postgres commits tellers one
+    after the other."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_notify(CHANNEL, word)))
 
 
 async def listen(url: URL, hear: Callable[[str], None]) -> None:
-    """Runs until it is cancelled. ``LISTENING`` is heard at every beginning: what was said before went unheard."""
+    """Runs until it is cancelled. ``LISTENING`` is heard at every beginning: what was said before went
+    unheard."""
     import psycopg  # not at the top: see `upsert.py`
 
     pause = 0.1
     while True:
         try:
-            async with await psycopg.AsyncConnection.connect(_address(url), autocommit=True, **REACHING) as connection:
+            async with await psycopg.AsyncConnection.connect(
+                _address(url), autocommit=True, **REACHING
+            ) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 hear(LISTENING)
                 pause = 0.1
@@ -48,7 +53,8 @@ async def listen(url: URL, hear: Callable[[str], None]) -> None:
 
 
 def hold(url: URL) -> Callable[[], None] | None:
-    """Take the lock that one process at a time may have: how to let go of it, or None where another one has it. Its connection holds it."""
+    """Take the lock that one process at a time may have: how to let go of it, or None where another one has
+    it. Its connection holds it."""
     import psycopg
 
     connection = psycopg.connect(_address(url), autocommit=True, **REACHING)

@@ -13,7 +13,16 @@ from postern.stores import schedules, tables
 from postern.stores.audit import write_note
 from postern.stores.database import Database
 from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import DELIVERIES_APART, deliveries, duplicate_keys, epochs, samples, secrets, tallies, webhooks
+from postern.stores.tables import (
+    DELIVERIES_APART,
+    deliveries,
+    duplicate_keys,
+    epochs,
+    samples,
+    secrets,
+    tallies,
+    webhooks,
+)
 from postern.stores.vault import Vault
 from postern.stores.wake import CONFIGURATION, tell
 from postern.stores.writer import Writer
@@ -28,7 +37,9 @@ class Webhooks:
         self._writer = writer
         self._vault = vault
 
-    async def create(self, webhook: StoredWebhook, changes: SecretChanges, note: AuditEntry | None = None) -> None:
+    async def create(
+        self, webhook: StoredWebhook, changes: SecretChanges, note: AuditEntry | None = None
+    ) -> None:
         def job(connection: Connection) -> None:
             connection.execute(
                 insert(webhooks).values(
@@ -45,14 +56,23 @@ class Webhooks:
         await self._writer.write(job)
 
     async def update(
-        self, webhook: StoredWebhook, seen_version: int, changes: SecretChanges, note: AuditEntry | None = None, promote: bool = False
+        self,
+        webhook: StoredWebhook,
+        seen_version: int,
+        changes: SecretChanges,
+        note: AuditEntry | None = None,
+        promote: bool = False,
     ) -> bool:
         """False when somebody else was faster: nothing is changed then."""
 
         def job(connection: Connection) -> bool:
             changed = connection.execute(
                 update(webhooks)
-                .where(webhooks.c.id == webhook.id, webhooks.c.version == seen_version, webhooks.c.deleted_at.is_(None))
+                .where(
+                    webhooks.c.id == webhook.id,
+                    webhooks.c.version == seen_version,
+                    webhooks.c.deleted_at.is_(None),
+                )
                 .values(**self._columns(connection, webhook))
             )
             if changed.rowcount != 1:
@@ -60,7 +80,9 @@ class Webhooks:
             if promote:
                 self._promote(connection, webhook.id)
             self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
-            schedules.follow(connection, webhook, touched=any(field.startswith("header:") for field in changes))
+            schedules.follow(
+                connection, webhook, touched=any(field.startswith("header:") for field in changes)
+            )
             write_note(connection, note)
             return True
 
@@ -74,13 +96,19 @@ class Webhooks:
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
                 .values(
-                    deleted_at=milliseconds(now), updated_at=milliseconds(now), document="{}", enabled=False, epoch=next_epoch(connection)
+                    deleted_at=milliseconds(now),
+                    updated_at=milliseconds(now),
+                    document="{}",
+                    enabled=False,
+                    epoch=next_epoch(connection),
                 )
             )
             connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
             if changed.rowcount == 1:
                 # Nobody can release or drop them any more, and what is held is never taken by retention.
-                held = update(deliveries).where(deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id)
+                held = update(deliveries).where(
+                    deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id
+                )
                 connection.execute(held.values(state="dropped"))
             for table in (duplicate_keys, samples, tables.schedules):
                 connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
@@ -91,18 +119,29 @@ class Webhooks:
 
     async def get(self, webhook_id: str) -> StoredWebhook | None:
         def query(connection: Connection) -> StoredWebhook | None:
-            row = connection.execute(select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))).first()
+            row = connection.execute(
+                select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
+            ).first()
             return None if row is None else self._stored_all(connection, [row])[0]
 
         return await self._database.read(query)
 
-    async def page(self, limit: int, before: str | None = None, search: str | None = None) -> list[StoredWebhook]:
+    async def page(
+        self, limit: int, before: str | None = None, search: str | None = None
+    ) -> list[StoredWebhook]:
         def query(connection: Connection) -> list[StoredWebhook]:
-            statement = select(webhooks).where(webhooks.c.deleted_at.is_(None)).order_by(webhooks.c.id.desc()).limit(limit)
+            statement = (
+                select(webhooks)
+                .where(webhooks.c.deleted_at.is_(None))
+                .order_by(webhooks.c.id.desc())
+                .limit(limit)
+            )
             if before:
                 statement = statement.where(webhooks.c.id < before)
             if search:
-                like = "%" + search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                like = (
+                    "%" + search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                )
                 statement = statement.where(
                     or_(
                         func.lower(webhooks.c.name).like(like, escape="\\"),
@@ -128,24 +167,29 @@ class Webhooks:
         return await self._database.read(query)
 
     async def capture(self, webhook_id: str, secret: bytes, now: float) -> None:
-        await self._writer.write(lambda connection: self._change_secrets(connection, webhook_id, {"captured": secret}, now))
+        await self._writer.write(
+            lambda connection: self._change_secrets(connection, webhook_id, {"captured": secret}, now)
+        )
 
     async def tallies(self, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
         """By webhook: how many calls, and how often each secret matched, with the last time."""
 
         def query(connection: Connection) -> dict[str, dict[str, Tally]]:
-            statement = select(tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)).group_by(
-                tallies.c.webhook_id, tallies.c.name
-            )
+            statement = select(
+                tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)
+            ).group_by(tallies.c.webhook_id, tallies.c.name)
             found: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
-            for webhook_id, name, count, last_at in connection.execute(statement.where(tallies.c.webhook_id.in_(webhook_ids))):
+            for webhook_id, name, count, last_at in connection.execute(
+                statement.where(tallies.c.webhook_id.in_(webhook_ids))
+            ):
                 found[webhook_id][name] = Tally(int(count), seconds(last_at))
             return found
 
         return await self._database.read(query)
 
     async def reseal(self, limit: int = 500) -> tuple[int, int]:
-        """Encrypt with the current key what was encrypted with an older one: how many were done, how many remain."""
+        """Encrypt with the current key what was encrypted with an older one: how many were done, how many
+        remain."""
 
         def job(connection: Connection) -> tuple[int, int]:
             old = select(secrets).where(~secrets.c.envelope.startswith(f"v1.{self._vault.current}."))
@@ -153,7 +197,9 @@ class Webhooks:
             for row in rows:
                 value = self._vault.open(row.envelope, row.webhook_id, row.field)
                 connection.execute(
-                    update(secrets).where(secrets.c.id == row.id).values(envelope=self._vault.seal(value, row.webhook_id, row.field))
+                    update(secrets)
+                    .where(secrets.c.id == row.id)
+                    .values(envelope=self._vault.seal(value, row.webhook_id, row.field))
                 )
             left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
             return len(rows), left
@@ -173,9 +219,13 @@ class Webhooks:
             "updated_at": milliseconds(webhook.updated_at),
         }
 
-    def _change_secrets(self, connection: Connection, webhook_id: str, changes: SecretChanges, now: float) -> None:
+    def _change_secrets(
+        self, connection: Connection, webhook_id: str, changes: SecretChanges, now: float
+    ) -> None:
         for field, value in changes.items():
-            connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == field))
+            connection.execute(
+                delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == field)
+            )
             if value is not None:
                 connection.execute(
                     insert(secrets).values(
@@ -189,19 +239,29 @@ class Webhooks:
 
     def _promote(self, connection: Connection, webhook_id: str) -> None:
         """The second becomes the main one. It keeps its id, and with it the count of what it matched."""
-        second = connection.execute(select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")).one()
+        second = connection.execute(
+            select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")
+        ).one()
         value = self._vault.open(second.envelope, webhook_id, "second")
-        connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main"))
         connection.execute(
-            update(secrets).where(secrets.c.id == second.id).values(field="main", envelope=self._vault.seal(value, webhook_id, "main"))
+            delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main")
+        )
+        connection.execute(
+            update(secrets)
+            .where(secrets.c.id == second.id)
+            .values(field="main", envelope=self._vault.seal(value, webhook_id, "main"))
         )
 
     def _secrets(self, connection: Connection, webhook_ids: list[str]) -> dict[str, dict[str, StoredSecret]]:
         held: dict[str, dict[str, StoredSecret]] = {}
         for start in range(0, len(webhook_ids), 500):
-            for row in connection.execute(select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))):
+            for row in connection.execute(
+                select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))
+            ):
                 value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(row.id, value, seconds(row.created_at))
+                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(
+                    row.id, value, seconds(row.created_at)
+                )
         return held
 
     def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[StoredWebhook]:
@@ -211,7 +271,10 @@ class Webhooks:
         for start in range(0, len(ids), 500):
             among = samples.c.webhook_id.in_(ids[start : start + 500]), samples.c.armed_until.is_not(None)
             armed.update(
-                (one, until) for one, until in connection.execute(select(samples.c.webhook_id, samples.c.armed_until).where(*among))
+                (one, until)
+                for one, until in connection.execute(
+                    select(samples.c.webhook_id, samples.c.armed_until).where(*among)
+                )
             )
         return [self._stored(row, kept.get(row.id, {}), armed.get(row.id)) for row in rows]
 

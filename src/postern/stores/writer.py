@@ -1,11 +1,12 @@
 """The one writer: everything that is waiting shares the next transaction, and is told when it is on disk.
 
-It never sleeps to collect: while one commit is under way the next one's work gathers. Group commit is what makes a
-durable answer cheap (one fsync for a hundred calls), and one writer per process is what keeps SQLite from contending.
+It never sleeps to collect: while one commit is under way the next one's work gathers. Group commit is what
+makes a durable answer cheap (one fsync for a hundred calls), and one writer per process is what keeps SQLite
+from contending.
 
-The event loop gathers, a thread of the writer's own commits. A batch is handed over when the loop has looked at
-everything that is ready, once: callers who were just told have often sent their next call by then, and a thread that took
-what is there as soon as it could would commit twice as often for half as many.
+The event loop gathers, a thread of the writer's own commits. A batch is handed over when the loop has looked
+at everything that is ready, once: callers who were just told have often sent their next call by then, and a
+thread that took what is there as soon as it could would commit twice as often for half as many.
 """
 
 import asyncio
@@ -51,7 +52,12 @@ log = structlog.get_logger("postern.writer")
 
 
 class Writer:
-    def __init__(self, database: Database, between_commits: Callable[[], None] | None = None, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(
+        self,
+        database: Database,
+        between_commits: Callable[[], None] | None = None,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
         self._database = database
         self._between_commits = between_commits
         self._most_waiting = most_waiting
@@ -84,14 +90,16 @@ class Writer:
         self._gather(entry, told)
 
     async def write(self, job: Callable[[Connection], T]) -> T:
-        """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised here."""
+        """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised
+        here."""
         if self._closing:
             raise StoreUnavailable("the store is closing")
         result: T = await self._submit(job)
         return result
 
     async def share(self, run: Callable[[Connection, list[Item]], None], item: Item) -> None:
-        """Like ``write``, for what many do at the same time: ``run`` is given every item that waits, all or nothing."""
+        """Like ``write``, for what many do at the same time: ``run`` is given every item that waits, all or
+        nothing."""
         await self._submit(Share(run, item))
 
     def _submit(self, work: Work) -> "asyncio.Future[Any]":
@@ -151,7 +159,8 @@ class Writer:
                 self._between_commits()
 
     def _commit(self, works: list[Work]) -> list[Any]:
-        """One transaction for all; when it fails for a reason that one of them may be, each gets one of its own."""
+        """One transaction for all; when it fails for a reason that one of them may be, each gets one of its
+        own."""
         try:
             return self._transact(works)
         except StoreUnavailable as error:
@@ -228,11 +237,14 @@ def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
 
 def _is_store_trouble(error: DBAPIError) -> bool:
     """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
-    return error.connection_invalidated or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error)
+    )
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:
-    """The server was restarted and this connection did not know yet; or two processes met in opposite order."""
+    """The server was restarted and this connection did not know yet; or two processes met in opposite
+    order."""
     return error.connection_invalidated or _collided(error)
 
 

@@ -1,1 +1,2 @@
-"""Where people and programs meet Postern: the HTTP server with its ingress; REST, MCP, CLI and console, thin tables over the use cases."""
+"""Where people and programs meet Postern: the HTTP server with its ingress; REST, MCP, CLI and console, thin
+tables over the use cases."""

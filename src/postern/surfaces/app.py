@@ -26,7 +26,11 @@ App = Callable[..., Any]
 def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
     gateway = ingress.gateway
     mcp = Door(gateway)
-    beside = [*health_routes(gateway, numbers), Route("/problems/{code}", problem_page), *console_routes(gateway)]
+    beside = [
+        *health_routes(gateway, numbers),
+        Route("/problems/{code}", problem_page),
+        *console_routes(gateway),
+    ]
     pages = Envelope(make_api(gateway, beside))
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -42,8 +46,8 @@ def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
 
 
 def watched(app: App) -> App:
-    """A defect is logged here, once, however far the answer had come, and told as a problem where none had begun: uvicorn's
-    own log is off, and Starlette raises again what its handlers have answered."""
+    """A defect is logged here, once, however far the answer had come, and told as a problem where none had
+    begun: uvicorn's own log is off, and Starlette raises again what its handlers have answered."""
 
     async def watching(scope: dict[str, Any], receive: Any, send: Any) -> None:
         begun = False

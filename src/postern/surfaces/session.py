@@ -29,9 +29,11 @@ async def actor_of(gateway: Gateway, request: Request) -> Actor:
 
 
 def check_origin(gateway: Gateway, request: Request) -> None:
-    """A cookie is sent along by whatever page makes the request: what changes something must come from our own pages.
+    """A cookie is sent along by whatever page makes the request: what changes something must come from our
+    own pages.
 
-    Browsers say so in Sec-Fetch-Site; where they do not (plain http on a name that is not this machine's), in Origin.
+    Browsers say so in Sec-Fetch-Site; where they do not (plain http on a name that is not this machine's), in
+    Origin.
     """
     if request.method in SAFE:
         return
@@ -41,14 +43,22 @@ def check_origin(gateway: Gateway, request: Request) -> None:
     else:
         origin = request.headers.get("origin", "")
         parts = urlsplit(gateway.base_url)
-        own = origin in (f"{parts.scheme}://{parts.netloc}", f"{request.url.scheme}://{request.headers.get('host', '')}")
+        own = origin in (
+            f"{parts.scheme}://{parts.netloc}",
+            f"{request.url.scheme}://{request.headers.get('host', '')}",
+        )
     if not own:
-        raise Refused("access_denied", "A request that changes something with a session must come from this server's own pages.")
+        raise Refused(
+            "access_denied",
+            "A request that changes something with a session must come from this server's own pages.",
+        )
 
 
 def remember(gateway: Gateway, response: Response, secret: str) -> None:
     secure = gateway.base_url.startswith("https://")
-    response.set_cookie(COOKIE, secret, max_age=int(SESSION_LONGEST), path="/", secure=secure, httponly=True, samesite="lax")
+    response.set_cookie(
+        COOKIE, secret, max_age=int(SESSION_LONGEST), path="/", secure=secure, httponly=True, samesite="lax"
+    )
 
 
 def forget(response: Response) -> None:

@@ -20,8 +20,9 @@ SESSION_LONGEST = 30 * 24 * 3600.0
 
 FAILED_SIGN_INS_FROM = 100
 FAILED_SIGN_INS_AS = 200
-"""A minute, besides the limit for one name from one address, which is the one that a person meets. These are wide, so that
-somebody who guesses at a name hardly slows its owner, who comes from elsewhere, or others who come from the same address."""
+"""A minute, besides the limit for one name from one address, which is the one that a person meets. These are
+wide, so that somebody who guesses at a name hardly slows its owner, who comes from elsewhere, or others who
+come from the same address."""
 
 LAST_USED_EVERY = 60.0
 """How exact "last used" is: writing it down at every request would make reading cost a commit."""
@@ -30,12 +31,17 @@ LAST_USED_EVERY = 60.0
 async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> dict[str, Any]:
     """The key itself is in this answer and nowhere else, ever."""
     require(actor, "admin")
-    errors = [*_level_problem(level), *([] if 1 <= len(name.strip()) <= 200 else [FieldError("name", "has 1 to 200 characters")])]
+    errors = [
+        *_level_problem(level),
+        *([] if 1 <= len(name.strip()) <= 200 else [FieldError("name", "has 1 to 200 characters")]),
+    ]
     if errors:
         raise Refused("invalid_request", errors=errors)
     secret = new_api_key()
     key = ApiKey(new_id("key"), name.strip(), _known(level), secret[:9], gateway.clock(), actor.name)
-    await gateway.store.access.add_key(key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level))
+    await gateway.store.access.add_key(
+        key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
+    )
     return {**told(key), "key": secret}
 
 
@@ -55,7 +61,9 @@ async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
 async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
     """Whom a bearer key stands for, or ``Refused``: a missing level is never guessed."""
     admin_key = gateway.admin_key_digest
-    if admin_key is not None and hmac.compare_digest(sha256(secret.encode("utf-8", "surrogateescape")).digest(), admin_key):
+    if admin_key is not None and hmac.compare_digest(
+        sha256(secret.encode("utf-8", "surrogateescape")).digest(), admin_key
+    ):
         return Actor("POSTERN_ADMIN_KEY", "admin", "environment")
     key = await gateway.store.access.key(secret) if secret.startswith("pk_") else None
     if key is None:
@@ -92,7 +100,11 @@ async def sign_in(gateway: Gateway, name: str, password: str, address: str, user
     )
     wait = max(gateway.limits.may_try(what, who, now, most) for what, who, most in tries)
     if wait:
-        raise Refused("rate_limited", "Too many failed sign-ins. Wait a moment, then try again.", retry_after=int(wait) + 1)
+        raise Refused(
+            "rate_limited",
+            "Too many failed sign-ins. Wait a moment, then try again.",
+            retry_after=int(wait) + 1,
+        )
     user = await gateway.store.people.named(name)
     if not await matches(NOBODY if user is None else user.password_hash, password) or user is None:
         for what, who, most in tries:
@@ -167,7 +179,8 @@ def _alive(session: Session, now: float) -> bool:
 
 
 async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
-    """At the first start: the user ``admin``. A password that was made up here is returned, to be printed once."""
+    """At the first start: the user ``admin``. A password that was made up here is returned, to be printed
+    once."""
     if await gateway.store.people.users():
         return None
     password = given_password or new_password()
@@ -200,7 +213,9 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
         raise Refused("invalid_request", errors=errors)
     check_password(password)
     user = User(new_id("usr"), name, _known(level), await hashed(password), gateway.clock(), actor.name)
-    if not await gateway.store.people.add(user, noted(gateway, actor, "user created", user.id, name=name, level=level)):
+    if not await gateway.store.people.add(
+        user, noted(gateway, actor, "user created", user.id, name=name, level=level)
+    ):
         raise Refused("conflict", "there is a user of this name already")
     return user_told(user)
 
@@ -224,7 +239,9 @@ async def change_user(
         changes["password"] = "set"
     if changes:
         end_but = None if password is None else actor.session if actor.id == user_id else ""
-        if not await gateway.store.people.change(after, noted(gateway, actor, "user changed", user_id, **changes), end_but):
+        if not await gateway.store.people.change(
+            after, noted(gateway, actor, "user changed", user_id, **changes), end_but
+        ):
             raise Refused("conflict", "somebody has to stay admin")
     return user_told(after)
 
@@ -233,7 +250,9 @@ async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
     """Remove a user and end their sessions. The last admin stays."""
     require(actor, "admin")
     user = await _user(gateway, user_id)
-    if not await gateway.store.people.delete(user_id, noted(gateway, actor, "user deleted", user_id, name=user.name)):
+    if not await gateway.store.people.delete(
+        user_id, noted(gateway, actor, "user deleted", user_id, name=user.name)
+    ):
         raise Refused("conflict", "the last admin cannot be deleted")
 
 
@@ -245,7 +264,11 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
     now = gateway.clock()
     wait = gateway.limits.may_try("password of", actor.id, now)
     if wait:
-        raise Refused("rate_limited", "Too many wrong passwords. Wait a moment, then try again.", retry_after=int(wait) + 1)
+        raise Refused(
+            "rate_limited",
+            "Too many wrong passwords. Wait a moment, then try again.",
+            retry_after=int(wait) + 1,
+        )
     user = await _user(gateway, actor.id)
     if not await matches(user.password_hash, old):
         gateway.limits.failed("password of", actor.id, now)

@@ -11,7 +11,8 @@ LONGEST_VALUE = 500
 
 
 def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> AuditEntry:
-    """The entry that goes into the same transaction as the change. Never handed a secret: of one, say that it was set."""
+    """The entry that goes into the same transaction as the change. Never handed a secret: of one, say that it
+    was set."""
     return AuditEntry(new_id("aud"), gateway.clock(), actor.name, actor.level, action, subject[:80], changes)
 
 
@@ -25,7 +26,9 @@ def webhook_noted(
 ) -> AuditEntry:
     """What was changed of a webhook. Of its secrets: which were set and which removed."""
     changes = differences(_settings(before), _settings(after)) if before is not None else {"name": after.name}
-    changes |= {f"secret.{field}": "removed" if value is None else "set" for field, value in (secrets or {}).items()}
+    changes |= {
+        f"secret.{field}": "removed" if value is None else "set" for field, value in (secrets or {}).items()
+    }
     return noted(gateway, actor, action, after.id, **changes)
 
 
@@ -52,7 +55,9 @@ def differences(before: dict[str, Any], after: dict[str, Any], path: str = "") -
     return found
 
 
-async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None) -> Page:
+async def listing(
+    gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None
+) -> Page:
     """Who changed what and when, newest first. No secret is in it."""
     require(actor, "admin")
     limit = max(1, min(limit, 200))

@@ -52,7 +52,11 @@ def answer_timeout(document: dict[str, Any]) -> float | None:
     setting = document["synchronousResponse"]
     if not setting["enabled"]:
         return None
-    return setting["timeoutSeconds"] or document["resolved"].get("answerTimeoutSeconds") or DEFAULT_ANSWER_TIMEOUT
+    return (
+        setting["timeoutSeconds"]
+        or document["resolved"].get("answerTimeoutSeconds")
+        or DEFAULT_ANSWER_TIMEOUT
+    )
 
 
 def credential_of(document: dict[str, Any], secrets: dict[str, StoredSecret]) -> Credential:
@@ -84,7 +88,11 @@ def _handshake(credential: Credential, secrets: dict[str, StoredSecret]) -> Hand
     if not isinstance(credential, SignatureCredential) or credential.scheme.handshake == "none":
         return None
     verify_token = secrets.get("verifyToken")
-    return Handshake(credential.scheme.handshake, verify_token=verify_token.value if verify_token else None, sign=credential.sign)
+    return Handshake(
+        credential.scheme.handshake,
+        verify_token=verify_token.value if verify_token else None,
+        sign=credential.sign,
+    )
 
 
 def _duplicates(setting: dict[str, Any]) -> DuplicateKey | None:

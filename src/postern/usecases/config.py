@@ -1,7 +1,7 @@
 """Configuration as code: every webhook as one document, and making the webhooks what a document says.
 
-A document holds all settings that differ from their defaults, and of secrets a reference to where their value is to be
-found. What it leaves out has its default; a secret it leaves out stays as it is.
+A document holds all settings that differ from their defaults, and of secrets a reference to where their value
+is to be found. What it leaves out has its default; a secret it leaves out stays as it is.
 """
 
 import hmac
@@ -14,7 +14,14 @@ from postern.core.problems import FieldError, Refused
 from postern.core.records import Actor, StoredWebhook
 from postern.identity import is_stand_in
 from postern.usecases.audit import differences, noted, webhook_noted
-from postern.usecases.configuration import SECRETS, NoAuthentication, SignatureAuthentication, WebhookRequest, parts, validated
+from postern.usecases.configuration import (
+    SECRETS,
+    NoAuthentication,
+    SignatureAuthentication,
+    WebhookRequest,
+    parts,
+    validated,
+)
 from postern.usecases.gateway import Gateway, require
 from postern.usecases.resolving import provider_errors
 from postern.usecases.schedule_setting import SECRET_PREFIX
@@ -26,13 +33,18 @@ SecretOf = Callable[[str, str], str | None]
 """``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
 
 # What a webhook has of which nothing was said: the difference to it is what is told of a new one.
-_BARE = {**parts(WebhookRequest(name="-", authentication=NoAuthentication(method="none")))[0], "name": None, "authentication": {}}
+_BARE = {
+    **parts(WebhookRequest(name="-", authentication=NoAuthentication(method="none")))[0],
+    "name": None,
+    "authentication": {},
+}
 
 _NAMES = {"main": "", "second": "SECOND_", "verifyToken": "VERIFY_"}
 
 
 async def export(gateway: Gateway, actor: Actor) -> dict[str, Any]:
-    """Every webhook as configuration that can be kept and applied again; of secrets only where to look for them."""
+    """Every webhook as configuration that can be kept and applied again; of secrets only where to look for
+    them."""
     require(actor, "read")
     taken: set[str] = set()
     return {"version": VERSION, "webhooks": [_exported(webhook, taken) for webhook in await _all(gateway)]}
@@ -47,10 +59,17 @@ class Change:
 
 
 async def apply(
-    gateway: Gateway, actor: Actor, document: Any, secret_of: SecretOf, *, prune: bool = False, dry_run: bool = False
+    gateway: Gateway,
+    actor: Actor,
+    document: Any,
+    secret_of: SecretOf,
+    *,
+    prune: bool = False,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Make the webhooks what the document says. All of it is checked before any of it is changed; what is right already is left
-    alone. Webhooks that the document does not name stay, unless ``prune`` says to delete them."""
+    """Make the webhooks what the document says. All of it is checked before any of it is changed; what is
+    right already is left alone. Webhooks that the document does not name stay, unless ``prune`` says to
+    delete them."""
     require(actor, "write")
     stored = await _all(gateway)
     plan, notes = _planned(gateway, stored, document, secret_of)
@@ -64,7 +83,11 @@ async def apply(
     return {
         "dryRun": dry_run,
         "changes": [
-            {"action": one.action, "id": None if one.action == "create" and dry_run else one.webhook.id, "name": one.webhook.name}
+            {
+                "action": one.action,
+                "id": None if one.action == "create" and dry_run else one.webhook.id,
+                "name": one.webhook.name,
+            }
             | {"differences": one.differences}
             for one in doing
         ],
@@ -93,11 +116,16 @@ def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
         if kept in webhook.secrets:
             kind = "TOKEN" if authentication["method"] == "token" or kept == "verifyToken" else "SECRET"
             if is_stand_in(webhook.secrets[kept].value):
-                authentication[name] = {"generate": True}  # a name to look under would promise a secret that nobody has
+                authentication[name] = {
+                    "generate": True
+                }  # a name to look under would promise a secret that nobody has
             else:
                 authentication[name] = {"env": _variable(webhook, _NAMES[kept] + kind, taken)}
     if webhook.document["schedule"]:
-        headers = {name: {"env": _variable(webhook, f"HEADER_{name}", taken)} for name in webhook.document["schedule"]["headers"]}
+        headers = {
+            name: {"env": _variable(webhook, f"HEADER_{name}", taken)}
+            for name in webhook.document["schedule"]["headers"]
+        }
         if headers:
             settings["schedule"]["headers"] = headers
     return {"name": settings.pop("name"), "id": webhook.id, **settings}
@@ -106,7 +134,9 @@ def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
 def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
     stem, end = (re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") for text in (webhook.name, what))
     if not stem[:1].isalpha() or stem.startswith("POSTERN"):
-        stem = f"WEBHOOK_{stem}".rstrip("_")  # the program's own settings begin with POSTERN_, and it refuses those it does not know
+        stem = f"WEBHOOK_{stem}".rstrip(
+            "_"
+        )  # the program's own settings begin with POSTERN_, and it refuses those it does not know
     name = f"{stem}_{end}"
     if name in taken:
         name = f"{name}_{webhook.id[-6:].upper()}"
@@ -117,7 +147,9 @@ def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
 # --- finding out what to do ------------------------------------------------------------------------------------------
 
 
-def _planned(gateway: Gateway, stored: list[StoredWebhook], document: Any, secret_of: SecretOf) -> tuple[list[Change], list[str]]:
+def _planned(
+    gateway: Gateway, stored: list[StoredWebhook], document: Any, secret_of: SecretOf
+) -> tuple[list[Change], list[str]]:
     entries = _entries(document)
     plan: list[Change] = []
     notes: list[str] = []
@@ -125,11 +157,19 @@ def _planned(gateway: Gateway, stored: list[StoredWebhook], document: Any, secre
     for place, entry in enumerate(entries):
         try:
             before = _meant(entry, stored)
-            if any(change.webhook.id == before.id if before else change.webhook.name == entry.get("name") for change in plan):
-                raise Refused("invalid_request", errors=[FieldError("name", "an entry before this one is the same webhook")])
+            if any(
+                change.webhook.id == before.id if before else change.webhook.name == entry.get("name")
+                for change in plan
+            ):
+                raise Refused(
+                    "invalid_request",
+                    errors=[FieldError("name", "an entry before this one is the same webhook")],
+                )
             plan.append(_one(gateway, entry, before, _References(entry, before, secret_of, notes)))
         except Refused as refused:
-            errors += [FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors]
+            errors += [
+                FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors
+            ]
     if errors:
         raise Refused("invalid_request", "Nothing was changed: the configuration is not valid.", errors)
     return plan, notes
@@ -137,8 +177,12 @@ def _planned(gateway: Gateway, stored: list[StoredWebhook], document: Any, secre
 
 def _entries(document: Any) -> list[dict[str, Any]]:
     if not isinstance(document, dict) or document.get("version") != VERSION:
-        raise Refused("invalid_request", errors=[FieldError("version", f"write version: {VERSION} at the top")])
-    errors = [FieldError(str(name), "is not known here") for name in document if name not in ("version", "webhooks")]
+        raise Refused(
+            "invalid_request", errors=[FieldError("version", f"write version: {VERSION} at the top")]
+        )
+    errors = [
+        FieldError(str(name), "is not known here") for name in document if name not in ("version", "webhooks")
+    ]
     entries = document.get("webhooks")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         errors.append(FieldError("webhooks", "is a list of webhooks"))
@@ -148,18 +192,24 @@ def _entries(document: Any) -> list[dict[str, Any]]:
 
 
 def _meant(entry: dict[str, Any], stored: list[StoredWebhook]) -> StoredWebhook | None:
-    """The webhook of this id, else the one of this name: a file from another installation brings ids that mean nothing here."""
+    """The webhook of this id, else the one of this name: a file from another installation brings ids that
+    mean nothing here."""
     for webhook in stored:
         if entry.get("id") is not None and webhook.id == entry["id"]:
             return webhook
     same = [webhook for webhook in stored if webhook.name == entry.get("name")]
     if len(same) > 1:
         ids = ", ".join(webhook.id for webhook in same)
-        raise Refused("invalid_request", errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")])
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")],
+        )
     return same[0] if same else None
 
 
-def _one(gateway: Gateway, entry: dict[str, Any], before: StoredWebhook | None, references: "_References") -> Change:
+def _one(
+    gateway: Gateway, entry: dict[str, Any], before: StoredWebhook | None, references: "_References"
+) -> Change:
     settings = references.settings()
     try:
         request: WebhookRequest = validated(WebhookRequest, settings)
@@ -200,19 +250,26 @@ def _shown(webhook: StoredWebhook) -> dict[str, Any]:
 
 def _secrets_shown(before: dict[str, str], changes: dict[str, bytes | None]) -> dict[str, str]:
     return {
-        f"secret {name.removeprefix(SECRET_PREFIX)}": "another" if name in before else "set" for name, value in changes.items() if value
+        f"secret {name.removeprefix(SECRET_PREFIX)}": "another" if name in before else "set"
+        for name, value in changes.items()
+        if value
     }
 
 
-def _both_secrets(before: StoredWebhook, changes: dict[str, bytes | None]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _both_secrets(
+    before: StoredWebhook, changes: dict[str, bytes | None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     was = {f"secret {name.removeprefix(SECRET_PREFIX)}": "set" for name in changes if name in before.secrets}
     return was, _secrets_shown(dict.fromkeys(before.secrets, ""), changes)
 
 
 class _References:
-    """One entry's references to secrets, followed. A value that cannot be found leaves the stored secret as it is, and says so."""
+    """One entry's references to secrets, followed. A value that cannot be found leaves the stored secret as
+    it is, and says so."""
 
-    def __init__(self, entry: dict[str, Any], before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]) -> None:
+    def __init__(
+        self, entry: dict[str, Any], before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]
+    ) -> None:
         self.errors: list[FieldError] = []
         self.removed: set[str] = set()
         self._entry = entry
@@ -233,9 +290,13 @@ class _References:
                         authentication[name] = value
                     elif self._entry["authentication"][name] is None:
                         self.removed.add(name)
-        if isinstance(schedule := settings.get("schedule"), dict) and isinstance(headers := schedule.get("headers"), dict):
+        if isinstance(schedule := settings.get("schedule"), dict) and isinstance(
+            headers := schedule.get("headers"), dict
+        ):
             followed = {
-                name: self._followed(f"schedule.headers.{name}", value, SECRET_PREFIX + str(name).lower(), True)
+                name: self._followed(
+                    f"schedule.headers.{name}", value, SECRET_PREFIX + str(name).lower(), True
+                )
                 for name, value in headers.items()
             }
             settings["schedule"] = {**schedule, "headers": followed}
@@ -247,13 +308,19 @@ class _References:
             return None
         if reference == {"generate": True}:
             return None if is_stored else reference
-        kind, where = next(iter(reference.items())) if isinstance(reference, dict) and len(reference) == 1 else ("", "")
+        kind, where = (
+            next(iter(reference.items())) if isinstance(reference, dict) and len(reference) == 1 else ("", "")
+        )
         if kind not in ("env", "file") or not isinstance(where, str) or not where:
-            self.errors.append(FieldError(place, "write {env: NAME} or {file: PATH}: a secret itself does not belong here"))
+            self.errors.append(
+                FieldError(place, "write {env: NAME} or {file: PATH}: a secret itself does not belong here")
+            )
             return None
         value = self._secret_of(kind, where)
         if value is None and is_stored:
-            self._notes.append(f"{self._entry.get('name')}: {where} is not there, so the stored {place.rpartition('.')[2]} stays.")
+            self._notes.append(
+                f"{self._entry.get('name')}: {where} is not there, so the stored {place.rpartition('.')[2]} stays."
+            )
         elif value is None:
             said = "is not set in the environment" if kind == "env" else "is not there or cannot be read"
             self.errors.append(FieldError(place, f"{where} {said}"))
@@ -270,8 +337,13 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) ->
                 note = webhook_noted(gateway, actor, "webhook created", change.webhook, None, change.secrets)
                 await gateway.store.webhooks.create(change.webhook, change.secrets, note)
             elif change.action == "change":
-                secrets = {f"secret.{field}": "removed" if value is None else "set" for field, value in change.secrets.items()}
-                note = noted(gateway, actor, "webhook changed", change.webhook.id, **change.differences, **secrets)
+                secrets = {
+                    f"secret.{field}": "removed" if value is None else "set"
+                    for field, value in change.secrets.items()
+                }
+                note = noted(
+                    gateway, actor, "webhook changed", change.webhook.id, **change.differences, **secrets
+                )
                 await save(gateway, change.webhook, change.secrets, note)
             elif change.action == "delete":
                 note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)

@@ -1,6 +1,7 @@
 """A webhook's configuration as every surface writes it: one schema, validated here, stored as one document.
 
-Secrets come in through it and never go out: ``parts`` divides a valid request into the document and the secrets.
+Secrets come in through it and never go out: ``parts`` divides a valid request into the document and the
+secrets.
 """
 
 from typing import Annotated, Any, Literal
@@ -76,8 +77,13 @@ class TokenAuthentication(Shape):
             raise FieldProblem("username", "the Basic placement needs a username; the token is the password")
         if self.placement in ("header", "bearer"):
             for secret in (self.token, self.second_token):
-                if isinstance(secret, str) and (secret != secret.strip() or not secret.isascii() or not secret.isprintable()):
-                    raise FieldProblem("token", "a token that travels in a header is printable ASCII without spaces at its ends")
+                if isinstance(secret, str) and (
+                    secret != secret.strip() or not secret.isascii() or not secret.isprintable()
+                ):
+                    raise FieldProblem(
+                        "token",
+                        "a token that travels in a header is printable ASCII without spaces at its ends",
+                    )
         return self
 
 
@@ -99,13 +105,19 @@ class SignatureAuthentication(Shape):
     @classmethod
     def _public_url(cls, url: str | None) -> str | None:
         if url is not None and not (
-            url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and " " not in url and len(url) <= 2000
+            url.startswith(("https://", "http://"))
+            and url.isascii()
+            and url.isprintable()
+            and " " not in url
+            and len(url) <= 2000
         ):
             raise ValueError("write the whole URL that the sender was given, beginning with https://")
         return url
 
 
-Authentication = Annotated[NoAuthentication | TokenAuthentication | SignatureAuthentication, Field(discriminator="method")]
+Authentication = Annotated[
+    NoAuthentication | TokenAuthentication | SignatureAuthentication, Field(discriminator="method")
+]
 
 
 class FieldMapping(Shape):
@@ -135,7 +147,8 @@ class SynchronousResponse(Shape):
 
 
 class DuplicateProtection(Shape):
-    """Whether a retried delivery starts the workflow only once. ``key`` is ``header:Name`` or a path in the body."""
+    """Whether a retried delivery starts the workflow only once. ``key`` is ``header:Name`` or a path in the
+    body."""
 
     enabled: bool = False
     key: str | None = None
@@ -148,7 +161,12 @@ class DuplicateProtection(Shape):
             return None
         if key.lower().startswith("header:"):
             name = key[7:]
-            if not name or len(name) > 100 or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+            if (
+                not name
+                or len(name) > 100
+                or not name.isascii()
+                or not name.replace("-", "").replace("_", "").isalnum()
+            ):
                 raise ValueError("write header: and a header's name, like header:X-Event-Id")
             return key
         try:
@@ -198,7 +216,9 @@ class WebhookRequest(Shape):
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        return checked(name, None if name.strip() and name.isprintable() else "a name is printable text on one line")
+        return checked(
+            name, None if name.strip() and name.isprintable() else "a name is printable text on one line"
+        )
 
     @field_validator("ip_allowlist")
     @classmethod
@@ -225,7 +245,8 @@ def validated(shape: type[Shape], data: object) -> Any:
 
 
 def field_errors(error: ValidationError) -> list[FieldError]:
-    """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be a secret)."""
+    """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be
+    a secret)."""
     found: dict[str, str] = {}
     for one in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in one["loc"]]

@@ -8,7 +8,17 @@ from postern.core.invocation import Invocation
 from postern.core.redact import MASK
 
 # curl sets these itself, or they belonged to the connection they came over.
-_OWN = {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "expect", "keep-alive", "te", "upgrade"}
+_OWN = {
+    "host",
+    "content-length",
+    "connection",
+    "transfer-encoding",
+    "accept-encoding",
+    "expect",
+    "keep-alive",
+    "te",
+    "upgrade",
+}
 
 
 def curl(base_url: str, invocation: Invocation) -> str:
@@ -32,14 +42,22 @@ def curl(base_url: str, invocation: Invocation) -> str:
 
 
 def _quoted(text: str) -> str:
-    """For a shell; a NUL cannot be in an argument, and a stranger's control characters are not for a terminal."""
+    """For a shell; a NUL cannot be in an argument, and a stranger's control characters are not for a
+    terminal."""
     if all(char.isprintable() or char in "\n\t" for char in text):
         return shlex.quote(text)
     escapes = {"\\": "\\\\", "'": "\\'"}
     return (
         "$'"
         + "".join(
-            escapes.get(char, char if char.isprintable() else f"\\u{ord(char):04x}" if ord(char) > 127 else f"\\x{ord(char):02x}")
+            escapes.get(
+                char,
+                char
+                if char.isprintable()
+                else f"\\u{ord(char):04x}"
+                if ord(char) > 127
+                else f"\\x{ord(char):02x}",
+            )
             for char in text
         )
         + "'"

@@ -1,4 +1,5 @@
-"""The webhooks by short code, compiled, in memory: what a call looks up. Follows every change within half a second."""
+"""The webhooks by short code, compiled, in memory: what a call looks up. Follows every change within half a
+second."""
 
 import asyncio
 import contextlib
@@ -48,8 +49,8 @@ class Directory:
                 try:
                     webhook = self._compile(stored)
                 except Exception as error:
-                    # One webhook whose configuration this version cannot read must not keep the others from being served;
-                    # it is not served with its old rules either.
+                    # One webhook whose configuration this version cannot read must not keep the others from
+                    # being served; it is not served with its old rules either.
                     log.error("a webhook cannot be served", webhook=stored.id, error=str(error))
                     self._by_code.pop(stored.short_code, None)
                     self._by_id.pop(stored.id, None)

@@ -1,6 +1,8 @@
-"""Starting what is due: claim deliveries with a lease, start the trigger in the engine, settle. Survives whatever dies.
+"""Starting what is due: claim deliveries with a lease, start the trigger in the engine, settle. Survives
+whatever dies.
 
-Starts are idempotent on the delivery's key, so a lease that runs out under a slow engine starts nothing twice.
+Starts are idempotent on the delivery's key, so a lease that runs out under a slow engine starts nothing
+twice.
 """
 
 import asyncio
@@ -12,7 +14,14 @@ import structlog
 
 from postern.core.answer import WorkflowResponse
 from postern.core.content import Payload, Unreadable, read_object
-from postern.core.delivery import GIVE_UP_AFTER, EngineRejected, EngineUnavailable, Started, Trigger, wait_before_retry
+from postern.core.delivery import (
+    GIVE_UP_AFTER,
+    EngineRejected,
+    EngineUnavailable,
+    Started,
+    Trigger,
+    wait_before_retry,
+)
 from postern.core.invocation import Delivery, Invocation, StoreUnavailable
 from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
 from postern.usecases.gateway import Gateway
@@ -22,9 +31,11 @@ START_TIMEOUT = 20.0
 BATCH = 100
 AT_ONCE = 200
 BYTES_AT_ONCE = 64 * 1024 * 1024
-"""Of bodies whose starts are under way. Each is held several times while it is handed on; one that is larger goes alone."""
+"""Of bodies whose starts are under way. Each is held several times while it is handed on; one that is larger
+goes alone."""
 LONGEST_BATCH = 0.5
-"""A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under way."""
+"""A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
+way."""
 LOOK_EVERY = 1.0
 LONGEST_PAUSE = 15.0
 
@@ -42,8 +53,14 @@ def payload_of(invocation: Invocation) -> Payload | None:
 async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
     """Ask the engine, and write down how it went. Raises what the engine raised, after writing it down."""
     assert gateway.engine is not None
-    slot = gateway.response_slot(delivery.invocation_id, delivery.key, delivery.deadline) if delivery.deadline is not None else None
-    trigger = Trigger(delivery.key, delivery.webhook_id, delivery.invocation_id, delivery.fields, payload, slot)
+    slot = (
+        gateway.response_slot(delivery.invocation_id, delivery.key, delivery.deadline)
+        if delivery.deadline is not None
+        else None
+    )
+    trigger = Trigger(
+        delivery.key, delivery.webhook_id, delivery.invocation_id, delivery.fields, payload, slot
+    )
     began = time.perf_counter()
     try:
         try:
@@ -57,7 +74,10 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
             await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
         else:
             await gateway.store.deliveries.again(
-                delivery, now + wait_before_retry(delivery.attempts + 1, trouble.retry_after), trouble.detail, now
+                delivery,
+                now + wait_before_retry(delivery.attempts + 1, trouble.retry_after),
+                trouble.detail,
+                now,
             )
         gateway.live.touch(delivery.invocation_id)
         raise
@@ -76,8 +96,11 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
 
 
 async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
-    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the caller woken."""
-    taken = await gateway.store.deliveries.respond(key, answer, gateway.clock(), elsewhere=key not in gateway.waiters)
+    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
+    caller woken."""
+    taken = await gateway.store.deliveries.respond(
+        key, answer, gateway.clock(), elsewhere=key not in gateway.waiters
+    )
     if taken:
         gateway.waiters.wake(key)
     return taken
@@ -117,8 +140,8 @@ class Dispatcher:
             await asyncio.wait(self._under_way)
 
     async def round(self) -> int:
-        """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the others keep
-        their turn instead of collecting ever longer waits."""
+        """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
+        others keep their turn instead of collecting ever longer waits."""
         await self._room()
         gateway = self._gateway
         self._gateway.due.clear()
@@ -150,7 +173,8 @@ class Dispatcher:
         self._unavailable |= not start.cancelled() and start.result() == "unavailable"
 
     async def _room(self) -> None:
-        """Wait until another batch may begin: not all at once, and after a failure not before it is known how the others went."""
+        """Wait until another batch may begin: not all at once, and after a failure not before it is known how
+        the others went."""
         while len(self._under_way) > AT_ONCE - BATCH and not self._unavailable:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         if self._unavailable:
@@ -161,7 +185,11 @@ class Dispatcher:
 
     async def _fitting(self, sizes: list[int]) -> int:
         """How many of these may begin beside those under way; one at least, when nothing is."""
-        while self._under_way and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE and not self._unavailable:
+        while (
+            self._under_way
+            and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE
+            and not self._unavailable
+        ):
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         together = accumulate(sizes, initial=sum(self._under_way.values()))
         return max(1, sum(size <= BYTES_AT_ONCE for size in together) - 1)
@@ -176,7 +204,9 @@ class Dispatcher:
 
     async def _started(self, delivery: Delivery, payload: Payload | None) -> str:
         if payload is None:
-            await self._gateway.store.deliveries.failed(delivery, "the call's body is no longer kept", self._gateway.clock())
+            await self._gateway.store.deliveries.failed(
+                delivery, "the call's body is no longer kept", self._gateway.clock()
+            )
             self._gateway.live.touch(delivery.invocation_id)
             return "failed"
         try:
@@ -188,10 +218,16 @@ class Dispatcher:
         except StoreUnavailable:
             raise
         except Exception as error:  # a defect in an engine: the delivery comes back, the loop goes on
-            log.exception("an engine failed in a way it should not", engine=self._gateway.engine and self._gateway.engine.name)
+            log.exception(
+                "an engine failed in a way it should not",
+                engine=self._gateway.engine and self._gateway.engine.name,
+            )
             now = self._gateway.clock()
             await self._gateway.store.deliveries.again(
-                delivery, now + wait_before_retry(delivery.attempts + 1), f"internal: {type(error).__name__}", now
+                delivery,
+                now + wait_before_retry(delivery.attempts + 1),
+                f"internal: {type(error).__name__}",
+                now,
             )
             return "unavailable"
         return "started"

@@ -15,16 +15,27 @@ T = TypeVar("T")
 async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
     """The workflows that the engine knows, and the Webhook IDs each one wants."""
     require(actor, "read")
-    known = await _answer(gateway.engine.workflows() if gateway.engine is not None else gateway.known_workflows())
+    known = await _answer(
+        gateway.engine.workflows() if gateway.engine is not None else gateway.known_workflows()
+    )
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")
-    return [{"name": one.name, "webhookIds": list(one.webhook_ids), "help": one.help, "source": one.source} for one in known]
+    return [
+        {"name": one.name, "webhookIds": list(one.webhook_ids), "help": one.help, "source": one.source}
+        for one in known
+    ]
 
 
-async def runs(gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None) -> list[dict[str, Any]]:
+async def runs(
+    gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None
+) -> list[dict[str, Any]]:
     """The newest runs, or those of one delivery."""
     require(actor, "read")
-    found = await _answer(gateway.engine.runs(max(1, min(limit, 200)), delivery_key)) if gateway.engine is not None else None
+    found = (
+        await _answer(gateway.engine.runs(max(1, min(limit, 200)), delivery_key))
+        if gateway.engine is not None
+        else None
+    )
     if found is None:
         raise Refused("conflict", "this engine cannot list its runs")
     return [

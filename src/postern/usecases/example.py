@@ -1,4 +1,5 @@
-"""The ready example: a webhook that looks orders up, made once, so that the first curl works a minute after the clone."""
+"""The ready example: a webhook that looks orders up, made once, so that the first curl works a minute after
+the clone."""
 
 import json
 
@@ -26,8 +27,8 @@ async def example_curl(gateway: Gateway) -> str | None:
 
 
 async def example_environment(gateway: Gateway) -> dict[str, str]:
-    """Binds the example workflow to its own webhook. Where that is gone the workflow hears nobody: it must not take other
-    webhooks' events, which would look as if somebody's own workflow had run."""
+    """Binds the example workflow to its own webhook. Where that is gone the workflow hears nobody: it must
+    not take other webhooks' events, which would look as if somebody's own workflow had run."""
     webhook = await _example(gateway)
     return {"ORDER_LOOKUP_WEBHOOK_ID": webhook.id if webhook else "none"}
 

@@ -24,8 +24,8 @@ from postern.usecases.rejections import Rejections
 T = TypeVar("T")
 
 PATIENCE = 22.0
-"""Seconds that callers may still wait when the process is told to end. Less than the server's (`surfaces/http/server.py`), which
-then cuts what is left."""
+"""Seconds that callers may still wait when the process is told to end. Less than the server's
+(`surfaces/http/server.py`), which then cuts what is left."""
 
 GO_PUBLIC = (
     "A sender on the internet needs a public one: start a tunnel (cloudflared, ngrok, tailscale funnel, …) "
@@ -34,8 +34,8 @@ GO_PUBLIC = (
 
 
 class Waiters:
-    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is the truth;
-    this only says when to look at it."""
+    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is
+    the truth; this only says when to look at it."""
 
     def __init__(self) -> None:
         self._events: dict[str, set[asyncio.Event]] = {}
@@ -86,11 +86,14 @@ class Gateway:
     presets: PresetShelf
     base_url: str
     callback_url: str
-    """Where workflows reach the response action's door: the base address, or the loopback one for the embedded engine."""
+    """Where workflows reach the response action's door: the base address, or the loopback one for the
+    embedded engine."""
     response_keys: list[bytes]
-    """The first makes response tokens; the others made those of workflows that were started before the key was changed."""
+    """The first makes response tokens; the others made those of workflows that were started before the key
+    was changed."""
     engine: Engine | None = None
-    """None in a process that only changes or reads things (the CLI): deliveries are left for one that serves."""
+    """None in a process that only changes or reads things (the CLI): deliveries are left for one that
+    serves."""
     limits: Limits = field(default_factory=Limits)
     waiters: Waiters = field(default_factory=Waiters)
     due: asyncio.Event = field(default_factory=asyncio.Event)
@@ -122,7 +125,8 @@ class Gateway:
         self.live = Hub(self.store.history, self.clock)
 
     def background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin work that outlives the call it is done for. Its outcome is written down by itself; who waits for it hears what it raises."""
+        """Begin work that outlives the call it is done for. Its outcome is written down by itself; who waits
+        for it hears what it raises."""
         task = asyncio.create_task(work)
         self._finishing.add(task)  # the event loop itself would let go of it half-way
         task.add_done_callback(self._finished)
@@ -139,8 +143,9 @@ class Gateway:
             task.exception()
 
     def begin_to_end(self) -> int:
-        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent away. Asked again
-        and again while some wait: those who would wait for longer than the server may hear that their time is up."""
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent
+        away. Asked again and again while some wait: those who would wait for longer than the server may hear
+        that their time is up."""
         if not self.ending:
             self.ending = True
             self._patient_until = time.monotonic() + PATIENCE
@@ -150,7 +155,8 @@ class Gateway:
         return len(self.waiters)
 
     def response_token(self, key: str) -> str:
-        """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and none is stored."""
+        """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and
+        none is stored."""
         return _token(self.response_keys[0], key)
 
     def is_response_token(self, token: str, key: str) -> bool:
@@ -158,7 +164,11 @@ class Gateway:
         return any(hmac.compare_digest(_token(one, key).encode(), given) for one in self.response_keys)
 
     def response_slot(self, invocation_id: str, key: str, deadline: float) -> ResponseSlot:
-        return ResponseSlot(f"{self.callback_url}/api/v1/invocations/{invocation_id}/response", self.response_token(key), deadline)
+        return ResponseSlot(
+            f"{self.callback_url}/api/v1/invocations/{invocation_id}/response",
+            self.response_token(key),
+            deadline,
+        )
 
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"

@@ -21,7 +21,9 @@ LAST_MOMENT = 253402300800.0
 """The end of the year 9999."""
 
 
-async def listing(gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None) -> Page:
+async def listing(
+    gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None
+) -> Page:
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
@@ -39,7 +41,9 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     require(actor, "write")
     invocation, _ = await recorded(gateway, invocation_id)
     if invocation.outcome != "accepted":
-        raise Refused("conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay")
+        raise Refused(
+            "conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay"
+        )
     webhook = gateway.directory.by_id(invocation.webhook_id)
     if webhook is None:
         raise Refused("conflict", "its webhook has been deleted")
@@ -69,8 +73,11 @@ async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
     return curl(gateway.base_url, invocation)
 
 
-async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
-    """What these paths would take out of a recorded call. None where there is nothing; a path that is none is refused by name."""
+async def preview(
+    gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]
+) -> dict[str, str | None]:
+    """What these paths would take out of a recorded call. None where there is nothing; a path that is none is
+    refused by name."""
     require(actor, "read")
     invocation, _ = await recorded(gateway, invocation_id)
     payload = payload_of(invocation)
@@ -79,7 +86,9 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
         try:
             value = walk_members(payload.members, parse_path(path)) if payload is not None else None
         except InvalidPath as error:
-            raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]) from None
+            raise Refused(
+                "invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]
+            ) from None
         values[name] = None if value is None else as_text(value)
     return values
 
@@ -93,7 +102,8 @@ async def recorded(gateway: Gateway, invocation_id: str) -> tuple[Invocation, li
 
 
 def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
-    """One invocation whole: the call as stored, the verdict with its trace, every delivery with its attempts."""
+    """One invocation whole: the call as stored, the verdict with its trace, every delivery with its
+    attempts."""
     body = invocation.body
     text = None if body is None else body.decode("utf-8", "replace")
     return summary(invocation, deliveries) | {
@@ -103,7 +113,10 @@ def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
         "body": text,
         "bodyTruncated": body is not None and len(body) < invocation.body_size,
         "payload": _payload(invocation),
-        "trace": [{"step": step, "ok": ok, "detail": detail} for step, ok, detail in msgspec.json.decode(invocation.trace)],
+        "trace": [
+            {"step": step, "ok": ok, "detail": detail}
+            for step, ok, detail in msgspec.json.decode(invocation.trace)
+        ],
         "deliveries": [delivery_told(delivery) for delivery in deliveries],
     }
 
@@ -116,7 +129,9 @@ def delivery_told(delivery: Delivery) -> dict[str, Any]:
         "state": delivery.state,
         "fields": delivery.fields,
         "createdAt": iso(delivery.created_at),
-        "releasedAt": None if delivery.released_at is None or delivery.state == "dropped" else iso(delivery.released_at),
+        "releasedAt": None
+        if delivery.released_at is None or delivery.state == "dropped"
+        else iso(delivery.released_at),
         "startedAt": iso_or_none(delivery.started_at),
         "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
         "attempts": delivery.attempts,
@@ -147,8 +162,8 @@ def filter_of(
     search: str | None = None,
     within: str = "",
 ) -> HistoryFilter:
-    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is refused by its
-    field's name, with what it stands ``within`` before it."""
+    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
+    refused by its field's name, with what it stands ``within`` before it."""
     errors = []
     for field, text in (("webhookId", webhook_id), ("code", code), ("search", search)):
         # Neither can be in what is stored, and Postgres will not even be asked for it.
@@ -164,7 +179,14 @@ def filter_of(
             errors += refused.errors
     if errors:
         raise Refused("invalid_request", errors=errors)
-    return HistoryFilter(webhook_id or None, cast(Status, status) if status else None, code or None, times[0], times[1], search or None)
+    return HistoryFilter(
+        webhook_id or None,
+        cast(Status, status) if status else None,
+        code or None,
+        times[0],
+        times[1],
+        search or None,
+    )
 
 
 def moment(text: str | None, field: str) -> float | None:
@@ -180,7 +202,9 @@ def moment(text: str | None, field: str) -> float | None:
         if not 0 <= seconds < LAST_MOMENT:
             raise ValueError
     except (ValueError, OverflowError):
-        raise Refused("invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]) from None
+        raise Refused(
+            "invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]
+        ) from None
     return seconds
 
 

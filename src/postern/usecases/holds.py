@@ -1,4 +1,5 @@
-"""Hold: a webhook's calls are proven, recorded and answered as ever, and their deliveries wait until somebody lets them go."""
+"""Hold: a webhook's calls are proven, recorded and answered as ever, and their deliveries wait until somebody
+lets them go."""
 
 from typing import Any
 
@@ -12,15 +13,20 @@ STEP = 500
 """How many deliveries one step moves: calls are stored between the steps."""
 
 
-async def hold(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
+async def hold(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
     """Keep accepting calls and let their deliveries wait."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, True, seen_version)
     return await _told(gateway, webhook_id)
 
 
-async def release(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
-    """End the hold; what waited is due at once, the oldest first. Asked again after an interruption, it goes on."""
+async def release(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
+    """End the hold; what waited is due at once, the oldest first. Asked again after an interruption, it goes
+    on."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, False, seen_version)
     return await _told(gateway, webhook_id, released=await _move(gateway, webhook_id, "queued"))
@@ -39,7 +45,12 @@ async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen
     check_version(webhook, seen_version)
     if webhook.held != held:
         webhook.held = held
-        await save(gateway, webhook, {}, noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id))
+        await save(
+            gateway,
+            webhook,
+            {},
+            noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id),
+        )
 
 
 async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:
@@ -52,4 +63,9 @@ async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:
 
 async def _told(gateway: Gateway, webhook_id: str, **counts: int) -> dict[str, Any]:
     waiting = await gateway.store.deliveries.held([webhook_id])
-    return {"webhookId": webhook_id, "held": (await stored(gateway, webhook_id)).held, "waiting": waiting.get(webhook_id, 0), **counts}
+    return {
+        "webhookId": webhook_id,
+        "held": (await stored(gateway, webhook_id)).held,
+        "waiting": waiting.get(webhook_id, 0),
+        **counts,
+    }

@@ -1,8 +1,8 @@
 """Who listens to calls as they come in, and telling them.
 
-What happened is read from the database, never carried through here: whoever records or moves something only says which
-invocation to look at, and saying so costs nothing while nobody listens. Once a second the newest ones are looked at
-anyway, for what other processes did.
+What happened is read from the database, never carried through here: whoever records or moves something only
+says which invocation to look at, and saying so costs nothing while nobody listens. Once a second the newest
+ones are looked at anyway, for what other processes did.
 """
 
 import asyncio
@@ -59,7 +59,9 @@ class Listener:
             return
         earlier = self.waiting.pop(event.invocation_id, None)
         self.waiting[event.invocation_id] = (
-            event if earlier is None else Event(earlier.name, event.invocation_id, event.webhook_id, event.data)
+            event
+            if earlier is None
+            else Event(earlier.name, event.invocation_id, event.webhook_id, event.data)
         )
         if len(self.waiting) > LONGEST_QUEUE:
             self.waiting.clear()
@@ -83,12 +85,18 @@ class Hub:
         if self._listeners:
             self._touched[invocation_id] = None
             if len(self._touched) > LOOKED_AT:
-                self._touched.popitem(last=False)  # the look at the newest ones finds it, as far as anybody can follow
+                self._touched.popitem(
+                    last=False
+                )  # the look at the newest ones finds it, as far as anybody can follow
             self._news.set()
 
     def join(self, actor: Actor, webhook_id: str | None) -> Listener:
         owner = actor.id or actor.name
-        if len(self._listeners) >= MOST_LISTENERS or Counter(self._listeners.values())[owner] >= MOST_OF_ONE or self._closed:
+        if (
+            len(self._listeners) >= MOST_LISTENERS
+            or Counter(self._listeners.values())[owner] >= MOST_OF_ONE
+            or self._closed
+        ):
             raise Refused("rate_limited", "Too many live views are open; close one first.", retry_after=10)
         listener = Listener(webhook_id)
         self._listeners[listener] = owner
@@ -136,7 +144,8 @@ class Hub:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows
         if first:
             for row in rows:
-                # What was recorded since somebody listens is news to them, even when it had been received before.
+                # What was recorded since somebody listens is news to them, even when it had been received
+                # before.
                 if row[0].received_at < began and row[0].id not in self._touched:
                     self._remember(row[0].id, told(row))
         self._tell(rows)
@@ -148,7 +157,9 @@ class Hub:
             if before == data:
                 continue
             self._remember(invocation.id, data)
-            event = Event("invocation" if before is None else "delivery", invocation.id, invocation.webhook_id, data)
+            event = Event(
+                "invocation" if before is None else "delivery", invocation.id, invocation.webhook_id, data
+            )
             for listener in self._listeners:
                 listener.hear(event)
 

@@ -1,4 +1,5 @@
-"""A creation that a client sends again makes nothing twice: the same key with the same request is answered the same."""
+"""A creation that a client sends again makes nothing twice: the same key with the same request is answered
+the same."""
 
 import asyncio
 import hmac
@@ -22,8 +23,11 @@ Answered = tuple[int, list[tuple[str, str]], bytes]
 _answered = msgspec.json.Decoder(Answered)
 
 
-async def once(gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[Answered]]) -> tuple[Answered, bool]:
-    """What the work answered, now or the first time; and whether it was then. What was refused may be tried again."""
+async def once(
+    gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[Answered]]
+) -> tuple[Answered, bool]:
+    """What the work answered, now or the first time; and whether it was then. What was refused may be tried
+    again."""
     store = gateway.store.idempotency
     owner = actor.id or actor.name
     digest = sha256(request).digest()
@@ -38,7 +42,10 @@ async def once(gateway: Gateway, actor: Actor, key: str, request: bytes, work: C
         if seen.answer is not None:
             return _answered.decode(seen.answer), True
         if waited >= LONGEST_WAIT:
-            raise Refused("conflict", "The first request with this Idempotency-Key is still at work; try again in a moment.")
+            raise Refused(
+                "conflict",
+                "The first request with this Idempotency-Key is still at work; try again in a moment.",
+            )
         await asyncio.sleep(LOOK_EVERY)
         waited += LOOK_EVERY
     try:

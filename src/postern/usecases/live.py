@@ -1,4 +1,5 @@
-"""Watching calls as they come in: each invocation when it is recorded, and again whenever its deliveries move."""
+"""Watching calls as they come in: each invocation when it is recorded, and again whenever its deliveries
+move."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,16 +15,20 @@ HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
 """How long a stream may go on at most after whoever follows it was signed out, or deleted."""
 OVERLAP = 10.0
-"""Seconds before the last seen event from which a resumed stream goes on: calls that arrive together may be recorded in
-another order. A client takes each event as the present state of its invocation, so hearing one twice does no harm."""
+"""Seconds before the last seen event from which a resumed stream goes on: calls that arrive together may be
+recorded in another order. A client takes each event as the present state of its invocation, so hearing one
+twice does no harm."""
 RESUMED = 1_000
 
 
 Check = Callable[[], Awaitable[Actor]]
 
 
-async def follow(gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None) -> "Stream":
-    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody listens any more.
+async def follow(
+    gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
+) -> "Stream":
+    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody listens
+    any more.
 
     ``still`` says who is asking, now and again: it raises ``Refused`` when they may not any more.
     """
@@ -42,7 +47,8 @@ class Stream:
         self._gateway.live.leave(self._listener)
 
     async def events(self) -> AsyncIterator[Event | None]:
-        """Ends when the server does, or when whoever follows may not any more. None when there was nothing for a while."""
+        """Ends when the server does, or when whoever follows may not any more. None when there was nothing
+        for a while."""
         clock = asyncio.get_running_loop().time
         checked = clock()
         async for event in self._all():
@@ -68,7 +74,9 @@ class Stream:
             listener.news.clear()
             if listener.lost:
                 listener.lost = False
-                async for event in self._missed(self._after or first_id_at("inv", self._gateway.clock() - OVERLAP)):
+                async for event in self._missed(
+                    self._after or first_id_at("inv", self._gateway.clock() - OVERLAP)
+                ):
                     yield event
             while listener.waiting:
                 _, event = listener.waiting.popitem(last=False)

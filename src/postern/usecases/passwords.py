@@ -26,7 +26,9 @@ NOBODY = "$argon2id$v=19$m=32768,t=2,p=1$FJ0c+NlTyhR5NGgpCboqHA$yGch6U4OAn9n9Rx3
 
 def check_password(password: str, field: str = "password") -> None:
     if not SHORTEST <= len(password) <= LONGEST:
-        raise Refused("invalid_request", errors=[FieldError(field, f"has {SHORTEST} to {LONGEST} characters")])
+        raise Refused(
+            "invalid_request", errors=[FieldError(field, f"has {SHORTEST} to {LONGEST} characters")]
+        )
 
 
 async def hashed(password: str) -> str:
@@ -53,7 +55,9 @@ def outdated(password_hash: str) -> bool:
 async def _in_turn(work: Callable[[bytes], T], secret: bytes) -> T:
     global _waiting
     if _waiting >= MOST_WAITING:
-        raise Refused("temporarily_unavailable", "Too many are signing in at once; try again in a few seconds.")
+        raise Refused(
+            "temporarily_unavailable", "Too many are signing in at once; try again in a few seconds."
+        )
     _waiting += 1
     try:
         return await asyncio.get_running_loop().run_in_executor(_threads, work, secret)

@@ -7,7 +7,15 @@ from postern.core.answer import WorkflowResponse
 from postern.core.call import Headers
 from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
 from postern.core.diagnosis.diagnose import Known
-from postern.core.invocation import Delivery, Entry, HistoryFilter, HistoryPage, Invocation, Receipt, StoreUnavailable
+from postern.core.invocation import (
+    Delivery,
+    Entry,
+    HistoryFilter,
+    HistoryPage,
+    Invocation,
+    Receipt,
+    StoreUnavailable,
+)
 from postern.core.records import (
     ApiKey,
     AuditEntry,
@@ -24,14 +32,16 @@ from postern.usecases.store_ports import RetentionStore, SampleStore, ScheduleSt
 class Engine(Protocol):
     """The workflow engine. It runs the automations; the gateway only starts them.
 
-    ``start`` is idempotent on the trigger's key. It raises ``EngineUnavailable`` (the delivery backs off and comes back)
-    or ``EngineRejected`` (the delivery has failed; it can be replayed). ``health`` never raises, and neither does ``close``.
+    ``start`` is idempotent on the trigger's key. It raises ``EngineUnavailable`` (the delivery backs off and
+    comes back) or ``EngineRejected`` (the delivery has failed; it can be replayed). ``health`` never raises,
+    and neither does ``close``.
     """
 
     name: str
 
     async def open(self) -> None:
-        """Get ready to be asked. Returns at once: an engine that is not there yet is *unavailable*, not a failed start."""
+        """Get ready to be asked. Returns at once: an engine that is not there yet is *unavailable*, not a
+        failed start."""
         ...
 
     async def start(self, trigger: Trigger) -> Started: ...
@@ -63,17 +73,26 @@ class Engine(Protocol):
 class WebhookStore(Protocol):
     """Secrets travel beside the document, by field; None removes one, and what is not named stays."""
 
-    async def create(self, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry) -> None: ...
+    async def create(
+        self, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry
+    ) -> None: ...
 
     async def update(
-        self, webhook: StoredWebhook, seen_version: int, changes: dict[str, bytes | None], note: AuditEntry, promote: bool = False
+        self,
+        webhook: StoredWebhook,
+        seen_version: int,
+        changes: dict[str, bytes | None],
+        note: AuditEntry,
+        promote: bool = False,
     ) -> bool: ...
 
     async def delete(self, webhook_id: str, now: float, note: AuditEntry) -> bool: ...
 
     async def get(self, webhook_id: str) -> StoredWebhook | None: ...
 
-    async def page(self, limit: int, before: str | None = None, search: str | None = None) -> list[StoredWebhook]: ...
+    async def page(
+        self, limit: int, before: str | None = None, search: str | None = None
+    ) -> list[StoredWebhook]: ...
 
     async def changed_since(self, epoch: int) -> tuple[int, list[StoredWebhook]]: ...
 
@@ -87,7 +106,8 @@ class WebhookStore(Protocol):
 
 
 class DeliveryStore(Protocol):
-    """Every method that writes returns when it is on disk, or raises ``StoreUnavailable`` and has changed nothing."""
+    """Every method that writes returns when it is on disk, or raises ``StoreUnavailable`` and has changed
+    nothing."""
 
     async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]: ...
 
@@ -101,7 +121,8 @@ class DeliveryStore(Protocol):
         duplicate_until: float,
         note: AuditEntry,
     ) -> Delivery | str | None:
-        """Start a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery."""
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it
+        has a delivery."""
         ...
 
     async def release(self, now: float, lease: float) -> int: ...
@@ -186,9 +207,12 @@ class FetchTrouble(Exception):
 
 
 class Fetch(Protocol):
-    """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises ``FetchTrouble``."""
+    """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises
+    ``FetchTrouble``."""
 
-    async def __call__(self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched: ...
+    async def __call__(
+        self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int
+    ) -> Fetched: ...
 
 
 class AccessStore(Protocol):
@@ -217,7 +241,8 @@ class PeopleStore(Protocol):
     async def named(self, name: str) -> User | None: ...
 
     async def change(self, user: User, note: AuditEntry, end_sessions_but: str | None = None) -> bool:
-        """False when no admin would be left. A session id (or "" for none of them) is the only one that survives."""
+        """False when no admin would be left. A session id (or "" for none of them) is the only one that
+        survives."""
         ...
 
     async def delete(self, user_id: str, note: AuditEntry) -> bool:
@@ -226,7 +251,9 @@ class PeopleStore(Protocol):
 
     async def rehash(self, user_id: str, password_hash: str) -> None: ...
 
-    async def sign_in(self, session: Session, secret: str, gone_before: float, note: AuditEntry | None) -> None: ...
+    async def sign_in(
+        self, session: Session, secret: str, gone_before: float, note: AuditEntry | None
+    ) -> None: ...
 
     async def session(self, secret: str) -> tuple[Session, User] | None: ...
 
@@ -240,11 +267,15 @@ class PeopleStore(Protocol):
 class AuditStore(Protocol):
     async def write(self, note: AuditEntry) -> None: ...
 
-    async def page(self, limit: int, before: str | None = None, subject: str | None = None) -> list[AuditEntry]: ...
+    async def page(
+        self, limit: int, before: str | None = None, subject: str | None = None
+    ) -> list[AuditEntry]: ...
 
 
 class IdempotencyStore(Protocol):
-    async def begin(self, actor: str, key: str, request: bytes, now: float, until: float) -> SeenRequest | None: ...
+    async def begin(
+        self, actor: str, key: str, request: bytes, now: float, until: float
+    ) -> SeenRequest | None: ...
 
     async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None: ...
 
@@ -266,18 +297,28 @@ class ReplayStore(Protocol):
 
     async def begin(self, replay_id: str, now: float, note: AuditEntry) -> bool: ...
 
-    async def end(self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = "") -> bool: ...
+    async def end(
+        self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = ""
+    ) -> bool: ...
 
     async def claim(self, now: float, lease: float) -> Replay | None: ...
 
     async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
-        """The next invocations, and up to where that was a look at everything; None there when it was the last of them."""
+        """The next invocations, and up to where that was a look at everything; None there when it was the
+        last of them."""
         ...
 
     async def step(
-        self, replay: Replay, starts: list[tuple[str, dict[str, str], State]], skipped: int, position: str, now: float, lease: float
+        self,
+        replay: Replay,
+        starts: list[tuple[str, dict[str, str], State]],
+        skipped: int,
+        position: str,
+        now: float,
+        lease: float,
     ) -> bool:
-        """Queue these deliveries and move on, in one commit. False: somebody else did, or it was cancelled; then nothing was done."""
+        """Queue these deliveries and move on, in one commit. False: somebody else did, or it was cancelled;
+        then nothing was done."""
         ...
 
 
@@ -324,7 +365,8 @@ class Store(Protocol):
         ...
 
     def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
-        """Tells, in the event loop, when the entry is on disk, or that it is not, and then nothing of it is."""
+        """Tells, in the event loop, when the entry is on disk, or that it is not, and then nothing of it
+        is."""
 
     async def listen(self, hear: Callable[[str], None]) -> None:
         """Tell ``hear`` what other processes say, as long as this one serves: `waking.py` knows the words."""

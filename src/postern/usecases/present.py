@@ -25,7 +25,8 @@ def iso_or_none(seconds: float | None) -> str | None:
 
 
 def summary(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
-    """``deliveries`` in the order of their emissions. The status follows the newest; what the caller heard is the first one's for ever."""
+    """``deliveries`` in the order of their emissions. The status follows the newest; what the caller heard is
+    the first one's for ever."""
     newest = deliveries[-1] if deliveries else None
     first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
     told: dict[str, Any] = {
@@ -45,8 +46,16 @@ def summary(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any
         "configVersion": invocation.config_version,
     }
     if newest is not None:
-        told |= {"runs": newest.runs, "nobodyListens": newest.state == "started" and newest.runs == 0, "error": newest.error or None}
-        told |= {"workflows": next((entry["workflows"] for entry in reversed(newest.log) if "workflows" in entry), None)}
+        told |= {
+            "runs": newest.runs,
+            "nobodyListens": newest.state == "started" and newest.runs == 0,
+            "error": newest.error or None,
+        }
+        told |= {
+            "workflows": next(
+                (entry["workflows"] for entry in reversed(newest.log) if "workflows" in entry), None
+            )
+        }
     return told
 
 
@@ -56,7 +65,11 @@ def _http_status(invocation: Invocation, first: Delivery | None) -> int | None:
     if first is None or not first.answer_code:
         return None
     known = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
-    return first.response.status if first.answer_code == "accepted" and first.response else known.get(first.answer_code)
+    return (
+        first.response.status
+        if first.answer_code == "accepted" and first.response
+        else known.get(first.answer_code)
+    )
 
 
 def _duration(invocation: Invocation, first: Delivery | None) -> float:

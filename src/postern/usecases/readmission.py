@@ -1,4 +1,5 @@
-"""A second chance: rejected calls that the present settings would let in, and starting them, none of them twice."""
+"""A second chance: rejected calls that the present settings would let in, and starting them, none of them
+twice."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,9 @@ from postern.usecases.history import recorded
 MOST_RECHECKED = 1_000
 
 
-async def recheck(gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED) -> dict[str, Any]:
+async def recheck(
+    gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED
+) -> dict[str, Any]:
     """Which rejected calls of a webhook would be accepted with its present settings. Nothing is started."""
     require(actor, "read")
     passing, failing = [], 0
@@ -34,7 +37,9 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
     """Start rejected calls that pass now. What has been started meanwhile, in whatever way, is left alone."""
     require(actor, "write")
     if len(invocation_ids) > MOST_RECHECKED:
-        raise Refused("invalid_request", errors=[FieldError("invocationIds", f"at most {MOST_RECHECKED} at once")])
+        raise Refused(
+            "invalid_request", errors=[FieldError("invocationIds", f"at most {MOST_RECHECKED} at once")]
+        )
     results = []
     for invocation_id in invocation_ids:
         invocation, _ = await recorded(gateway, invocation_id)
@@ -65,7 +70,9 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
     state: State = "held" if judged.webhook.held else "queued"
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
-        admitted = await gateway.store.deliveries.admit(invocation, judged.fields, now, state, judged.duplicate_key, until, note)
+        admitted = await gateway.store.deliveries.admit(
+            invocation, judged.fields, now, state, judged.duplicate_key, until, note
+        )
     except Gone:
         return {"admitted": False, "reason": "retention has taken it just now"}
     if isinstance(admitted, Delivery):
@@ -76,7 +83,8 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
 
 
 async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | str":
-    """The call under the present settings, at the time it was received; or the reason why it is still refused."""
+    """The call under the present settings, at the time it was received; or the reason why it is still
+    refused."""
     webhook = gateway.directory.by_id(invocation.webhook_id)
     if webhook is None:
         return "its webhook has been deleted"
@@ -91,7 +99,11 @@ async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | st
         return "its address is not on the allowlist"
     verified = webhook.credential.check(call)
     if isinstance(verified, Unproven):
-        return "its credential was masked and cannot be checked again" if webhook.method == "token" else verified.detail
+        return (
+            "its credential was masked and cannot be checked again"
+            if webhook.method == "token"
+            else verified.detail
+        )
     verdict = read_verified(webhook, verified, [])
     if verdict.outcome != "accepted":
         return verdict.detail
@@ -105,7 +117,9 @@ async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invoc
     found: list[Invocation] = []
     before: str | None = None
     while len(found) < min(limit, MOST_RECHECKED):
-        page = await gateway.store.history.page(HistoryFilter(webhook_id=webhook_id, status="rejected"), 200, before)
+        page = await gateway.store.history.page(
+            HistoryFilter(webhook_id=webhook_id, status="rejected"), 200, before
+        )
         whole = await gateway.store.history.many([invocation.id for invocation, _ in page.rows])
         found += [whole[invocation.id] for invocation, _ in page.rows if invocation.id in whole]
         before = page.next_before

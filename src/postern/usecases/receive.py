@@ -34,8 +34,8 @@ Heard = Callable[[Answer], None]
 def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard) -> None:
     """Record the verdict, then tell ``heard`` the answer, once. Every 2xx that it hears is on disk.
 
-    Not a coroutine: an ordinary call is answered by whoever reports the commit, and a task for each would cost as much
-    as judging it does. Only who has to wait for something else gets one.
+    Not a coroutine: an ordinary call is answered by whoever reports the commit, and a task for each would
+    cost as much as judging it does. Only who has to wait for something else gets one.
     """
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
@@ -50,7 +50,9 @@ class Reception:
 
     __slots__ = ("_call", "_gateway", "_heard", "_verdict", "_webhook", "entry")
 
-    def __init__(self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard) -> None:
+    def __init__(
+        self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard
+    ) -> None:
         self._gateway = gateway
         self._webhook = webhook
         self._call = call
@@ -185,14 +187,17 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             1,
             "held" if webhook.held else "queued",
             0,
-            # A caller that waits is not left to the loop: this process starts the workflow itself, under its own lease.
+            # A caller that waits is not left to the loop: this process starts the workflow itself, under its
+            # own lease.
             now + LEASE if waits else now,
             verdict.fields,
             now,
             call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
         if webhook.recording_until > now:
-            entry.sample = sample_of(Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload))
+            entry.sample = sample_of(
+                Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload)
+            )
         if webhook.duplicates is not None:
             entry.duplicate_key = verdict.duplicate_key
             entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds
@@ -222,7 +227,9 @@ def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
         invocation_id,
         challenge=webhook.credential.challenge,
         retry_after=verdict.retry_after,
-        allow=", ".join(sorted(webhook.allowed_methods)).encode() if verdict.code == "method_not_allowed" else None,
+        allow=", ".join(sorted(webhook.allowed_methods)).encode()
+        if verdict.code == "method_not_allowed"
+        else None,
     )
 
 

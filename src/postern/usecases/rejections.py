@@ -4,7 +4,8 @@ import asyncio
 from collections import Counter
 
 TRIM_AFTER = 500
-"""Rejected calls of one webhook since it was last trimmed: so many more than the limit may lie there for a moment."""
+"""Rejected calls of one webhook since it was last trimmed: so many more than the limit may lie there for a
+moment."""
 
 
 class Rejections:

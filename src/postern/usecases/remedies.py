@@ -1,4 +1,5 @@
-"""Applying what the diagnosis of a refused call found: one change of its webhook's settings, and calls like it verify."""
+"""Applying what the diagnosis of a refused call found: one change of its webhook's settings, and calls like
+it verify."""
 
 from typing import Any
 
@@ -11,7 +12,8 @@ from postern.usecases.history import recorded
 
 
 async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> dict[str, Any]:
-    """The change with this number in the list that ``signatures.explain`` gives. Found again here: nobody sends one along."""
+    """The change with this number in the list that ``signatures.explain`` gives. Found again here: nobody
+    sends one along."""
     require(actor, "write")
     changes = (await signatures.explain(gateway, actor, invocation_id))["wouldVerifyIf"]
     if number >= len(changes) or changes[number]["patch"] is None:
@@ -21,5 +23,9 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     webhook = await webhooks.stored(gateway, invocation.webhook_id)
     if patch.get("provider", "") not in ("", webhook.document["authentication"]["provider"]):
         # Another sender starts without secrets; but it was with these that the call was seen to verify.
-        patch |= {name: webhook.secrets[field].value.decode() for name, field in SECRETS["hmac"].items() if field in webhook.secrets}
+        patch |= {
+            name: webhook.secrets[field].value.decode()
+            for name, field in SECRETS["hmac"].items()
+            if field in webhook.secrets
+        }
     return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})

@@ -1,7 +1,8 @@
-"""Replaying many: first a plan with a count, then its run in the background, with progress, until it is done or cancelled.
+"""Replaying many: first a plan with a count, then its run in the background, with progress, until it is done
+or cancelled.
 
-Whichever process serves goes on with it, under a lease. It takes the oldest call first, and waits while much is queued
-already: the calls that come in meanwhile must not stand behind a month of history.
+Whichever process serves goes on with it, under a lease. It takes the oldest call first, and waits while much
+is queued already: the calls that come in meanwhile must not stand behind a month of history.
 """
 
 import asyncio
@@ -37,9 +38,13 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> dict[st
     asked = replace(wanted, until=now if wanted.until is None else min(wanted.until, now))
     count = await gateway.store.replays.count(asked, MOST + 1)
     if count > MOST:
-        raise Refused("invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")])
+        raise Refused(
+            "invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")]
+        )
     plan = Replay(new_id("rpl"), "planned", asked, count, gateway.clock(), actor.name)
-    await gateway.store.replays.add(plan, noted(gateway, actor, "replay planned", plan.id, filter=_told_filter(asked), count=count))
+    await gateway.store.replays.add(
+        plan, noted(gateway, actor, "replay planned", plan.id, filter=_told_filter(asked), count=count)
+    )
     return told(plan)
 
 
@@ -47,7 +52,9 @@ async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any
     """Start a planned replay of many; it runs in whichever process serves."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
-    if not await gateway.store.replays.begin(replay_id, gateway.clock(), noted(gateway, actor, "replay begun", replay_id)):
+    if not await gateway.store.replays.begin(
+        replay_id, gateway.clock(), noted(gateway, actor, "replay begun", replay_id)
+    ):
         raise Refused("conflict", f"this replay is {found.state}; a plan is run once")
     return await show(gateway, actor, replay_id)
 
@@ -120,7 +127,9 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     starts = [start for one in ids if (start := _start_of(gateway, whole.get(one))) is not None]
     skipped = len(ids) - len(starts)
     now = gateway.clock()
-    if not await gateway.store.replays.step(replay, starts, skipped, position or (ids[-1] if ids else replay.position), now, LEASE):
+    if not await gateway.store.replays.step(
+        replay, starts, skipped, position or (ids[-1] if ids else replay.position), now, LEASE
+    ):
         return None
     if starts:
         gateway.due.set()

@@ -1,4 +1,5 @@
-"""The synchronous response: the caller waits, the response action's POST answers, and the database row decides who won."""
+"""The synchronous response: the caller waits, the response action's POST answers, and the database row
+decides who won."""
 
 import asyncio
 import contextlib
@@ -14,8 +15,11 @@ from postern.usecases.dispatch import start_delivery, take_answer
 from postern.usecases.gateway import Gateway
 
 
-async def respond(gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any) -> None:
-    """The response action's door. The first answer in time wins; later ones are refused as gone, and recorded."""
+async def respond(
+    gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any
+) -> None:
+    """The response action's door. The first answer in time wins; later ones are refused as gone, and
+    recorded."""
     key = await delivery_of_token(gateway, invocation_id, token)
     try:
         response = workflow_response(200 if status is None else status, headers or {}, body)
@@ -31,7 +35,8 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
     """The key of the invocation's delivery that was given this token."""
     found = await gateway.store.history.get(invocation_id)
     deliveries = [] if found is None else found[1]
-    # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were replayed.
+    # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were
+    # replayed.
     matching = [one.key for one in deliveries if gateway.is_response_token(token, one.key)]
     if not matching:
         raise Refused("not_authenticated", "the response token is not that of this invocation")
@@ -50,7 +55,11 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
             if left > 0:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), min(left, gateway.waiters.look_every))
-            ended = watch.result() if watch.done() and not watch.cancelled() and watch.exception() is None else None
+            ended = (
+                watch.result()
+                if watch.done() and not watch.cancelled() and watch.exception() is None
+                else None
+            )
             woken.clear()
             over = delivery.deadline <= gateway.clock() or gateway.waiters.time_is_up
             answer = await _answer_in_row(gateway, delivery, ended, over)
@@ -68,7 +77,8 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
     if gateway.engine is None:
         return None
     try:
-        # Shielded: a start that is under way when the caller's time is over must still be written down as what it became.
+        # Shielded: a start that is under way when the caller's time is over must still be written down as
+        # what it became.
         started = await asyncio.shield(gateway.background(start_delivery(gateway, delivery, payload)))
         if started.runs == 0:
             return "completed"
@@ -84,12 +94,17 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
         return "failed"
 
 
-async def _answer_in_row(gateway: Gateway, delivery: Delivery, ended: str | None, over: bool) -> Answer | None:
-    """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles it."""
+async def _answer_in_row(
+    gateway: Gateway, delivery: Delivery, ended: str | None, over: bool
+) -> Answer | None:
+    """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
+    it."""
     row = await gateway.store.deliveries.get(delivery.key)
     if row is not None and row.answer_code:
         return answer_of(row)
-    code = {"completed": "completed", "failed": "workflow_failed"}.get(ended or "") or ("response_timeout" if over else None)
+    code = {"completed": "completed", "failed": "workflow_failed"}.get(ended or "") or (
+        "response_timeout" if over else None
+    )
     if code is None:
         return None
     if await gateway.store.deliveries.close_slot(delivery.key, code):
@@ -110,7 +125,8 @@ def _said(code: str, invocation_id: str) -> Answer:
 
 
 async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> Answer:
-    """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still running."""
+    """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still
+    running."""
     key = delivery_key(first_invocation_id, 1)
     woken = gateway.waiters.register(key)
     until = gateway.clock() + (webhook.answer_timeout or 0.0)

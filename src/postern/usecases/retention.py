@@ -1,4 +1,5 @@
-"""Retention: what is old goes, in steps with pauses between them, so that whoever is being answered does not notice."""
+"""Retention: what is old goes, in steps with pauses between them, so that whoever is being answered does not
+notice."""
 
 import asyncio
 import time
@@ -43,7 +44,10 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
     now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
     found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
     for webhook_id, document in (await store.webhooks()).items():
-        history_before, bodies_before = keeping.history_before(document, now), keeping.bodies_before(document, now)
+        history_before, bodies_before = (
+            keeping.history_before(document, now),
+            keeping.bodies_before(document, now),
+        )
         found["invocations"] += await store.count_before(webhook_id, history_before)
         if bodies_before is not None:
             done = await store.reached(f"bodies:{webhook_id}")
@@ -55,7 +59,8 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
 
 
 async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dict[str, int]:
-    """Delete what is too old or too much, everywhere, to the end. ``report`` hears after each step what it was about, and how many so far."""
+    """Delete what is too old or too much, everywhere, to the end. ``report`` hears after each step what it
+    was about, and how many so far."""
     require(actor, "admin")
     done = await _prune(gateway, report)
     await gateway.store.audit.write(noted(gateway, actor, "history pruned", "history", **done))
@@ -73,15 +78,21 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     known = await store.webhooks()
 
     async def too_old_for_all(after: str) -> list[str]:
-        # In the order in which they lie on the disk: webhook by webhook, every call would be on a page of its own.
+        # In the order in which they lie on the disk: webhook by webhook, every call would be on a page of its
+        # own.
         oldest = min((keeping.history_before(document, now) for document in known.values()), default=0.0)
         return await store.up_to(first_id_at("inv", oldest), after)
 
     await _delete_all(gateway, too_old_for_all, lambda number: count("invocations", number))
     for webhook_id, document in known.items():
-        history_before, bodies_before = keeping.history_before(document, now), keeping.bodies_before(document, now)
+        history_before, bodies_before = (
+            keeping.history_before(document, now),
+            keeping.bodies_before(document, now),
+        )
 
-        async def too_old(after: str, webhook_id: str = webhook_id, moment: float = history_before) -> list[str]:
+        async def too_old(
+            after: str, webhook_id: str = webhook_id, moment: float = history_before
+        ) -> list[str]:
             return await store.before(webhook_id, moment, after)
 
         async def too_many(after: str, webhook_id: str = webhook_id) -> list[str]:
@@ -113,7 +124,8 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
 
 
 async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
-    """The rule in force, when pruning last went round, and what was deleted the last time that anything was."""
+    """The rule in force, when pruning last went round, and what was deleted the last time that anything
+    was."""
     require(actor, "read")
     keeping, store = gateway.keeping, gateway.store.retention
     pruned, deleted = await store.told("pruned"), await store.told("deleted")
@@ -123,7 +135,9 @@ async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
         "mostRows": keeping.most_rows or None,
         "prunedAt": None if pruned is None else iso(pruned[0]),
         "deletedAt": None if deleted is None else iso(deleted[0]),
-        "deleted": None if deleted is None else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
+        "deleted": None
+        if deleted is None
+        else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
     }
 
 
@@ -150,7 +164,9 @@ async def gently(step: Awaitable[T]) -> T:
     return result
 
 
-async def _delete_all(gateway: Gateway, find: Callable[[str], Awaitable[list[str]]], count: Callable[[int], None]) -> None:
+async def _delete_all(
+    gateway: Gateway, find: Callable[[str], Awaitable[list[str]]], count: Callable[[int], None]
+) -> None:
     after = ""
     while ids := await find(after):
         count(await gently(gateway.store.retention.delete(ids)))
@@ -158,7 +174,8 @@ async def _delete_all(gateway: Gateway, find: Callable[[str], Awaitable[list[str
 
 
 async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
-    """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at again by the next."""
+    """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at
+    again by the next."""
     store, chore = gateway.store.retention, f"bodies:{webhook_id}"
     after, passed_over = await store.reached(chore), False
     while ids := await store.with_bodies(webhook_id, moment, after):
@@ -171,7 +188,8 @@ async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Ca
 
 
 async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None:
-    """The engine's own copies of what we have deleted. A run that still goes keeps its own until it has ended."""
+    """The engine's own copies of what we have deleted. A run that still goes keeps its own until it has
+    ended."""
     if gateway.engine is None:
         return  # a command: the process that has the engine does it
     store, after = gateway.store.retention, ""
@@ -189,7 +207,8 @@ async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None
 
 
 class Keeper:
-    """The loop: sums up and prunes now and then, in one process at a time, and trims at once where rejected calls pile up."""
+    """The loop: sums up and prunes now and then, in one process at a time, and trims at once where rejected
+    calls pile up."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -219,6 +238,8 @@ class Keeper:
             return
         self._next_look = now + EVERY / 2
         if await self._gateway.store.retention.my_turn("prune", now, EVERY):
-            done: dict[str, Any] = await _prune(self._gateway)  # by itself: no note, or there would be one every ten minutes
+            done: dict[str, Any] = await _prune(
+                self._gateway
+            )  # by itself: no note, or there would be one every ten minutes
             if any(done.values()):
                 log.info("pruned", **done)

@@ -7,13 +7,15 @@ from postern.core.records import StoredSecret, Tally
 from postern.usecases.present import iso
 
 QUIET = 3600.0
-"""Seconds without a call that used the main secret, before anybody is told that none uses it any more: a sender changes over
-server by server, and what it sends again was signed before."""
+"""Seconds without a call that used the main secret, before anybody is told that none uses it any more: a
+sender changes over server by server, and what it sends again was signed before."""
 
 
-def rotation(secrets: Mapping[str, StoredSecret], tallies: Mapping[str, Tally], now: float) -> dict[str, Any] | None:
-    """None where only one secret is valid. ``safeFrom``: not sooner, and later with every further call that uses the main one; None
-    once the hour is over."""
+def rotation(
+    secrets: Mapping[str, StoredSecret], tallies: Mapping[str, Tally], now: float
+) -> dict[str, Any] | None:
+    """None where only one secret is valid. ``safeFrom``: not sooner, and later with every further call that
+    uses the main one; None once the hour is over."""
     if "second" not in secrets:
         return None
     main, second = (tallies.get(f"secret:{secrets[name].id}") for name in ("main", "second"))

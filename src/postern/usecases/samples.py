@@ -1,4 +1,5 @@
-"""Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what really comes."""
+"""Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
+really comes."""
 
 import re
 from dataclasses import asdict
@@ -22,8 +23,11 @@ LONGEST_ARMED = 86_400.0
 EVERY_WEBHOOK = "every webhook"
 
 
-async def arm(gateway: Gateway, actor: Actor, webhook_id: str | None = None, seconds: float = ARMED_FOR) -> dict[str, Any]:
-    """The next accepted call (or replay) of the webhook is kept as its sample. None arms every webhook, each for its own next event."""
+async def arm(
+    gateway: Gateway, actor: Actor, webhook_id: str | None = None, seconds: float = ARMED_FOR
+) -> dict[str, Any]:
+    """The next accepted call (or replay) of the webhook is kept as its sample. None arms every webhook, each
+    for its own next event."""
     require(actor, "write")
     if not 1 <= seconds <= LONGEST_ARMED:
         raise Refused("invalid_request", errors=[FieldError("seconds", "1 second to one day")])
@@ -39,7 +43,9 @@ async def disarm(gateway: Gateway, actor: Actor, webhook_id: str | None = None) 
     return await _set(gateway, webhook_id, None, note) | {"recordingUntil": None}
 
 
-async def _set(gateway: Gateway, webhook_id: str | None, until: float | None, note: AuditEntry) -> dict[str, Any]:
+async def _set(
+    gateway: Gateway, webhook_id: str | None, until: float | None, note: AuditEntry
+) -> dict[str, Any]:
     if webhook_id is not None:
         await stored(gateway, webhook_id)
     concerned = await gateway.store.samples.arm(webhook_id, until, note)
@@ -48,7 +54,8 @@ async def _set(gateway: Gateway, webhook_id: str | None, until: float | None, no
 
 
 async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
-    """What was recorded last, and its variables with an example and what to write for each; ``event`` None where nothing was yet."""
+    """What was recorded last, and its variables with an example and what to write for each; ``event`` None
+    where nothing was yet."""
     require(actor, "read")
     await stored(gateway, webhook_id)
     found = await gateway.store.samples.get(webhook_id)
@@ -71,7 +78,9 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
     """Delete the recorded event: it holds a whole payload, and retention leaves it alone."""
     require(actor, "write")
     await stored(gateway, webhook_id)
-    if not await gateway.store.samples.forget(webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)):
+    if not await gateway.store.samples.forget(
+        webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)
+    ):
         raise Refused("not_found", "nothing has been recorded for this webhook")
     await gateway.directory.refresh()
 
@@ -88,7 +97,10 @@ async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: 
     source = await new_workflow(gateway, actor, name, webhook_id)
     folder = gateway.workflows
     if folder is None or folder.suffix == ".py":
-        raise Refused("conflict", "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it")
+        raise Refused(
+            "conflict",
+            "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it",
+        )
     file = folder / f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -106,12 +118,17 @@ async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
     event = await _event(gateway, actor, webhook_id)
     if gateway.workflows is None:
         raise Refused("conflict", "this gateway has no workflow files")
-    await gateway.store.audit.write(noted(gateway, actor, "workflow tried", webhook_id, workflow=name[:LONGEST_VALUE]))
+    await gateway.store.audit.write(
+        noted(gateway, actor, "workflow tried", webhook_id, workflow=name[:LONGEST_VALUE])
+    )
     return rehearse(gateway.workflows, name, event)
 
 
 async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
     event: dict[str, Any] | None = (await sample(gateway, actor, webhook_id))["event"]
     if event is None:
-        raise Refused("conflict", f"nothing has been recorded yet: `postern webhooks record {webhook_id}`, then call the webhook or replay")
+        raise Refused(
+            "conflict",
+            f"nothing has been recorded yet: `postern webhooks record {webhook_id}`, then call the webhook or replay",
+        )
     return event

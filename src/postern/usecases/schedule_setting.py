@@ -20,7 +20,8 @@ SECRET_PREFIX = "header:"
 
 
 class ScheduleSetting(Shape):
-    """Have the gateway fetch a URL by itself: ``every`` so many seconds (or 15m, 2h, 1d), or by a ``cron`` expression."""
+    """Have the gateway fetch a URL by itself: ``every`` so many seconds (or 15m, 2h, 1d), or by a ``cron``
+    expression."""
 
     url: str
     every: int | str | None = None
@@ -44,7 +45,11 @@ class ScheduleSetting(Shape):
     @classmethod
     def _names_alone(cls, headers: Any) -> Any:
         """As they are shown: the names. Their values stay."""
-        return dict.fromkeys(headers) if isinstance(headers, list) and all(isinstance(name, str) for name in headers) else headers
+        return (
+            dict.fromkeys(headers)
+            if isinstance(headers, list) and all(isinstance(name, str) for name in headers)
+            else headers
+        )
 
     @field_validator("headers")
     @classmethod
@@ -54,7 +59,9 @@ class ScheduleSetting(Shape):
         for name, value in headers.items():
             if problem := sent_header_problem(name):
                 raise FieldProblem(name, problem)
-            if value is not None and not (1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()):
+            if value is not None and not (
+                1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()
+            ):
                 raise FieldProblem(name, f"a value has 1 to {LONGEST_HEADER} printable ASCII characters")
         return headers
 
@@ -67,11 +74,19 @@ class ScheduleSetting(Shape):
         return self
 
     def secrets(self) -> dict[str, str]:
-        return {SECRET_PREFIX + name.lower(): value for name, value in self.headers.items() if value is not None}
+        return {
+            SECRET_PREFIX + name.lower(): value for name, value in self.headers.items() if value is not None
+        }
 
 
 def _url_problem(url: str) -> str | None:
-    if not url.startswith(("https://", "http://")) or not url.isascii() or not url.isprintable() or " " in url or len(url) > LONGEST_URL:
+    if (
+        not url.startswith(("https://", "http://"))
+        or not url.isascii()
+        or not url.isprintable()
+        or " " in url
+        or len(url) > LONGEST_URL
+    ):
         return "write the whole address, beginning with https://"
     try:
         parts = urlsplit(url)
@@ -85,8 +100,11 @@ def _url_problem(url: str) -> str | None:
     return None
 
 
-def check_address(opened: Allowlist | None, document: dict[str, Any], before: dict[str, Any] | None = None) -> None:
-    """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is judged at each fetch.
+def check_address(
+    opened: Allowlist | None, document: dict[str, Any], before: dict[str, Any] | None = None
+) -> None:
+    """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is
+    judged at each fetch.
     ``opened`` None: a process that does not fetch cannot know."""
     url = (document["schedule"] or {}).get("url")
     if opened is None or url is None or url == ((before or {}).get("schedule") or {}).get("url"):
@@ -100,8 +118,11 @@ def check_address(opened: Allowlist | None, document: dict[str, Any], before: di
         raise Refused("invalid_request", errors=[FieldError("schedule.url", told)])
 
 
-def header_changes(document: dict[str, Any], sent: set[str], before: StoredWebhook | None = None) -> dict[str, None]:
-    """Which stored header values go. Refused where a header that is named has no value, or one given for another site."""
+def header_changes(
+    document: dict[str, Any], sent: set[str], before: StoredWebhook | None = None
+) -> dict[str, None]:
+    """Which stored header values go. Refused where a header that is named has no value, or one given for
+    another site."""
     schedule = document["schedule"]
     wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule["headers"] if schedule else [])}
     stored = {field for field in before.secrets if field.startswith(SECRET_PREFIX)} if before else set()
@@ -112,7 +133,10 @@ def header_changes(document: dict[str, Any], sent: set[str], before: StoredWebho
     for field, name in wanted.items():
         if field not in sent and (field not in stored or moved):
             errors.append(
-                FieldError(f"schedule.headers.{name}", "send its value again: the URL is another site's" if moved else "is required")
+                FieldError(
+                    f"schedule.headers.{name}",
+                    "send its value again: the URL is another site's" if moved else "is required",
+                )
             )
     if errors:
         raise Refused("invalid_request", errors=errors)

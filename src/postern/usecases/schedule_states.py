@@ -8,11 +8,16 @@ from postern.usecases.gateway import Gateway
 from postern.usecases.present import iso_or_none
 
 
-async def schedule_states(gateway: Gateway, webhooks: list[StoredWebhook]) -> dict[str, dict[str, Any] | None]:
+async def schedule_states(
+    gateway: Gateway, webhooks: list[StoredWebhook]
+) -> dict[str, dict[str, Any] | None]:
     """How the schedules of these webhooks stand."""
     scheduled = [webhook.id for webhook in webhooks if webhook.document["schedule"]]
     states = await gateway.store.schedules.states(scheduled) if scheduled else {}
-    return {webhook.id: _told(webhook, states[webhook.id]) if webhook.id in states else None for webhook in webhooks}
+    return {
+        webhook.id: _told(webhook, states[webhook.id]) if webhook.id in states else None
+        for webhook in webhooks
+    }
 
 
 def _told(webhook: StoredWebhook, state: ScheduleState) -> dict[str, Any]:

@@ -50,7 +50,8 @@ class Outcome:
 
 
 async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
-    """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this succeeds."""
+    """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this
+    succeeds."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     if not webhook.document["schedule"]:
@@ -74,14 +75,19 @@ async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, A
     state = (await gateway.store.schedules.states([webhook_id])).get(webhook_id)
     if state is None:
         raise Refused("conflict", "this webhook has no schedule")
-    following = next_run(saved_schedule(webhook.document["schedule"], state.anchor), gateway.clock(), webhook_id)
-    if not await gateway.store.schedules.resume(webhook_id, following, noted(gateway, actor, "schedule resumed", webhook_id)):
+    following = next_run(
+        saved_schedule(webhook.document["schedule"], state.anchor), gateway.clock(), webhook_id
+    )
+    if not await gateway.store.schedules.resume(
+        webhook_id, following, noted(gateway, actor, "schedule resumed", webhook_id)
+    ):
         raise Refused("conflict", "this schedule is not paused")
     return await show(gateway, actor, webhook_id)
 
 
 async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None:
-    """One run of a claimed schedule. None where it was no longer ours when it was done: then nothing of it is recorded."""
+    """One run of a claimed schedule. None where it was no longer ours when it was done: then nothing of it is
+    recorded."""
     webhook = await gateway.store.webhooks.get(claimed.webhook_id)
     setting = webhook.document["schedule"] if webhook is not None else None
     if webhook is None or not setting:
@@ -89,7 +95,8 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
     began = time.perf_counter()
     outcome = await _fetch(gateway, webhook, claimed)
     took = int((time.perf_counter() - began) * 1000)
-    # The row holds whole milliseconds: counted from a hair before its time, the next one would be the same again.
+    # The row holds whole milliseconds: counted from a hair before its time, the next one would be the same
+    # again.
     now = max(gateway.clock(), (claimed.next_run_at or 0.0) + 1.0)
     following = after_run(
         saved_schedule(setting, claimed.anchor),
@@ -109,7 +116,9 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
         next_run_at=following.at if goes_on else None,
         failures=following.failures,
         paused=following.paused,
-        seen=None if outcome.seen is None else (outcome.seen.etag, outcome.seen.last_modified, outcome.seen.body_hash),
+        seen=None
+        if outcome.seen is None
+        else (outcome.seen.etag, outcome.seen.last_modified, outcome.seen.body_hash),
     )
     if await gateway.store.schedules.finish(claimed, result, outcome.entries) is None:
         return None
@@ -131,8 +140,14 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
     compiled.answer_timeout = None  # nobody waits
     url = setting["url"]
     shown, host = url.partition("?")[0], urlsplit(url).hostname or ""
-    before = Seen(claimed.etag, claimed.last_modified, claimed.body_hash) if setting["onlyWhenChanged"] and claimed.body_hash else None
-    headers = {name: webhook.secrets[SECRET_PREFIX + name.lower()].value.decode() for name in setting["headers"]}
+    before = (
+        Seen(claimed.etag, claimed.last_modified, claimed.body_hash)
+        if setting["onlyWhenChanged"] and claimed.body_hash
+        else None
+    )
+    headers = {
+        name: webhook.secrets[SECRET_PREFIX + name.lower()].value.decode() for name in setting["headers"]
+    }
 
     def failed(reason: str, status: int = 0, asked_for: float | None = None) -> Outcome:
         step: Step = ("schedule", False, f"fetched {shown}: {reason}")
@@ -144,14 +159,19 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
         return failed("this process cannot fetch")
     try:
         fetched = await gateway.fetch(
-            url, headers={**conditions(before), **headers}, timeout=setting["timeoutSeconds"], max_bytes=compiled.payload_limit
+            url,
+            headers={**conditions(before), **headers},
+            timeout=setting["timeoutSeconds"],
+            max_bytes=compiled.payload_limit,
         )
     except FetchTrouble as trouble:
         return failed(trouble.detail, trouble.status or 0)
     if fetched.status == 304 and before is not None:
         return Outcome("unchanged", "the source answered 304")
     if not 200 <= fetched.status < 300:
-        return failed(f"the source answered {fetched.status}", fetched.status, fetched.retry_after(gateway.clock()))
+        return failed(
+            f"the source answered {fetched.status}", fetched.status, fetched.retry_after(gateway.clock())
+        )
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
     if before is not None and not changed(before, now_seen):
         return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
@@ -159,7 +179,14 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
 
 
 def _taken_in(
-    gateway: Gateway, webhook: Webhook, fetched: Fetched, shown: str, host: str, split: bool, now_seen: Seen, failed: Any
+    gateway: Gateway,
+    webhook: Webhook,
+    fetched: Fetched,
+    shown: str,
+    host: str,
+    split: bool,
+    now_seen: Seen,
+    failed: Any,
 ) -> Outcome:
     calls = calls_in(shown, host, fetched.headers, fetched.body, gateway.clock(), split)
     if isinstance(calls, str):
@@ -168,14 +195,22 @@ def _taken_in(
     entries = []
     for number, call in enumerate(calls, 1):
         which = f", element {number} of {len(calls)}" if len(calls) > 1 else ""
-        step: Step = ("schedule", True, f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes{which}")
+        step: Step = (
+            "schedule",
+            True,
+            f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes{which}",
+        )
         entries.append(_entry(gateway, webhook, call, judge(webhook, call, step), fetched.status))
     refused = [entry for entry in entries if entry.delivery is None]
     if not entries:
         return Outcome("empty", "an empty array", seen=now_seen)
     if len(refused) == len(entries):
         return Outcome("failed", refused[0].invocation.detail, entries)
-    reason = f"{len(refused)} of {len(entries)} elements refused: {refused[0].invocation.detail}" if refused else ""
+    reason = (
+        f"{len(refused)} of {len(entries)} elements refused: {refused[0].invocation.detail}"
+        if refused
+        else ""
+    )
     return Outcome("accepted", reason, entries, seen=now_seen)
 
 
@@ -192,11 +227,16 @@ def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
     said = {"webhook": webhook.id, "result": run.result, "reason": run.reason, "duration_ms": run.duration_ms}
     log.info("a schedule has run", **said, invocations=len(outcome.entries))
     if run.paused:
-        log.warning("a schedule has paused itself; resume it when its source is well again", **said, failures=run.failures)
+        log.warning(
+            "a schedule has paused itself; resume it when its source is well again",
+            **said,
+            failures=run.failures,
+        )
 
 
 class Scheduler:
-    """The loop. Any number of processes may run one on the same database: each tick is claimed by one of them."""
+    """The loop. Any number of processes may run one on the same database: each tick is claimed by one of
+    them."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -218,8 +258,8 @@ class Scheduler:
                     log.exception("a round of schedules failed")
                 waiting: list[asyncio.Task[Any]] = [asyncio.create_task(self._stopping.wait())]
                 if begun or len(self._running) >= AT_ONCE:
-                    # There may be more to do than there were places: the next place that becomes free ends the wait,
-                    # and one may have become free while these were claimed.
+                    # There may be more to do than there were places: the next place that becomes free ends
+                    # the wait, and one may have become free while these were claimed.
                     waiting += self._running
                 await asyncio.wait(waiting, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
                 waiting[0].cancel()
@@ -250,12 +290,17 @@ class Scheduler:
             try:
                 await self._gateway.store.schedules.release(self._gateway.clock(), unfinished)
             except StoreUnavailable as trouble:
-                log.warning("runs could not be handed on: they begin again when their leases are over", error=str(trouble))
+                log.warning(
+                    "runs could not be handed on: they begin again when their leases are over",
+                    error=str(trouble),
+                )
 
     async def _run(self, claimed: ScheduleState) -> None:
         try:
             await run(self._gateway, claimed)
         except StoreUnavailable as trouble:
-            log.warning("a schedule's run could not be recorded", webhook=claimed.webhook_id, error=str(trouble))
+            log.warning(
+                "a schedule's run could not be recorded", webhook=claimed.webhook_id, error=str(trouble)
+            )
         except Exception:
             log.exception("a schedule failed in a way it should not", webhook=claimed.webhook_id)

@@ -6,7 +6,8 @@ from postern.usecases.gateway import Gateway, require
 
 
 async def rotate_key(gateway: Gateway, actor: Actor) -> int:
-    """Encrypt every secret with the first key again, in small steps; how many there were. A run that was stopped goes on."""
+    """Encrypt every secret with the first key again, in small steps; how many there were. A run that was
+    stopped goes on."""
     require(actor, "admin")
     done = 0
     while True:

@@ -1,4 +1,5 @@
-"""The settings that this process was started with. They come from its environment, and only a restart changes them."""
+"""The settings that this process was started with. They come from its environment, and only a restart changes
+them."""
 
 from typing import Any
 

@@ -5,9 +5,12 @@ from pydantic.alias_generators import to_camel
 
 
 class Shape(BaseModel):
-    """Camel case outside, snake case inside, and nothing unknown: a misspelt setting must not be silently ignored."""
+    """Camel case outside, snake case inside, and nothing unknown: a misspelt setting must not be silently
+    ignored."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", str_strip_whitespace=False)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", str_strip_whitespace=False
+    )
 
 
 class FieldProblem(ValueError):

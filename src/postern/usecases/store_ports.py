@@ -16,7 +16,8 @@ class SampleStore(Protocol):
 
 
 class ScheduleStore(Protocol):
-    """A run is claimed with a lease; finishing it writes its result and what it started in one transaction."""
+    """A run is claimed with a lease; finishing it writes its result and what it started in one
+    transaction."""
 
     async def any_due(self, now: float) -> bool: ...
 
@@ -24,7 +25,9 @@ class ScheduleStore(Protocol):
 
     async def take(self, webhook_id: str, now: float, lease: float) -> ScheduleState | None: ...
 
-    async def finish(self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]) -> list[Receipt] | None: ...
+    async def finish(
+        self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]
+    ) -> list[Receipt] | None: ...
 
     async def release(self, now: float, claimed: list[ScheduleState] | None = None) -> int: ...
 
@@ -34,7 +37,8 @@ class ScheduleStore(Protocol):
 
 
 class RetentionStore(Protocol):
-    """Finds what is old in steps of a bounded size, each behind the last one's end, and deletes a step at a time."""
+    """Finds what is old in steps of a bounded size, each behind the last one's end, and deletes a step at a
+    time."""
 
     async def webhooks(self) -> dict[str, dict[str, Any]]: ...
 
@@ -80,8 +84,12 @@ class RetentionStore(Protocol):
 
 
 class VolumeStore(Protocol):
-    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]: ...
+    async def buckets(
+        self, webhook_id: str | None, since: int, until: int, step: int
+    ) -> dict[int, Volume]: ...
 
-    async def calls(self, webhook_ids: list[str], since: int, until: int, step: int) -> dict[str, dict[int, dict[str, int]]]: ...
+    async def calls(
+        self, webhook_ids: list[str], since: int, until: int, step: int
+    ) -> dict[str, dict[int, dict[str, int]]]: ...
 
     async def roll_up(self, now: float) -> bool: ...

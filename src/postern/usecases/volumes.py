@@ -27,7 +27,9 @@ RANGES = {
 SPARKLINE_STEP = 60
 
 
-async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, span: str = "day") -> dict[str, Any]:
+async def chart(
+    gateway: Gateway, actor: Actor, webhook_id: str | None = None, span: str = "day"
+) -> dict[str, Any]:
     """One webhook's calls, or all webhooks', point by point, with the totals of the range."""
     require(actor, "read")
     if span not in RANGES:
@@ -47,22 +49,34 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
         "since": iso(since * 60),
         "until": iso(until * 60),
         "stepMinutes": chosen.step,
-        "points": [_point(minute, found.get(minute) or Volume()) for minute in range(since, until, chosen.step)],
-        "total": {"calls": total.calls, "codes": dict(sorted(total.by_code.items(), key=lambda pair: -pair[1])), **_figures(total)},
+        "points": [
+            _point(minute, found.get(minute) or Volume()) for minute in range(since, until, chosen.step)
+        ],
+        "total": {
+            "calls": total.calls,
+            "codes": dict(sorted(total.by_code.items(), key=lambda pair: -pair[1])),
+            **_figures(total),
+        },
     }
 
 
 async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, dict[str, Any]]:
-    """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were refused or could not be started."""
+    """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were
+    refused or could not be started."""
     require(actor, "read")
     now = int(gateway.clock() // 60)
     first = now - now % SPARKLINE_STEP - 23 * SPARKLINE_STEP
     if not webhook_ids:
         return {}
     found = await gateway.store.volumes.calls(webhook_ids, first, now + 1, SPARKLINE_STEP)
-    trouble = await gateway.store.deliveries.in_trouble(webhook_ids, (now - now % SPARKLINE_STEP - SPARKLINE_STEP) * 60)
+    trouble = await gateway.store.deliveries.in_trouble(
+        webhook_ids, (now - now % SPARKLINE_STEP - SPARKLINE_STEP) * 60
+    )
     hours = range(first, now + 1, SPARKLINE_STEP)
-    return {webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours], trouble.get(webhook_id, 0)) for webhook_id in webhook_ids}
+    return {
+        webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours], trouble.get(webhook_id, 0))
+        for webhook_id in webhook_ids
+    }
 
 
 def _day(hours: list[dict[str, int]], not_started: int) -> dict[str, Any]:
@@ -84,5 +98,9 @@ def _point(minute: int, volume: Volume) -> dict[str, Any]:
 def _figures(volume: Volume) -> dict[str, Any]:
     return {
         "outcomes": {name: volume.outcomes()[name] for name in OUTCOMES},
-        "latencyMs": {"p50": volume.percentile(0.5), "p95": volume.percentile(0.95), "p99": volume.percentile(0.99)},
+        "latencyMs": {
+            "p50": volume.percentile(0.5),
+            "p95": volume.percentile(0.95),
+            "p99": volume.percentile(0.99),
+        },
     }

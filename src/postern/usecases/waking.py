@@ -3,7 +3,8 @@
 from postern.usecases.gateway import Gateway
 
 RARELY, OFTEN = 2.0, 0.25
-"""Seconds after which a waiting caller's row is read without a wake-up: with the others' words to rely on, and without."""
+"""Seconds after which a waiting caller's row is read without a wake-up: with the others' words to rely on,
+and without."""
 
 
 async def follow(gateway: Gateway) -> None:

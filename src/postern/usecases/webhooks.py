@@ -1,4 +1,5 @@
-"""Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is set."""
+"""Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is
+set."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,20 +18,24 @@ from postern.usecases.schedule_setting import SECRET_PREFIX, check_address, head
 from postern.usecases.schedule_states import schedule_states
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
-"""Who signs with a secret that was made here. Every other sender makes its own, and a generated one only stands in for it."""
+"""Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
+stands in for it."""
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
     """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
     webhook, secrets = prepared(gateway, request)
-    await gateway.store.webhooks.create(webhook, secrets, webhook_noted(gateway, actor, "webhook created", webhook, None, secrets))
+    await gateway.store.webhooks.create(
+        webhook, secrets, webhook_noted(gateway, actor, "webhook created", webhook, None, secrets)
+    )
     await gateway.directory.refresh()
     return await show(gateway, actor, webhook.id)
 
 
 def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
-    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored yet."""
+    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
+    yet."""
     document, sent = parts(request)
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
@@ -62,31 +67,42 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any
     return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
 
 
-async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None) -> Page:
+async def listing(
+    gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None
+) -> Page:
     """The webhooks, newest first."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
     tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
     states = await schedule_states(gateway, found[:limit])
-    items = [presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]]
+    items = [
+        presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]
+    ]
     return Page(items, found[limit - 1].id if len(found) > limit else None)
 
 
-async def change(gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None) -> dict[str, Any]:
-    """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without any."""
+async def change(
+    gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None
+) -> dict[str, Any]:
+    """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without
+    any."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
     before = replace(webhook)
     changes = altered(gateway, webhook, patch)
-    await save(gateway, webhook, changes, webhook_noted(gateway, actor, "webhook changed", webhook, before, changes))
+    await save(
+        gateway, webhook, changes, webhook_noted(gateway, actor, "webhook changed", webhook, before, changes)
+    )
     return await show(gateway, actor, webhook_id)
 
 
 def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> dict[str, bytes | None]:
     settings = settings_of(webhook)
-    request: WebhookRequest = validated(WebhookRequest, _merged({**settings, "enabled": webhook.enabled}, patch))
+    request: WebhookRequest = validated(
+        WebhookRequest, _merged({**settings, "enabled": webhook.enabled}, patch)
+    )
     given = patch.get("authentication")
     removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
     return replaced(gateway, webhook, request, removed)
@@ -96,13 +112,19 @@ def settings_of(webhook: StoredWebhook) -> dict[str, Any]:
     """As a request would ask for them, without the secrets."""
     settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
     if settings["schedule"]:
-        settings["schedule"] = {**settings["schedule"], "headers": dict.fromkeys(settings["schedule"]["headers"])}
+        settings["schedule"] = {
+            **settings["schedule"],
+            "headers": dict.fromkeys(settings["schedule"]["headers"]),
+        }
     return settings
 
 
-def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]) -> dict[str, bytes | None]:
-    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which secrets change:
-    those that the request brings, and those that are removed by their name. Nothing is stored yet."""
+def replaced(
+    gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]
+) -> dict[str, bytes | None]:
+    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which
+    secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
+    yet."""
     document, sent = parts(request)
     changes: dict[str, bytes | None] = dict(_made(document, sent))
     keeps = _same_sender(webhook.document["authentication"], document["authentication"])
@@ -110,25 +132,34 @@ def replaced(gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, 
         if name in removed:
             changes[field] = None
     if not keeps:
-        changes = {**dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)), **changes}
+        changes = {
+            **dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)),
+            **changes,
+        }
     changes |= header_changes(document, {field for field, value in changes.items() if value}, webhook)
     after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
         field for field, value in changes.items() if value
     }
     _needs_main(document, "main" in after)
     check_address(gateway.outbound, document, webhook.document)
-    document["resolved"] = resolved(gateway.presets, document["authentication"], webhook.document if keeps else None)
+    document["resolved"] = resolved(
+        gateway.presets, document["authentication"], webhook.document if keeps else None
+    )
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)
     return changes
 
 
-async def switch(gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None) -> dict[str, Any]:
+async def switch(
+    gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None
+) -> dict[str, Any]:
     """Enable or disable a webhook."""
     return await change(gateway, actor, webhook_id, {"enabled": enabled}, seen_version)
 
 
-async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
+async def promote(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
@@ -139,8 +170,11 @@ async def promote(gateway: Gateway, actor: Actor, webhook_id: str, seen_version:
     return await show(gateway, actor, webhook_id)
 
 
-async def adopt(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> dict[str, Any]:
-    """Take the secret that a sender announced in its set-up handshake as the main one. Whether it was the sender, its owner must say."""
+async def adopt(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
+    """Take the secret that a sender announced in its set-up handshake as the main one. Whether it was the
+    sender, its owner must say."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
@@ -158,15 +192,19 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
-    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)):
+    if not await gateway.store.webhooks.delete(
+        webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)
+    ):
         raise Refused("not_found")
     await gateway.directory.refresh()
 
 
 async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
-    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for a sender that takes ours.
+    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for
+    a sender that takes ours.
 
-    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up there.
+    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up
+    there.
     """
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
@@ -182,8 +220,11 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     return told
 
 
-def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None) -> dict[str, Any]:
-    """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when last."""
+def presented(
+    gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None
+) -> dict[str, Any]:
+    """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
+    last."""
     document = webhook.document
     authentication = dict(document["authentication"])
     for name, field in SECRETS[authentication["method"]].items():
@@ -210,7 +251,9 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
         "url": gateway.webhook_url(webhook.short_code),
         "enabled": webhook.enabled,
         "held": webhook.held,
-        "recordingUntil": iso(webhook.armed_until) if webhook.armed_until and webhook.armed_until > gateway.clock() else None,
+        "recordingUntil": iso(webhook.armed_until)
+        if webhook.armed_until and webhook.armed_until > gateway.clock()
+        else None,
         "version": webhook.version,
         "createdAt": iso(webhook.created_at),
         "updatedAt": iso(webhook.updated_at),
@@ -229,7 +272,9 @@ def presented(gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally
 
 def awaits_secret(webhook: StoredWebhook) -> bool:
     """Whether nobody has told us the sender's secret yet, so that no call can be genuine."""
-    return all(is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second"))
+    return all(
+        is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second")
+    )
 
 
 def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any] | None) -> list[str]:
@@ -237,7 +282,9 @@ def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any]
     warnings = []
     if schedule is not None and schedule["pausedAt"]:
         failures = schedule["consecutiveFailures"]
-        warnings.append(f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now.")
+        warnings.append(
+            f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now."
+        )
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
     if document["authentication"]["method"] == "hmac" and awaits_secret(webhook):
@@ -266,7 +313,13 @@ def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
         raise Refused("version_conflict")
 
 
-async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, bytes | None], note: AuditEntry, promote: bool = False) -> None:
+async def save(
+    gateway: Gateway,
+    webhook: StoredWebhook,
+    changes: dict[str, bytes | None],
+    note: AuditEntry,
+    promote: bool = False,
+) -> None:
     """Write a changed webhook, unless somebody else was faster."""
     seen = webhook.version
     webhook.version += 1
@@ -278,7 +331,9 @@ async def save(gateway: Gateway, webhook: StoredWebhook, changes: dict[str, byte
 
 def _made(document: dict[str, Any], sent: dict[str, str | Generate]) -> dict[str, bytes]:
     return {
-        field: (_generated(document["authentication"], field) if isinstance(value, Generate) else value).encode()
+        field: (
+            _generated(document["authentication"], field) if isinstance(value, Generate) else value
+        ).encode()
         for field, value in sent.items()
     }
 
@@ -295,7 +350,10 @@ def _needs_main(document: dict[str, Any], is_set: bool) -> None:
     if method != "none" and not is_set:
         name = "token" if method == "token" else "secret"
         raise Refused(
-            "invalid_request", errors=[FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')]
+            "invalid_request",
+            errors=[
+                FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')
+            ],
         )
 
 
@@ -304,8 +362,12 @@ def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
-    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried first."""
-    secrets = {**webhook.secrets, **{field: StoredSecret("", value, 0.0) for field, value in changes.items() if value}}
+    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried
+    first."""
+    secrets = {
+        **webhook.secrets,
+        **{field: StoredSecret("", value, 0.0) for field, value in changes.items() if value},
+    }
     secrets = {field: secret for field, secret in secrets.items() if changes.get(field, b"") is not None}
     try:
         compile_webhook(replace(webhook, secrets=secrets))

@@ -52,7 +52,10 @@ def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict
     source, target = Database(whence), Database(where)
     try:
         # A gateway on either of them would write what is not copied, or what nobody expects there.
-        with alone(Path(source.url.database or "").parent) if source.is_sqlite else nullcontext(), _told_in_words():
+        with (
+            alone(Path(source.url.database or "").parent) if source.is_sqlite else nullcontext(),
+            _told_in_words(),
+        ):
             return {name: held.rows for name, held in copy_all(source, target, told).items()}
     except CannotCopy as refused:
         end(str(refused), FAILED)
@@ -72,7 +75,10 @@ def _say_if_new(settings: Settings) -> None:
     """Most likely the command was typed in another folder than the one from which the gateway was started."""
     file = make_url(settings.database).database if settings.is_sqlite else None
     if file is not None and not Path(file).exists():
-        print(f"There was no database in {Path(file).parent}: a new one is begun. POSTERN_DATA_DIR says where it is.", file=sys.stderr)
+        print(
+            f"There was no database in {Path(file).parent}: a new one is begun. POSTERN_DATA_DIR says where it is.",
+            file=sys.stderr,
+        )
 
 
 @contextmanager

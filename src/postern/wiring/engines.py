@@ -45,9 +45,13 @@ def make_engine(settings: Settings) -> Engine | None:
                     payload_limit=settings.shopify_payload_limit,
                 )
             case "embedded":
-                return EmbeddedEngine(settings.data_dir, settings.workflows, log=log_style(settings.log, sys.stderr))
+                return EmbeddedEngine(
+                    settings.data_dir, settings.workflows, log=log_style(settings.log, sys.stderr)
+                )
             case _:
                 return None
     except (FetchFailed, ValueError) as error:
         words = error.detail if isinstance(error, FetchFailed) else str(error)
-        raise SettingError(f"POSTERN_ENGINE={settings.engine} cannot work with its settings: {words}") from error
+        raise SettingError(
+            f"POSTERN_ENGINE={settings.engine} cannot work with its settings: {words}"
+        ) from error

@@ -38,7 +38,8 @@ def secret_keys(settings: Settings) -> list[str]:
 
 @asynccontextmanager
 async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
-    """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an engine."""
+    """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
+    engine."""
     engine = make_engine(settings) if serving_on else None  # first: it may say that its settings cannot work
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     keys = secret_keys(settings)
@@ -56,7 +57,10 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
-        return [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(settings.workflows).workflows]
+        return [
+            Workflow(one.name, one.webhook_ids, one.help, one.source)
+            for one in load(settings.workflows).workflows
+        ]
 
     fetcher = Fetcher(allowed_ranges=settings.outbound_allowed)
 
@@ -72,14 +76,18 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         presets=cast(PresetShelf, presets),
         base_url=base_url,
         callback_url=serving_on if serving_on and settings.engine == "embedded" else base_url,
-        response_keys=[hmac.new(key.encode(), b"postern response tokens", hashlib.sha256).digest() for key in keys],
+        response_keys=[
+            hmac.new(key.encode(), b"postern response tokens", hashlib.sha256).digest() for key in keys
+        ],
         engine=engine,
         call_log=CallLog(style=settings.log),
         admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
         known_workflows=known_workflows,
         fetch=fetch,
         outbound=settings.outbound_allowed if serving_on else None,
-        keeping=Keeping(settings.history_days, settings.body_days, settings.history_rows, settings.audit_days),
+        keeping=Keeping(
+            settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
+        ),
         settings=settings.listed(),
         workflows=settings.workflows if settings.engine == "embedded" else None,
     )
@@ -104,8 +112,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
 
 
 def _base_url(settings: Settings, serving_on: str | None) -> str:
-    """The address before every webhook's path. A command that was typed without the server's settings tells URLs that lead
-    there all the same: the one that serves leaves its address in the data folder."""
+    """The address before every webhook's path. A command that was typed without the server's settings tells
+    URLs that lead there all the same: the one that serves leaves its address in the data folder."""
     left = settings.data_dir / "address"
     if serving_on is not None:
         left.write_text((settings.base_url or serving_on) + "\n")
@@ -124,5 +132,8 @@ def alone(data_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            end(f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.", FAILED)
+            end(
+                f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.",
+                FAILED,
+            )
         yield

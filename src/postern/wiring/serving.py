@@ -31,7 +31,8 @@ from postern.wiring.gateway import alone, opened
 
 
 async def serve(settings: Settings, place: Place | None = None) -> None:
-    """``place``: in a worker, what its parent has said. The parent holds the data folder and has greeted the user."""
+    """``place``: in a worker, what its parent has said. The parent holds the data folder and has greeted the
+    user."""
     listener = socket.socket(fileno=place.listener) if place else _listener(settings)
     with listener, nullcontext() if place else alone(settings.data_dir):
         address = _address(settings, listener)
@@ -42,8 +43,9 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 await siblings.open()
 
             def when_up() -> None:
-                # What the start made stays for ever: collections need not look through it again. With Python's own thresholds a
-                # busy gateway stops for 50 to 100 ms every second or so, and that was the slowest hundredth of all answers.
+                # What the start made stays for ever: collections need not look through it again. With
+                # Python's own thresholds a busy gateway stops for 50 to 100 ms every second or so, and that
+                # was the slowest hundredth of all answers.
                 gc.collect()
                 gc.freeze()
                 gc.set_threshold(20_000, 20, 100)
@@ -57,7 +59,9 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 asyncio.create_task(gateway.directory.follow(), name="directory"),
                 asyncio.create_task(waking.follow(gateway), name="wake"),
             ]
-            dispatching = asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
+            dispatching = (
+                asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
+            )
             scheduler = Scheduler(gateway)
             scheduling = asyncio.create_task(scheduler.run(), name="schedules")
             replayer = Replayer(gateway)
@@ -67,7 +71,14 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             try:
                 ingress = Ingress(gateway, settings.trusted_proxies, settings.client_header)
                 app = make_app(ingress, siblings.all if siblings else None)
-                await serve_http(partial(Exchange, ingress), app, listener, settings.body_timeout, when_up, gateway.begin_to_end)
+                await serve_http(
+                    partial(Exchange, ingress),
+                    app,
+                    listener,
+                    settings.body_timeout,
+                    when_up,
+                    gateway.begin_to_end,
+                )
             finally:
                 for task in (*following, keeping, rehearsing):
                     task.cancel()
@@ -75,9 +86,12 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 replayer.stop()
                 await asyncio.gather(scheduling, replaying, keeping, rehearsing, return_exceptions=True)
                 dispatcher.stop()
-                # A start that is cut off here may have reached the engine, and would be asked for again by the next process.
+                # A start that is cut off here may have reached the engine, and would be asked for again by
+                # the next process.
                 ending = [dispatching] if dispatching is not None else []
-                await asyncio.wait([asyncio.create_task(gateway.finish(START_TIMEOUT)), *ending], timeout=START_TIMEOUT)
+                await asyncio.wait(
+                    [asyncio.create_task(gateway.finish(START_TIMEOUT)), *ending], timeout=START_TIMEOUT
+                )
 
 
 def _listener(settings: Settings, shared: bool = False) -> socket.socket:
@@ -91,7 +105,9 @@ def _listener(settings: Settings, shared: bool = False) -> socket.socket:
 
 def _address(settings: Settings, listener: socket.socket) -> str:
     """Where this machine reaches what listens there."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
+        settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host
+    )
     return f"http://{host}:{listener.getsockname()[1]}"
 
 
@@ -99,11 +115,20 @@ async def _greeting(gateway: Gateway, settings: Settings, address: str) -> str:
     """What the first start makes, and what there is to tell about it."""
     curl = await example_curl(gateway) if settings.example == "on" else None
     password = await ensure_admin(gateway, settings.admin_password)
-    lines = [f"Postern is serving on {address}", f"  Console   {address}/", f"  API       {address}/docs", f"  Health    {address}/readyz"]
+    lines = [
+        f"Postern is serving on {address}",
+        f"  Console   {address}/",
+        f"  API       {address}/docs",
+        f"  Health    {address}/readyz",
+    ]
     if settings.engine == "embedded":
         lines.append(f"  Workflows {settings.workflows}")
     if password:
-        lines += ["", f"Sign in to the console as admin with the password {password}", "It is shown this once; change it there."]
+        lines += [
+            "",
+            f"Sign in to the console as admin with the password {password}",
+            "It is shown this once; change it there.",
+        ]
     if curl:
         lines += ["", "Try it:", "", curl]
     if gateway.out_of_reach:
@@ -115,7 +140,10 @@ async def serve_with(settings: Settings, count: int) -> int:
     """The parent of ``count`` workers."""
     if settings.is_sqlite or settings.engine == "embedded":
         what = "SQLite has one writer" if settings.is_sqlite else "The embedded engine belongs to one process"
-        end(f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, http or shopify-flow.", USAGE)
+        end(
+            f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, http or shopify-flow.",
+            USAGE,
+        )
     _listener(settings).close()  # sockets that share an address would join another program's without a word
     first = _listener(settings, shared=True)
     settings.port = first.getsockname()[1]

@@ -1,6 +1,7 @@
 """The five words of a workflow: workflow, step, sleep, respond, and the event it is given.
 
-Nothing here knows an engine. Whoever runs a workflow puts a ``Runner`` into the context; the words ask that one.
+Nothing here knows an engine. Whoever runs a workflow puts a ``Runner`` into the context; the words ask that
+one.
 """
 
 import functools
@@ -20,7 +21,8 @@ R = TypeVar("R")
 
 
 class Event(TypedDict):
-    """What a workflow is given: the trigger's variables by name, and the call's whole JSON object as ``payload``."""
+    """What a workflow is given: the trigger's variables by name, and the call's whole JSON object as
+    ``payload``."""
 
     webhookId: str
     fieldOne: str
@@ -78,13 +80,16 @@ _collected: ContextVar[list[Declared] | None] = ContextVar("collected", default=
 
 
 class StepFailed(Exception):
-    """A step failed. It reads the same when the run is taken up again after a crash, when the first error is long gone."""
+    """A step failed. It reads the same when the run is taken up again after a crash, when the first error is
+    long gone."""
 
 
 @overload
 def workflow(webhook_id: F, /) -> F: ...
 @overload
-def workflow(webhook_id: str | Sequence[str] | None = None, *, name: str | None = None) -> Callable[[F], F]: ...
+def workflow(
+    webhook_id: str | Sequence[str] | None = None, *, name: str | None = None
+) -> Callable[[F], F]: ...
 def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
     """Declare a workflow. It gets every webhook's events unless it names the Webhook IDs it wants.
 
@@ -101,7 +106,9 @@ def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"the workflow {title} is an async function; write it with a plain def")
         if not WORKFLOW_NAME.fullmatch(title):
-            raise ValueError(f"{title!r} cannot be a workflow's name: use letters, digits, spaces, dots, dashes and underscores")
+            raise ValueError(
+                f"{title!r} cannot be a workflow's name: use letters, digits, spaces, dots, dashes and underscores"
+            )
         collected = _collected.get()
         if collected is not None:
             if any(other.name == title for other in collected):
@@ -115,11 +122,14 @@ def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
 @overload
 def step(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def step(*, retries: int = 0, wait: float = 1.0, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def step(
+    *, retries: int = 0, wait: float = 1.0, name: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str | None = None) -> Any:
     """Declare a step: its result is kept, so that a run taken up again after a crash does not do it again.
 
-    What it returns must be JSON. With ``retries`` it is tried again that often, after ``wait`` seconds, then twice as long, …
+    What it returns must be JSON. With ``retries`` it is tried again that often, after ``wait`` seconds, then
+    twice as long, …
     """
     if function is None:
         return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload]
@@ -130,9 +140,13 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         runner = _runner.get()
-        if runner is None or _in_step.get():  # a step within a step is part of it, and one without a run is a plain function
+        if (
+            runner is None or _in_step.get()
+        ):  # a step within a step is part of it, and one without a run is a plain function
             return function(*args, **kwargs)
-        return runner.durable(title, lambda: _attempt(title, retries, wait, lambda: function(*args, **kwargs)))
+        return runner.durable(
+            title, lambda: _attempt(title, retries, wait, lambda: function(*args, **kwargs))
+        )
 
     return call
 
@@ -154,7 +168,8 @@ def _attempt(title: str, retries: int, wait: float, action: Callable[[], Any]) -
 
 
 def sleep(seconds: float) -> None:
-    """Wait, for as long as you like: the run goes on at the same moment even if everything was restarted meanwhile."""
+    """Wait, for as long as you like: the run goes on at the same moment even if everything was restarted
+    meanwhile."""
     if _in_step.get():
         raise RuntimeError("sleep() belongs between steps, not inside one")
     if seconds > 0:
@@ -168,7 +183,9 @@ def respond(body: Any = None, status: int = 200, headers: dict[str, str] | None 
     """
     if not isinstance(status, int) or not 200 <= status <= 599:
         raise ValueError(f"{status!r} cannot be an answer's status: it is a number from 200 to 599")
-    return _running("respond").respond({"status": status, "headers": dict(headers or {}), "body": as_json(body, "the body")})
+    return _running("respond").respond(
+        {"status": status, "headers": dict(headers or {}), "body": as_json(body, "the body")}
+    )
 
 
 def as_json(value: Any, what: str) -> Any:
@@ -182,7 +199,9 @@ def as_json(value: Any, what: str) -> Any:
 def _running(word: str) -> Runner:
     runner = _runner.get()
     if runner is None:
-        raise RuntimeError(f"{word}() works while a workflow runs; to try one without an engine use postern.workflows.rehearse")
+        raise RuntimeError(
+            f"{word}() works while a workflow runs; to try one without an engine use postern.workflows.rehearse"
+        )
     return runner
 
 

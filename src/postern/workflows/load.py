@@ -1,4 +1,5 @@
-"""Read the user's workflow files: what they declare, which files that took, or what is wrong with them in one line."""
+"""Read the user's workflow files: what they declare, which files that took, or what is wrong with them in one
+line."""
 
 import importlib.util
 import sys
@@ -34,7 +35,8 @@ def load(path: Path) -> Loaded:
     known = set(sys.modules)
     if str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: a shop.py is found, a json.py takes nobody's place
-    # A cached compilation is told apart by second and size only: two quick edits of one length would look the same.
+    # A cached compilation is told apart by second and size only: two quick edits of one length would look the
+    # same.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     files = set(workflow_files(path))
     try:
@@ -71,7 +73,8 @@ def _run(file: Path) -> None:
 
 
 def _take_note(known: set[str], folder: Path) -> set[Path]:
-    """The user's modules among those that came since: which files they are, and what to forget before the next load."""
+    """The user's modules among those that came since: which files they are, and what to forget before the
+    next load."""
     files = set()
     for name in set(sys.modules) - known:
         file = getattr(sys.modules[name], "__file__", None)
@@ -91,6 +94,10 @@ def _forget_ours() -> None:
 def _in_one_line(error: BaseException, folder: Path) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}: {error.msg}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(folder)
+    ]
     where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
     return f"{where}{type(error).__name__}: {error}" if where else str(error) or type(error).__name__

@@ -1,4 +1,5 @@
-"""Try a workflow without an engine: run the plain function on one event and see what it would have answered."""
+"""Try a workflow without an engine: run the plain function on one event and see what it would have
+answered."""
 
 import contextlib
 import io
@@ -14,7 +15,8 @@ from postern.workflows.load import load
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """How it went. ``answer`` is the first answer (status, headers, body), or None where the workflow gave none."""
+    """How it went. ``answer`` is the first answer (status, headers, body), or None where the workflow gave
+    none."""
 
     answer: dict[str, Any] | None = None
     error: str = ""
@@ -41,7 +43,8 @@ class _Rehearsing:
 
 
 def rehearse(path: Path, name: str, event: dict[str, Any]) -> Rehearsal:
-    """Run the workflow of this name from the file (or folder) on the event. Never raises on what the file does."""
+    """Run the workflow of this name from the file (or folder) on the event. Never raises on what the file
+    does."""
     printed = io.StringIO()
     runner = _Rehearsing()
     error = ""

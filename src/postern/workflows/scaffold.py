@@ -16,7 +16,10 @@ def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
     title = name if WORKFLOW_NAME.fullmatch(name) else function
     classes: list[str] = []
     event = _typed("Event", sample, classes)
-    shown = next((field for field in ("fieldOne", "fieldTwo", "fieldThree", "fieldFour") if sample.get(field)), "webhookId")
+    shown = next(
+        (field for field in ("fieldOne", "fieldTwo", "fieldThree", "fieldFour") if sample.get(field)),
+        "webhookId",
+    )
     typing = ["Any"] if any(re.search(r"\bAny\b", text) for text in classes) else []
     declared = _quoted(webhook_id) + (f", name={_quoted(title)}" if title != function else "")
     definitions = "\n\n\n".join(classes)

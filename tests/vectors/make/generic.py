@@ -1,4 +1,5 @@
-"""The generic scheme: the values of the X-Webhook-* headers in the order of their names, one a line, are signed."""
+"""The generic scheme: the values of the X-Webhook-* headers in the order of their names, one a line, are
+signed."""
 
 import hashlib
 from typing import Any
@@ -24,7 +25,13 @@ def generic() -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
 
     def add(
-        kind: str, name: str, headers: Headers, expect: dict[str, Any], message: Message = MESSAGE, strict: bool = False, **more: Any
+        kind: str,
+        name: str,
+        headers: Headers,
+        expect: dict[str, Any],
+        message: Message = MESSAGE,
+        strict: bool = False,
+        **more: Any,
     ) -> None:
         extra = {"require_timestamp_and_digest": True} if strict else None
         made.append(vector(kind, name, SECRET, message, headers, expect, more=extra, **more))
@@ -40,13 +47,42 @@ def generic() -> list[dict[str, Any]]:
     add("valid", "an id and a time", genuine, good())
     add("order", "the headers in another order on the wire", signed(ID_AND_TIME[::-1], lines), good())
     add("header_case", "header names in capitals", [(name.upper(), text) for name, text in genuine], good())
-    add("one_header", "one header of any name", signed([("X-Webhook-Event", "order paid")], "order paid"), good())
-    add("trimmed", "blanks around a value are not signed", signed([("X-Webhook-Event", "  order paid\t")], "order paid"), good())
-    add("in_base64", "the signature in base64", [*ID_AND_TIME, ("X-Signature", in_base64(digest(lines)))], good())
-    add("in_capitals", "the signature in hex capitals", [*ID_AND_TIME, ("X-Signature", right.upper())], good())
+    add(
+        "one_header",
+        "one header of any name",
+        signed([("X-Webhook-Event", "order paid")], "order paid"),
+        good(),
+    )
+    add(
+        "trimmed",
+        "blanks around a value are not signed",
+        signed([("X-Webhook-Event", "  order paid\t")], "order paid"),
+        good(),
+    )
+    add(
+        "in_base64",
+        "the signature in base64",
+        [*ID_AND_TIME, ("X-Signature", in_base64(digest(lines)))],
+        good(),
+    )
+    add(
+        "in_capitals", "the signature in hex capitals", [*ID_AND_TIME, ("X-Signature", right.upper())], good()
+    )
     add("non_ascii_header", "a value beyond ASCII", signed([("X-Webhook-Event", "Grüße")], "Grüße"), good())
-    add("no_timestamp", "no time is sent, so there is none to check", signed(ID_AND_TIME[:1], "evt_1"), good(), at=NOON + 31_536_000)
-    add("any_body", "without a digest the body is not covered", genuine, good(), Message(b'{"another":"body"}'))
+    add(
+        "no_timestamp",
+        "no time is sent, so there is none to check",
+        signed(ID_AND_TIME[:1], "evt_1"),
+        good(),
+        at=NOON + 31_536_000,
+    )
+    add(
+        "any_body",
+        "without a digest the body is not covered",
+        genuine,
+        good(),
+        Message(b'{"another":"body"}'),
+    )
     add("empty_body", "no body", genuine, good(), Message(b""))
     of_second = signed(ID_AND_TIME, lines, SECOND)
     add("main_of_two", "the main secret while a second is set", genuine, good(), second_secret=SECOND)
@@ -61,7 +97,12 @@ def generic() -> list[dict[str, Any]]:
         [*ID_AND_TIME, ("X-Signature", wrong), ("X-Signature", right)],
         good(),
     )
-    add("repeated_wrong", "two signature headers, none is right", [*ID_AND_TIME, ("X-Signature", wrong), ("X-Signature", wrong)], mismatch)
+    add(
+        "repeated_wrong",
+        "two signature headers, none is right",
+        [*ID_AND_TIME, ("X-Signature", wrong), ("X-Signature", wrong)],
+        mismatch,
+    )
     add(
         "altered_signature",
         "one digit of the signature is another",
@@ -69,16 +110,41 @@ def generic() -> list[dict[str, Any]]:
         mismatch,
     )
     add("missing_signature", "no signature", ID_AND_TIME, bad("signature_missing"))
-    add("malformed_signature", "a signature in no encoding", [*ID_AND_TIME, ("X-Signature", "zz" * 32)], bad("signature_malformed"))
-    add("latin1_signature", "a signature of bytes beyond ASCII", [*ID_AND_TIME, ("X-Signature", "é" * 64)], bad("signature_malformed"))
-    add("half_signature", "only the first half of the digest", [*ID_AND_TIME, ("X-Signature", right[:32])], bad("signature_malformed"))
+    add(
+        "malformed_signature",
+        "a signature in no encoding",
+        [*ID_AND_TIME, ("X-Signature", "zz" * 32)],
+        bad("signature_malformed"),
+    )
+    add(
+        "latin1_signature",
+        "a signature of bytes beyond ASCII",
+        [*ID_AND_TIME, ("X-Signature", "é" * 64)],
+        bad("signature_malformed"),
+    )
+    add(
+        "half_signature",
+        "only the first half of the digest",
+        [*ID_AND_TIME, ("X-Signature", right[:32])],
+        bad("signature_malformed"),
+    )
     add("altered_id", "another id", [("X-Webhook-Id", "evt_2"), genuine[2], genuine[3]], mismatch)
     moved = signed([("X-Webhook-Id", "evt_1"), ("X-Webhook-Item", "7x")], "evt_17x")
     add("run_together", "values signed without the line break between them", moved, mismatch)
-    add("in_wire_order", "values signed in the order of the wire", signed(ID_AND_TIME[::-1], f"{NOON}\nevt_1"), mismatch)
+    add(
+        "in_wire_order",
+        "values signed in the order of the wire",
+        signed(ID_AND_TIME[::-1], f"{NOON}\nevt_1"),
+        mismatch,
+    )
     add("header_added", "a header came after it was signed", [*genuine, ("X-Webhook-Extra", "1")], mismatch)
     add("header_removed", "a signed header is gone", [genuine[1], genuine[3]], mismatch)
-    add("nothing_signed", "no X-Webhook header, so nothing is signed", signed([], ""), bad("signature_malformed"))
+    add(
+        "nothing_signed",
+        "no X-Webhook header, so nothing is signed",
+        signed([], ""),
+        bad("signature_malformed"),
+    )
     twice = signed([*ID_AND_TIME, ("X-Webhook-Id", "evt_1")], f"evt_1\nevt_1\n{NOON}")
     add("header_twice", "one name twice", twice, bad("signature_malformed"))
     of_body = [*ID_AND_TIME, ("X-Signature", in_hex(hmac_sha256(SECRET.encode(), BODY)))]
@@ -88,7 +154,13 @@ def generic() -> list[dict[str, Any]]:
     digest64 = in_base64(bytes.fromhex(body_sha256))
     in_64 = signed([("X-Webhook-Content-SHA256", digest64), *ID_AND_TIME], f"{digest64}\n{lines}")
     add("digest_in_base64", "the digest of the body in base64", in_64, good())
-    add("altered_body", "another body than the digest's", signed(with_digest, digest_lines), mismatch, Message(BODY + b"\n"))
+    add(
+        "altered_body",
+        "another body than the digest's",
+        signed(with_digest, digest_lines),
+        mismatch,
+        Message(BODY + b"\n"),
+    )
     not_one = signed([("X-Webhook-Content-SHA256", "none"), *ID_AND_TIME], f"none\n{lines}")
     add("malformed_digest", "a digest that is none", not_one, bad("signature_malformed"))
 
@@ -99,7 +171,13 @@ def generic() -> list[dict[str, Any]]:
     soon = signed([("X-Webhook-Id", "evt_1"), ("X-Webhook-Timestamp", "soon")], "evt_1\nsoon")
     add("malformed_timestamp", "a time in words, and signed so", soon, bad("timestamp_malformed"))
 
-    add("strict", "time and digest are required and sent", signed(with_digest, digest_lines), good(), strict=True)
+    add(
+        "strict",
+        "time and digest are required and sent",
+        signed(with_digest, digest_lines),
+        good(),
+        strict=True,
+    )
     add(
         "strict_missing_timestamp",
         "the required time is not sent",
@@ -107,5 +185,11 @@ def generic() -> list[dict[str, Any]]:
         bad("timestamp_missing"),
         strict=True,
     )
-    add("strict_missing_digest", "the required digest is not sent", genuine, bad("signature_malformed"), strict=True)
+    add(
+        "strict_missing_digest",
+        "the required digest is not sent",
+        genuine,
+        bad("signature_malformed"),
+        strict=True,
+    )
     return made

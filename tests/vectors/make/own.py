@@ -1,4 +1,5 @@
-"""What is tried on one vendor alone: its aliases, its neighbours' headers, its URLs, and what it publishes itself."""
+"""What is tried on one vendor alone: its aliases, its neighbours' headers, its URLs, and what it publishes
+itself."""
 
 import hashlib
 from dataclasses import replace
@@ -17,7 +18,15 @@ def vectors(sender: Sender) -> list[dict[str, Any]]:
         _OWN[sender.name](bench)
     for published in PUBLISHED:
         if published.provider == sender.name:
-            made = vector("published", published.name, published.secret, published.message, published.headers, good(), at=published.at)
+            made = vector(
+                "published",
+                published.name,
+                published.secret,
+                published.message,
+                published.headers,
+                good(),
+                at=published.at,
+            )
             made["made_with"] = f"published example: {published.source}"
             if sender.sdk and sender.sdk.ask(made) is not True:
                 raise SystemExit(f"{published.name}: refused by {sender.sdk.name}")
@@ -33,7 +42,13 @@ def _alias(bench: Bench, name: str, header: str, **more: Any) -> None:
 
 def _neighbour(bench: Bench, name: str, header: str, value: str) -> None:
     message = bench.message()
-    bench.add("neighbour_header", name, message, [*bench.headers(message), (header, value)], bad("signature_missing"))
+    bench.add(
+        "neighbour_header",
+        name,
+        message,
+        [*bench.headers(message), (header, value)],
+        bad("signature_missing"),
+    )
 
 
 def _shopify(bench: Bench) -> None:
@@ -50,7 +65,10 @@ def _aftership(bench: Bench) -> None:
 
 def _standardwebhooks(bench: Bench) -> None:
     message = bench.message()
-    headers = [(name.replace("webhook-", "svix-"), text) for name, text in bench.headers(message, bench.signature(message))]
+    headers = [
+        (name.replace("webhook-", "svix-"), text)
+        for name, text in bench.headers(message, bench.signature(message))
+    ]
     bench.add("alias_header", "the svix- header family", message, headers, good(), by=sdks.SVIX)
     bare = bench.sender.secret.removeprefix("whsec_")
     bench.add("secret_without_prefix", "the secret pasted without whsec_", message, None, good(), secret=bare)
@@ -68,10 +86,24 @@ def _recharge(bench: Bench) -> None:
     plain_hash = hashlib.sha256(secret + message.body).hexdigest()
     _neighbour(bench, "only the old header, which is no HMAC", "X-Recharge-Hmac-Sha256", plain_hash)
     wrong = [*bench.headers(message, "0" * 64), ("X-Recharge-Hmac-Sha256", plain_hash)]
-    bench.add("neighbour_rescue", "the old header beside a wrong signature", message, wrong, bad("signature_mismatch"))
-    late = [*bench.headers(message, bench.signature(message)), ("X-Recharge-Webhook-Timestamp", str(NOON + 200_000))]
     bench.add(
-        "unsigned_timestamp", "a fresh time in a header that is not signed", message, late, bad("timestamp_expired"), at=NOON + 200_000
+        "neighbour_rescue",
+        "the old header beside a wrong signature",
+        message,
+        wrong,
+        bad("signature_mismatch"),
+    )
+    late = [
+        *bench.headers(message, bench.signature(message)),
+        ("X-Recharge-Webhook-Timestamp", str(NOON + 200_000)),
+    ]
+    bench.add(
+        "unsigned_timestamp",
+        "a fresh time in a header that is not signed",
+        message,
+        late,
+        bad("timestamp_expired"),
+        at=NOON + 200_000,
     )
 
 
@@ -85,13 +117,24 @@ def _hubspot(bench: Bench) -> None:
     asked = "name=a%20b%26c&next=https%3A%2F%2Fshop.example%2F%3Fq%3D1%40x%2C%28y%29"
     known = "name=a%20b%26c&next=https://shop.example/?q%3D1@x,(y)"
     signed = replace(message, url=f"{sender.public_url}?{known}", query=asked)
-    bench.add("url_escapes", "twelve escapes of the URL are decoded, the others stay", signed, None, good(), by=None)
+    bench.add(
+        "url_escapes", "twelve escapes of the URL are decoded, the others stay", signed, None, good(), by=None
+    )
 
 
 def _square(bench: Bench) -> None:
     _urls(bench)
-    message = replace(bench.message(), url="https://shop.example/hooks/square?shop=1&x=%20", query="shop=1&x=%20")
-    bench.add("url_as_typed", "the URL as it was typed, query string included", message, None, good(), public_url=message.url)
+    message = replace(
+        bench.message(), url="https://shop.example/hooks/square?shop=1&x=%20", query="shop=1&x=%20"
+    )
+    bench.add(
+        "url_as_typed",
+        "the URL as it was typed, query string included",
+        message,
+        None,
+        good(),
+        public_url=message.url,
+    )
 
 
 def _urls(bench: Bench) -> None:
@@ -100,16 +143,32 @@ def _urls(bench: Bench) -> None:
     headers = bench.headers(message, bench.signature(message))
     bench.add("other_url", "signed for another URL", message, headers, bad("signature_mismatch"), **other)
     here = replace(message, url=f"https://hooks.example{message.path}")
-    bench.add("no_public_url", "no public URL is set, and the sender calls this one", here, None, good(), public_url=None)
+    bench.add(
+        "no_public_url",
+        "no public URL is set, and the sender calls this one",
+        here,
+        None,
+        good(),
+        public_url=None,
+    )
     query = replace(message, url=f"{message.url}?a=1&b=%C3%A9+", query="a=1&b=%C3%A9+")
     bench.add("url_with_query", "a query string is part of the URL", query, None, good())
     without = replace(query, query="a=2&b=%C3%A9+")
     headers = bench.headers(query, bench.signature(query))
-    bench.add("altered_query", "another query string than the one signed", without, headers, bad("signature_mismatch"))
+    bench.add(
+        "altered_query",
+        "another query string than the one signed",
+        without,
+        headers,
+        bad("signature_mismatch"),
+    )
 
 
 def _slack(bench: Bench) -> None:
-    form = replace(bench.message(), body=b"token=xyz&command=%2Fweather&text=94070+%C3%A9&response_url=https%3A%2F%2Fhooks.example")
+    form = replace(
+        bench.message(),
+        body=b"token=xyz&command=%2Fweather&text=94070+%C3%A9&response_url=https%3A%2F%2Fhooks.example",
+    )
     bench.add("form_body", "a form", form, None, good())
 
 
@@ -131,7 +190,9 @@ def _encodings(bench: Bench) -> None:
     message = bench.message()
     other = in_hex if bench.sender.encode is in_base64 else in_base64
     headers = bench.headers(message, other(bench.digest(message)))
-    bench.add("other_encoding", "the right digest in another encoding", message, headers, bad("signature_malformed"))
+    bench.add(
+        "other_encoding", "the right digest in another encoding", message, headers, bad("signature_malformed")
+    )
 
 
 def _with_encoding(*more: Any) -> Any:

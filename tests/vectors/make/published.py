@@ -84,7 +84,12 @@ PUBLISHED = [
         "tests of Paddle's Go SDK",
         "pdl_ntfset_01hsdn8d43dt7mezr1ef2jtbaw_hKkRiCGyyRhbFwIUuqiTBgI7gnWoV0Gr",
         Message(PADDLE_BODY),
-        [("Paddle-Signature", "ts=1710929255;h1=6c05ef8fa83c44d751be6d259ec955ce5638e2c54095bf128e408e2fce1589c8")],
+        [
+            (
+                "Paddle-Signature",
+                "ts=1710929255;h1=6c05ef8fa83c44d751be6d259ec955ce5638e2c54095bf128e408e2fce1589c8",
+            )
+        ],
         1_710_929_256,
     ),
     Published(

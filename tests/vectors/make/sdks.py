@@ -1,4 +1,5 @@
-"""The vendors' own verifiers, each asked about one vector at a time with the clock stopped at the time of receipt."""
+"""The vendors' own verifiers, each asked about one vector at a time with the clock stopped at the time of
+receipt."""
 
 import base64
 import json
@@ -53,7 +54,8 @@ class NotToBeAsked(Exception):
 
 
 def sdk(package: str, what: str, ask: Callable[[Question], Any], *, signs: bool = False) -> Confirmation:
-    """The SDK's answer: truth is acceptance, an exception is a refusal, and what it cannot be given is None."""
+    """The SDK's answer: truth is acceptance, an exception is a refusal, and what it cannot be given is
+    None."""
 
     def answer(made: Vector) -> bool | None:
         try:
@@ -84,13 +86,18 @@ SQUARE = sdk(
     "squareup",
     "verify_signature",
     lambda q: verify_signature(
-        request_body=q.body, signature_header=q.headers["x-square-hmacsha256-signature"], signature_key=q.secret, notification_url=q.url
+        request_body=q.body,
+        signature_header=q.headers["x-square-hmacsha256-signature"],
+        signature_key=q.secret,
+        notification_url=q.url,
     ),
 )
 RAZORPAY = sdk(
     "razorpay",
     "verify_webhook_signature",
-    lambda q: razorpay.Utility().verify_webhook_signature(q.body, q.headers["x-razorpay-signature"], q.secret),
+    lambda q: razorpay.Utility().verify_webhook_signature(
+        q.body, q.headers["x-razorpay-signature"], q.secret
+    ),
 )
 SLACK = sdk(
     "slack-sdk",
@@ -122,13 +129,21 @@ STANDARD = sdk(
 BIGCOMMERCE = sdk(
     "standardwebhooks",
     "Webhook with the secret as BigCommerce documents it",
-    lambda q: standardwebhooks.Webhook(base64.b64encode(q.secret.encode()).decode()).verify(q.body, q.headers, json_parse=False),
+    lambda q: standardwebhooks.Webhook(base64.b64encode(q.secret.encode()).decode()).verify(
+        q.body, q.headers, json_parse=False
+    ),
     signs=True,
 )
 SVIX = sdk("svix", "Webhook", lambda q: svix.webhooks.Webhook(q.secret).verify(q.body, q.headers), signs=True)
-ADYEN = sdk("adyen", "is_valid_hmac_payload", lambda q: Adyen.util.is_valid_hmac_payload(q.headers["hmacsignature"], q.secret, q.bytes))
+ADYEN = sdk(
+    "adyen",
+    "is_valid_hmac_payload",
+    lambda q: Adyen.util.is_valid_hmac_payload(q.headers["hmacsignature"], q.secret, q.bytes),
+)
 ADYEN_PAYMENTS = sdk(
-    "adyen", "is_valid_hmac_notification", lambda q: Adyen.util.is_valid_hmac_notification(json.loads(q.body), q.secret) is True
+    "adyen",
+    "is_valid_hmac_notification",
+    lambda q: Adyen.util.is_valid_hmac_notification(json.loads(q.body), q.secret) is True,
 )
 
 
@@ -141,7 +156,9 @@ class _PaddleRequest:
 PADDLE = sdk(
     "paddle-python-sdk",
     "Verifier",
-    lambda q: paddle_billing.Notifications.Verifier().verify(_PaddleRequest(q), paddle_billing.Notifications.Secret(q.secret)),
+    lambda q: paddle_billing.Notifications.Verifier().verify(
+        _PaddleRequest(q), paddle_billing.Notifications.Secret(q.secret)
+    ),
 )
 
 
@@ -149,9 +166,9 @@ def _mollie(made: Vector) -> bool | None:
     signatures = [value for name, value in made["call"]["headers"] if name.lower() == "x-mollie-signature"]
     try:
         body = base64.b64decode(made["call"]["body_base64"]).decode()
-        return SignatureValidator([secret for secret in (made["secret"], made["second_secret"]) if secret]).validate_payload(
-            body, signatures
-        )
+        return SignatureValidator(
+            [secret for secret in (made["secret"], made["second_secret"]) if secret]
+        ).validate_payload(body, signatures)
     except Exception:
         return False
 
@@ -164,7 +181,12 @@ class Node:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            ["node", "confirm.mjs"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            ["node", "confirm.mjs"],
+            cwd=HERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
     def ask(self, question: dict[str, Any]) -> Any:
@@ -183,7 +205,9 @@ NODE = Node()
 
 
 def npm(name: str, package: str, what: str, *, signs: bool = False, any_bytes: bool = False) -> Confirmation:
-    locked = json.loads((HERE / "package-lock.json").read_text())["packages"][f"node_modules/{package}"]["version"]
+    locked = json.loads((HERE / "package-lock.json").read_text())["packages"][f"node_modules/{package}"][
+        "version"
+    ]
 
     def answer(made: Vector) -> bool | None:
         if len({header.lower() for header, _ in made["call"]["headers"]}) < len(made["call"]["headers"]):
@@ -193,7 +217,12 @@ def npm(name: str, package: str, what: str, *, signs: bool = False, any_bytes: b
                 base64.b64decode(made["call"]["body_base64"]).decode()
         except UnicodeDecodeError:
             return None
-        question = {"sdk": name, "at": made["at"], "headers": made["call"]["headers"], "body_base64": made["call"]["body_base64"]}
+        question = {
+            "sdk": name,
+            "at": made["at"],
+            "headers": made["call"]["headers"],
+            "body_base64": made["call"]["body_base64"],
+        }
         secrets = [made["secret"]] + ([made["second_secret"]] if made["second_secret"] else [])
         return any(NODE.ask(question | {"secret": secret}) is True for secret in secrets)
 
@@ -215,12 +244,18 @@ def signed_by_sdk(name: str, secret: str, body: bytes, at: int) -> str | None:
         case "stripe":
             return stripe.WebhookSignature.generate_signature_header(text, secret, at)
         case "slack":
-            return slack_sdk.signature.SignatureVerifier(secret).generate_signature(timestamp=str(at), body=text)
+            return slack_sdk.signature.SignatureVerifier(secret).generate_signature(
+                timestamp=str(at), body=text
+            )
         case "standardwebhooks":
             return standardwebhooks.Webhook(secret).sign(message_id, moment, text)
         case "bigcommerce":
-            return standardwebhooks.Webhook(base64.b64encode(secret.encode()).decode()).sign(message_id, moment, text)
+            return standardwebhooks.Webhook(base64.b64encode(secret.encode()).decode()).sign(
+                message_id, moment, text
+            )
         case "github" | "sanity":
             sign = at * 1000 if name == "sanity" else True
-            return NODE.ask({"sdk": name, "secret": secret, "sign": sign, "body_base64": base64.b64encode(body).decode()})
+            return NODE.ask(
+                {"sdk": name, "secret": secret, "sign": sign, "body_base64": base64.b64encode(body).decode()}
+            )
     return None

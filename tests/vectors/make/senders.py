@@ -1,4 +1,5 @@
-"""The 22 vendors with a preset: how each of them signs, said a second time and independently of the preset."""
+"""The 22 vendors with a preset: how each of them signs, said a second time and independently of the
+preset."""
 
 import base64
 from collections.abc import Callable
@@ -66,7 +67,11 @@ SENDERS = [
         "X-Shopify-Hmac-Sha256",
         in_base64,
         body_only,
-        others=lambda message: [*SHOPIFY_HEADERS, ("X-Shopify-Webhook-Id", "b54557e4"), ("X-Shopify-Event-Id", "98880550")],
+        others=lambda message: [
+            *SHOPIFY_HEADERS,
+            ("X-Shopify-Webhook-Id", "b54557e4"),
+            ("X-Shopify-Event-Id", "98880550"),
+        ],
         sdk=sdks.SHOPIFY,
         differences=NO_EMPTY_BODY,
     ),
@@ -77,7 +82,10 @@ SENDERS = [
         "X-WC-Webhook-Signature",
         in_base64,
         body_only,
-        others=lambda message: [("X-WC-Webhook-Topic", "order.created"), ("X-WC-Webhook-Delivery-ID", "31bbf1ef")],
+        others=lambda message: [
+            ("X-WC-Webhook-Topic", "order.created"),
+            ("X-WC-Webhook-Delivery-ID", "31bbf1ef"),
+        ],
     ),
     Sender(
         "bigcommerce",
@@ -186,15 +194,28 @@ SENDERS = [
         time_header="Klaviyo-Timestamp",
         others=lambda message: [("Klaviyo-Webhook-Id", "the-subscription")],
     ),
-    Sender("aftership", "aftership-webhook-secret", "aftership-next", "aftership-hmac-sha256", in_base64, body_only),
+    Sender(
+        "aftership",
+        "aftership-webhook-secret",
+        "aftership-next",
+        "aftership-hmac-sha256",
+        in_base64,
+        body_only,
+    ),
     Sender(
         "hubspot",
         "11111111-2222-3333-4444-555555555555",
         "99999999-2222-3333-4444-555555555555",
         "X-HubSpot-Signature-v3",
         in_base64,
-        lambda message: f"{message.method}{message.url}".encode() + message.body + (message.time or "").encode(),
-        body=lambda text, time: b'[{"eventId":100,"subscriptionType":"contact.creation","attemptNumber":0,"note":"' + text + b'"}]',
+        lambda message: (
+            f"{message.method}{message.url}".encode() + message.body + (message.time or "").encode()
+        ),
+        body=lambda text, time: (
+            b'[{"eventId":100,"subscriptionType":"contact.creation","attemptNumber":0,"note":"'
+            + text
+            + b'"}]'
+        ),
         time=lambda second: f"{second}123",
         tolerance=300,
         time_header="X-HubSpot-Request-Timestamp",
@@ -262,7 +283,9 @@ SENDERS = [
         body_only,
         value=prefixed("sha256="),
         body=lambda text, time: (
-            b'{"object":"page","entry":[{"changes":[{"value":{"text":"' + text + b'","url":"https:\\/\\/example.com"}}]}]}'
+            b'{"object":"page","entry":[{"changes":[{"value":{"text":"'
+            + text
+            + b'","url":"https:\\/\\/example.com"}}]}]}'
         ),
         foreign_alone="sha1=f3cdb3e8b7bd0a6ac0a7d1b4a9a6d7b4e5a3c0f1",
     ),
@@ -274,7 +297,10 @@ SENDERS = [
         in_hex,
         body_only,
         value=prefixed("sha256="),
-        others=lambda message: [("X-GitHub-Event", "push"), ("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")],
+        others=lambda message: [
+            ("X-GitHub-Event", "push"),
+            ("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        ],
         foreign_alone="sha1=f3cdb3e8b7bd0a6ac0a7d1b4a9a6d7b4e5a3c0f1",
         sdk=sdks.GITHUB,
         differences=NO_EMPTY_BODY,
@@ -286,10 +312,15 @@ SENDERS = [
         "Linear-Signature",
         in_hex,
         body_only,
-        body=lambda text, time: b'{"action":"create","type":"Issue","webhookTimestamp":%d123,"note":"%b"}' % (time, text),
+        body=lambda text, time: (
+            b'{"action":"create","type":"Issue","webhookTimestamp":%d123,"note":"%b"}' % (time, text)
+        ),
         time_in_body=True,
         tolerance=60,
-        others=lambda message: [("Linear-Event", "Issue"), ("Linear-Delivery", "234d1a4e-b617-4388-90fe-adc3633d6b72")],
+        others=lambda message: [
+            ("Linear-Event", "Issue"),
+            ("Linear-Delivery", "234d1a4e-b617-4388-90fe-adc3633d6b72"),
+        ],
         sdk=sdks.LINEAR,
     ),
     Sender(

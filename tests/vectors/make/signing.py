@@ -49,7 +49,8 @@ class Message:
 
 @dataclass
 class Confirmation:
-    """A vendor's own verifier: what it is called, and what it says about a vector (None: it cannot be asked this)."""
+    """A vendor's own verifier: what it is called, and what it says about a vector (None: it cannot be asked
+    this)."""
 
     name: str
     ask: Callable[[dict[str, Any]], bool | None]
@@ -99,7 +100,8 @@ def bad(code: str) -> dict[str, Any]:
 
 
 def confirm(made: dict[str, Any], by: Confirmation | None, differences: dict[str, str]) -> None:
-    """Ask the vendor's SDK about the vector. It must agree, or the difference must be known and have its reason."""
+    """Ask the vendor's SDK about the vector. It must agree, or the difference must be known and have its
+    reason."""
     if by is None:
         return
     says = by.ask(made)
@@ -129,7 +131,9 @@ class Sender:
     value: Callable[[list[str], str | None], str] = lambda signatures, time: signatures[0]
     """Signatures and time to the header's value. Where a list is possible, every signature is in it."""
     key: Callable[[str], bytes] = lambda secret: secret.encode()
-    body: Callable[[bytes, int], bytes] = lambda text, time: b'{"id":"evt_1","event_id":"evt_1","note":"' + text + b'"}'
+    body: Callable[[bytes, int], bytes] = lambda text, time: (
+        b'{"id":"evt_1","event_id":"evt_1","note":"' + text + b'"}'
+    )
     others: Callable[[Message], Headers] = lambda message: []
     time: Callable[[int], str] | None = None
     time_in_body: bool = False

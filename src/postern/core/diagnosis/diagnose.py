@@ -1,7 +1,7 @@
 """Why does this call not verify, and what would have to change?
 
-Every answer is tried, not guessed: a change is offered only after the one verifier has accepted the call with it. The
-work is bounded, by a number of tries and by the bytes they hash.
+Every answer is tried, not guessed: a change is offered only after the one verifier has accepted the call with
+it. The work is bounded, by a number of tries and by the bytes they hash.
 """
 
 import base64
@@ -65,7 +65,8 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the tester shows. Nothing in it is secret; ``expected`` is for the owner alone, who could compute it as well."""
+    """What the tester shows. Nothing in it is secret; ``expected`` is for the owner alone, who could compute
+    it as well."""
 
     verified: bool
     matched: Matched
@@ -80,8 +81,11 @@ class Diagnosis:
     would_verify_if: tuple[Change, ...]
 
 
-def diagnose(setup: Setup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None) -> Diagnosis:
-    """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in words."""
+def diagnose(
+    setup: Setup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None
+) -> Diagnosis:
+    """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in
+    words."""
     if at is not None:
         call = call.but(received_at=at)
     received = _received(setup.scheme, call)
@@ -90,7 +94,9 @@ def diagnose(setup: Setup, call: Call, at: float | None = None, presets: Mapping
     except ValueError as error:
         steps: tuple[Step, ...] = (("secret", False, str(error)),)
         changes = _changes(setup, call, "signature_mismatch", presets or {})
-        return Diagnosis(False, "", "signature_mismatch", _sentence(str(error)), steps, None, received, (), changes)
+        return Diagnosis(
+            False, "", "signature_mismatch", _sentence(str(error)), steps, None, received, (), changes
+        )
 
     reading = credential.read(call)
     verdict = credential.check(call)
@@ -98,17 +104,22 @@ def diagnose(setup: Setup, call: Call, at: float | None = None, presets: Mapping
     content = reading.content if isinstance(reading, Reading) else None
     expected = tuple(_expected(credential, setup, content)) if content is not None else ()
     if isinstance(verdict, VerifiedCall):
-        return Diagnosis(True, verdict.matched, None, _sentence(verdict.step), steps, content, received, expected, ())
+        return Diagnosis(
+            True, verdict.matched, None, _sentence(verdict.step), steps, content, received, expected, ()
+        )
     changes = _changes(setup, call, verdict.code, presets or {})
     opening = EXPLANATIONS[verdict.code]
-    if verdict.code == "signature_mismatch" and any(ok for name, ok, _ in steps if name.startswith("compare")):
+    if verdict.code == "signature_mismatch" and any(
+        ok for name, ok, _ in steps if name.startswith("compare")
+    ):
         opening = "The signature is right, and the body is not the one it speaks of."
     explanation = " ".join([opening, _sentence(verdict.detail), *_remarks(call, verdict, changes)])
     return Diagnosis(False, "", verdict.code, explanation, steps, content, received, expected, changes)
 
 
 def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
-    """The presets whose senders make calls like this one, best first: by the names and forms of what was sent."""
+    """The presets whose senders make calls like this one, best first: by the names and forms of what was
+    sent."""
     names = frozenset(name for name, _ in call.headers)
     scores = {}
     for name, preset in presets.items():
@@ -127,7 +138,9 @@ def _changes(setup: Setup, call: Call, code: str, presets: Mapping[str, Known]) 
         tiers = [changed_times(setup, call)]
     else:
         tiers = [_other_presets(setup, call, presets)]
-        tiers += [change(setup, call) for change in (changed_secrets, changed_urls, changed_calls, changed_joins)]
+        tiers += [
+            change(setup, call) for change in (changed_secrets, changed_urls, changed_calls, changed_joins)
+        ]
     for tier in tiers:
         _try(tier, spent, found)
     if not found:
@@ -158,7 +171,10 @@ def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str],
         change = trial.change
         late = trial.setup.refusal(trial.call)
         if late is not None:
-            change = replace(change, explanation=f"{change.explanation} Then the time would still be refused: {late.detail}.")
+            change = replace(
+                change,
+                explanation=f"{change.explanation} Then the time would still be refused: {late.detail}.",
+            )
         found.setdefault((change.change, str(change.patch)), change)
 
 
@@ -175,18 +191,33 @@ def _other_presets(setup: Setup, call: Call, presets: Mapping[str, Known]) -> It
 
 
 def _in_short(scheme: SignatureScheme) -> str:
-    return f"{scheme.encoding} HMAC-SHA256 of {scheme.signed_content} in {scheme.signature[0].partition(':')[2]}"
+    return (
+        f"{scheme.encoding} HMAC-SHA256 of {scheme.signed_content} in {scheme.signature[0].partition(':')[2]}"
+    )
 
 
-def _steps(credential: SignatureCredential, setup: Setup, reading: Reading | Unproven, verdict: VerifiedCall | Unproven) -> Iterator[Step]:
+def _steps(
+    credential: SignatureCredential,
+    setup: Setup,
+    reading: Reading | Unproven,
+    verdict: VerifiedCall | Unproven,
+) -> Iterator[Step]:
     if isinstance(reading, Unproven):
         yield ("read the signature", False, reading.detail)
         return
     count = len(reading.candidates)
-    yield ("read the signature", True, f"{count} signature{'' if count == 1 else 's'} found, {credential.scheme.encoding}")
+    yield (
+        "read the signature",
+        True,
+        f"{count} signature{'' if count == 1 else 's'} found, {credential.scheme.encoding}",
+    )
     if reading.timestamp:
         yield ("read the timestamp", True, reading.timestamp.decode("latin-1"))
-    yield ("put together what is signed", True, f"{credential.scheme.signed_content}: {len(reading.content)} bytes")
+    yield (
+        "put together what is signed",
+        True,
+        f"{credential.scheme.signed_content}: {len(reading.content)} bytes",
+    )
     matches = False
     for which in ("main", "second") if setup.second is not None else ("main",):
         made = credential.sign(reading.content, second=which == "second") in reading.candidates
@@ -215,7 +246,9 @@ def _encoded(digest: bytes, encoding: Encoding) -> str:
 
 
 def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:
-    return tuple(value.decode("latin-1") for text in scheme.signature for value in finder(parse_ref(text))(call))[:32]
+    return tuple(
+        value.decode("latin-1") for text in scheme.signature for value in finder(parse_ref(text))(call)
+    )[:32]
 
 
 def _remarks(call: Call, verdict: Unproven, changes: tuple[Change, ...]) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""How a call may have been signed by a sender nobody described: what it carries, over what senders usually sign."""
+"""How a call may have been signed by a sender nobody described: what it carries, over what senders usually
+sign."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +26,8 @@ CONTENTS = (
 
 
 def other_schemes(setup: Setup, call: Call) -> Iterator[Trial]:
-    """Everything in the call that looks like a digest, over everything senders usually sign, with every form of the secret."""
+    """Everything in the call that looks like a digest, over everything senders usually sign, with every form
+    of the secret."""
     secrets = [setup.scheme, *(scheme for scheme, _ in secret_forms(setup))]
     for content, timestamp, form, delivery_id in _contents(setup, call):
         for shape in shapes(call):
@@ -51,7 +53,9 @@ def other_schemes(setup: Setup, call: Call) -> Iterator[Trial]:
                     scheme = SignatureScheme.from_document(document)
                 except InvalidScheme:
                     continue
-                yield Trial(replace(setup, scheme=scheme), call, _described(setup.scheme, scheme, shape.words))
+                yield Trial(
+                    replace(setup, scheme=scheme), call, _described(setup.scheme, scheme, shape.words)
+                )
 
 
 def _contents(setup: Setup, call: Call) -> Iterator[tuple[str, str, str, str]]:
@@ -70,7 +74,8 @@ def _contents(setup: Setup, call: Call) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change:
-    """The differences in words. The commonest mistake has words of its own: a body signature where the generic scheme is set."""
+    """The differences in words. The commonest mistake has words of its own: a body signature where the
+    generic scheme is set."""
     if then.signed_content == "{body}" and "{headers:" in now.signed_content:
         words = f"This looks like a body signature ({seen}), not one over headers. Choose the sender's preset or this custom scheme."
         return Change("Use a custom scheme that signs the body", words, custom_patch(then))
@@ -91,4 +96,8 @@ def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change
     if now.timestamp != then.timestamp and then.timestamp:
         differing.append(f"take the timestamp from {then.timestamp[0]}")
     words = " and ".join(differing) or "use this custom scheme"
-    return Change(words[:1].upper() + words[1:], "With these settings of a custom scheme the signature is right.", custom_patch(then))
+    return Change(
+        words[:1].upper() + words[1:],
+        "With these settings of a custom scheme the signature is right.",
+        custom_patch(then),
+    )

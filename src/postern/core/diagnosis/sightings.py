@@ -1,4 +1,5 @@
-"""What in a call looks like a signature, a time or an id, whatever the scheme says: for finding out why none verifies."""
+"""What in a call looks like a signature, a time or an id, whatever the scheme says: for finding out why none
+verifies."""
 
 import re
 from collections.abc import Iterator
@@ -55,7 +56,11 @@ def moments(call: Call, around: float) -> list[Moment]:
     found: dict[Moment, None] = {}
     for ref, value in _values(call):
         parts = re.split(r"[,; ]", value) if "=" in value else []
-        items = [(f"item:{name}", text) for name, _, text in (part.strip().partition("=") for part in parts) if _NAME.fullmatch(name)]
+        items = [
+            (f"item:{name}", text)
+            for name, _, text in (part.strip().partition("=") for part in parts)
+            if _NAME.fullmatch(name)
+        ]
         for place, text in [(ref, value), *items]:
             for form in TIMESTAMP_FORMATS:
                 moment = parse_timestamp(text.encode("latin-1"), form)
@@ -66,7 +71,9 @@ def moments(call: Call, around: float) -> list[Moment]:
 
 def ids(call: Call) -> list[str]:
     """Headers that may hold the sender's id of this delivery."""
-    names = dict.fromkeys(name for name, _ in call.headers if name.endswith((b"-id", b"_id")) and b"request" not in name)
+    names = dict.fromkeys(
+        name for name, _ in call.headers if name.endswith((b"-id", b"_id")) and b"request" not in name
+    )
     return [f"header:{name.decode('latin-1')}" for name in names][:3]
 
 
@@ -98,8 +105,12 @@ def _shapes_of(ref: str, value: str) -> Iterator[Shape]:
             continue
         for item in value.split(item_separator) if item_separator else [value]:
             for key_separator in _KEY_SEPARATORS:
-                key, separator, rest = item.strip().partition(key_separator) if key_separator else ("", "", item.strip())
-                if key_separator == item_separator != "" or (key_separator and not (separator and _NAME.fullmatch(key))):
+                key, separator, rest = (
+                    item.strip().partition(key_separator) if key_separator else ("", "", item.strip())
+                )
+                if key_separator == item_separator != "" or (
+                    key_separator and not (separator and _NAME.fullmatch(key))
+                ):
                     continue
                 encoding = _encoding_of(rest)
                 if encoding is not None:
@@ -108,4 +119,11 @@ def _shapes_of(ref: str, value: str) -> Iterator[Shape]:
 
 def _encoding_of(text: str) -> Encoding | None:
     candidates: tuple[Encoding, ...] = ("hex", "base64", "base64url")
-    return next((encoding for encoding in candidates if DIGEST_DECODERS[encoding](text.encode("latin-1")) is not None), None)
+    return next(
+        (
+            encoding
+            for encoding in candidates
+            if DIGEST_DECODERS[encoding](text.encode("latin-1")) is not None
+        ),
+        None,
+    )

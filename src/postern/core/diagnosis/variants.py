@@ -1,6 +1,8 @@
-"""What may differ between how a call was signed and how it is checked: the secret's form, the URL, the body on its way.
+"""What may differ between how a call was signed and how it is checked: the secret's form, the URL, the body
+on its way.
 
-Each variant is a whole set-up and call to try, with words and, where a setting would help, the change of that setting.
+Each variant is a whole set-up and call to try, with words and, where a setting would help, the change of that
+setting.
 """
 
 import json
@@ -25,7 +27,8 @@ _WRAPPING = b" \t\r\n\"'"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would make the call verify. ``patch`` changes the webhook's authentication; None where the sender has to change."""
+    """What would make the call verify. ``patch`` changes the webhook's authentication; None where the sender
+    has to change."""
 
     change: str
     explanation: str
@@ -83,20 +86,26 @@ def custom_patch(scheme: SignatureScheme) -> dict[str, Any]:
 
 
 def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
-    """The signature is right and its time is not: another form of writing it, a longer window, a signature of today."""
+    """The signature is right and its time is not: another form of writing it, a longer window, a signature of
+    today."""
     for form in TIMESTAMP_FORMATS:
         scheme = replace(setup.scheme, timestamp_format=form)
         other = replace(setup, scheme=scheme)
         if form != setup.scheme.timestamp_format and other.verifies(call):
             change = Change(
-                f"Read the timestamp as {form}", f"Written as {form}, the timestamp is that of the call's receipt.", custom_patch(scheme)
+                f"Read the timestamp as {form}",
+                f"Written as {form}, the timestamp is that of the call's receipt.",
+                custom_patch(scheme),
             )
             yield Trial(other, call, change)
     reading = setup.without_clock().credential().read(call)
     if isinstance(reading, Reading) and reading.signed_at is not None:
         seconds = int(abs(call.received_at - reading.signed_at)) + 1
         if seconds > LONGEST_TOLERANCE:
-            change = Change("Have the call signed anew", "The signature is right, and its time is over a month away from its receipt.")
+            change = Change(
+                "Have the call signed anew",
+                "The signature is right, and its time is over a month away from its receipt.",
+            )
             yield Trial(setup, call, change)
             return
         change = Change(
@@ -111,11 +120,16 @@ def changed_secrets(setup: Setup, call: Call) -> Iterator[Trial]:
     """The same secret, turned into key bytes in another way."""
     for scheme, words in secret_forms(setup):
         explanation = f"The signature was made with the secret {words}."
-        yield Trial(replace(setup, scheme=scheme), call, Change(f"Use the secret {words}", explanation, custom_patch(scheme)))
+        yield Trial(
+            replace(setup, scheme=scheme),
+            call,
+            Change(f"Use the secret {words}", explanation, custom_patch(scheme)),
+        )
     trimmed = setup.main.strip(_WRAPPING), setup.second.strip(_WRAPPING) if setup.second is not None else None
     if trimmed != (setup.main, setup.second):
         change = Change(
-            "Paste the secret again, without blanks or quotes around it", "The secret that was pasted has blanks or quotes at its ends."
+            "Paste the secret again, without blanks or quotes around it",
+            "The secret that was pasted has blanks or quotes at its ends.",
         )
         yield Trial(replace(setup, main=trimmed[0], second=trimmed[1]), call, change)
 
@@ -137,15 +151,26 @@ def changed_urls(setup: Setup, call: Call) -> Iterator[Trial]:
         return
     for url in _urls(setup, call):
         explanation = f"The sender signs the URL it was given, and that was {url}."
-        yield Trial(replace(setup, public_url=url), call, Change(f"Set the public URL to {url}", explanation, {"publicUrl": url}))
+        yield Trial(
+            replace(setup, public_url=url),
+            call,
+            Change(f"Set the public URL to {url}", explanation, {"publicUrl": url}),
+        )
     if call.query:
-        change = Change("Leave the query string out of the URL at the sender", "The sender signed the URL without its query string.")
+        change = Change(
+            "Leave the query string out of the URL at the sender",
+            "The sender signed the URL without its query string.",
+        )
         yield Trial(setup, call.but(query=b""), change)
 
 
 def _urls(setup: Setup, call: Call) -> list[str]:
     known = [url for url in (setup.public_url, call.base_url + call.path.decode("latin-1")) if url]
-    hosts = [value.decode("latin-1") for name in (b"x-forwarded-host", b"host", b"x-original-host") for value in call.header(name)[:2]]
+    hosts = [
+        value.decode("latin-1")
+        for name in (b"x-forwarded-host", b"host", b"x-original-host")
+        for value in call.header(name)[:2]
+    ]
     found: dict[str, None] = {}
     for url in known:
         try:
@@ -153,25 +178,34 @@ def _urls(setup: Setup, call: Call) -> list[str]:
         except ValueError:
             continue
         for scheme in ("https", "http"):
-            for host in dict.fromkeys([parts.netloc, *hosts, parts.netloc.rpartition(":")[0] or parts.netloc]):
+            for host in dict.fromkeys(
+                [parts.netloc, *hosts, parts.netloc.rpartition(":")[0] or parts.netloc]
+            ):
                 for path in (parts.path.rstrip("/"), parts.path.rstrip("/") + "/"):
                     found.setdefault(urlunsplit((scheme, host, path, parts.query, "")))
     return [url for url in found if url != setup.public_url][:24]
 
 
 def changed_calls(setup: Setup, call: Call) -> Iterator[Trial]:
-    """The body as it may have been before something on its way wrote it anew; nothing a setting here could mend."""
+    """The body as it may have been before something on its way wrote it anew; nothing a setting here could
+    mend."""
     for body, words in _bodies(call.body):
         if body != call.body:
-            explanation = (
-                f"The signature is that of the body {words}: it was changed on its way, or the sender signs another text than it sends."
+            explanation = f"The signature is that of the body {words}: it was changed on its way, or the sender signs another text than it sends."
+            yield Trial(
+                setup,
+                call.but(body=body),
+                Change("Send the body byte for byte as it was signed", explanation),
             )
-            yield Trial(setup, call.but(body=body), Change("Send the body byte for byte as it was signed", explanation))
 
 
 def changed_joins(setup: Setup, call: Call) -> Iterator[Trial]:
     """The values of signed headers, put together in other ways than sorted and one a line."""
-    globs = [token.ref for token in parse_template(setup.scheme.signed_content) if token.kind == "headers" and token.ref is not None]
+    globs = [
+        token.ref
+        for token in parse_template(setup.scheme.signed_content)
+        if token.kind == "headers" and token.ref is not None
+    ]
     if len(globs) != 1 or not globs[0].is_glob:
         return
     sent = [name.decode("latin-1") for name, _ in call.headers if name.startswith(globs[0].name.encode())]
@@ -189,7 +223,9 @@ def changed_joins(setup: Setup, call: Call) -> Iterator[Trial]:
         ):
             template = joiner.join(f"{{header:{name}}}" for name in names)
             try:
-                scheme = SignatureScheme.from_document({**setup.scheme.to_document(), "signedContent": template})
+                scheme = SignatureScheme.from_document(
+                    {**setup.scheme.to_document(), "signedContent": template}
+                )
             except InvalidScheme:
                 continue
             change = Change(
@@ -219,8 +255,14 @@ def _bodies(body: bytes) -> Iterator[tuple[bytes, str]]:
             (json.dumps(document), "written with a blank after commas and colons, in ASCII"),
             (json.dumps(document, indent=2, ensure_ascii=False), "written over several lines, indented by 2"),
             (json.dumps(document, indent=4, ensure_ascii=False), "written over several lines, indented by 4"),
-            (json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=False), "written compactly, keys sorted"),
-            (json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("/", "\\/"), "written compactly, slashes escaped"),
+            (
+                json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=False),
+                "written compactly, keys sorted",
+            ),
+            (
+                json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("/", "\\/"),
+                "written compactly, slashes escaped",
+            ),
         ):
             yield text.encode(), words
     except (ValueError, RecursionError):

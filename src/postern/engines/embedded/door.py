@@ -1,4 +1,5 @@
-"""The response action's one POST, to the gateway's door. No proxy, no redirect: it is the gateway or nobody."""
+"""The response action's one POST, to the gateway's door. No proxy, no redirect: it is the gateway or
+nobody."""
 
 import http.client
 import json
@@ -17,7 +18,8 @@ class AnswerRefused(Exception):
 
 
 def knock(slot: ResponseSlot, answer: dict[str, Any]) -> bool:
-    """Hand the answer over. True when it was the first; False when another was faster or the caller is gone."""
+    """Hand the answer over. True when it was the first; False when another was faster or the caller is
+    gone."""
     body = json.dumps(answer).encode()
     wait = 0.1
     while True:

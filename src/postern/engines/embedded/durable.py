@@ -1,4 +1,5 @@
-"""What the words of a workflow do in the embedded engine: every step, sleep and answer is a recorded DBOS step."""
+"""What the words of a workflow do in the embedded engine: every step, sleep and answer is a recorded DBOS
+step."""
 
 import time
 from collections.abc import Callable
@@ -14,8 +15,9 @@ LONGEST_NAP = 5.0
 
 
 class Suspended(BaseException):
-    """The run lets go of its thread until ``wake_at``. Not an Exception: neither DBOS nor a workflow's own handlers may
-    take it for a failure, so the run stays unfinished and is resumed, replaying its recorded steps."""
+    """The run lets go of its thread until ``wake_at``. Not an Exception: neither DBOS nor a workflow's own
+    handlers may take it for a failure, so the run stays unfinished and is resumed, replaying its recorded
+    steps."""
 
     def __init__(self, wake_at: float) -> None:
         super().__init__()
@@ -31,7 +33,9 @@ class DurableRun:
     def durable(self, name: str, action: Callable[[], Any]) -> Any:
         try:
             return DBOS.run_step({"name": name}, action)
-        except PortableWorkflowError as recorded:  # replayed: DBOS keeps an error's name and words, not its class
+        except (
+            PortableWorkflowError
+        ) as recorded:  # replayed: DBOS keeps an error's name and words, not its class
             raise StepFailed(recorded.message) from None
 
     def sleep(self, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,9 @@ class EmbeddedEngine:
 
     name = "embedded"
 
-    def __init__(self, data_dir: Path, workflows: Path, *, keep_runs_days: float = 7.0, log: str = "json") -> None:
+    def __init__(
+        self, data_dir: Path, workflows: Path, *, keep_runs_days: float = 7.0, log: str = "json"
+    ) -> None:
         self._data_dir = data_dir.resolve()
         self._path = workflows.resolve()
         self.environment: dict[str, str] = {}
@@ -27,7 +30,8 @@ class EmbeddedEngine:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing is made."""
+        """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing
+        is made."""
         self._data_dir.mkdir(parents=True, exist_ok=True)
         if self._path.suffix != ".py":
             self._path.mkdir(parents=True, exist_ok=True)
@@ -52,7 +56,9 @@ class EmbeddedEngine:
         except EngineUnavailable as error:
             return EngineHealth(False, error.detail)
         known = len(self._supervisor.workflows)
-        return EngineHealth(True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}")
+        return EngineHealth(
+            True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}"
+        )
 
     async def workflows(self) -> list[Workflow] | None:
         """What the engine knows now, or last knew while its files have an error."""
@@ -64,10 +70,11 @@ class EmbeddedEngine:
 
     async def forget(self, keys: list[str]) -> None:
         for first in range(0, len(keys), 100):
-            await self._supervisor.link.ask(lambda id, some=keys[first : first + 100]: frames.Forget(id, some), PATIENCE)  # type: ignore[misc]
+            await self._supervisor.link.ask(partial(frames.Forget, keys=keys[first : first + 100]), PATIENCE)
 
     async def close(self) -> None:
-        """Give running workflows a moment, then end the process. Unfinished runs go on when the engine is opened again."""
+        """Give running workflows a moment, then end the process. Unfinished runs go on when the engine is
+        opened again."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -14,7 +14,8 @@ log = structlog.get_logger("postern.engine")
 
 
 class Link:
-    """One conversation with one engine process. When it breaks off, everybody who waits hears *unavailable*."""
+    """One conversation with one engine process. When it breaks off, everybody who waits hears
+    *unavailable*."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -27,8 +28,11 @@ class Link:
     async def over(cls, channel: socket.socket) -> "Link":
         return cls(*await asyncio.open_connection(sock=channel, limit=frames.LARGEST))
 
-    async def ask(self, question: Callable[[int], frames.Question], patience: float | None = None) -> frames.Done:
-        """Send ``question(id)`` and wait for its reply. Giving up on the reply is not undoing the question."""
+    async def ask(
+        self, question: Callable[[int], frames.Question], patience: float | None = None
+    ) -> frames.Done:
+        """Send ``question(id)`` and wait for its reply. Giving up on the reply is not undoing the
+        question."""
         id = next(self._ids)
         line = frames.line(question(id))
         if len(line) > frames.LARGEST:
@@ -42,7 +46,9 @@ class Link:
                 await self._writer.drain()
                 done: frames.Done = await reply
         except TimeoutError:
-            raise EngineUnavailable(f"the engine process did not answer within {patience:g} seconds", 5.0) from None
+            raise EngineUnavailable(
+                f"the engine process did not answer within {patience:g} seconds", 5.0
+            ) from None
         except OSError:
             raise EngineUnavailable("the engine process has ended", 1.0) from None
         finally:

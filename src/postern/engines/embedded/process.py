@@ -1,7 +1,7 @@
 """The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS LOG``.
 
-It answers the gateway over the inherited socket and lives exactly as long as that: when the other end is gone, so is the
-gateway, and the process ends by itself.
+It answers the gateway over the inherited socket and lives exactly as long as that: when the other end is
+gone, so is the gateway, and the process ends by itself.
 """
 
 import fcntl
@@ -48,7 +48,8 @@ class Conversation:
             pass  # the gateway is gone; the reading side notices
 
     def hear(self, runs: "WorkflowRuns", awaited: "Awaited") -> float:
-        """Answer questions until told to stop or left alone; how long the running workflows may still take."""
+        """Answer questions until told to stop or left alone; how long the running workflows may still
+        take."""
         pool = ThreadPoolExecutor(2, thread_name_prefix="questions")
         reader = self._channel.makefile("rb", 1 << 16)
         while text := _next_line(reader.readline):
@@ -109,7 +110,8 @@ class Awaited:
 
 def main() -> None:
     descriptor, file, workflows, keep_seconds, log_style = sys.argv[1:]
-    # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and stops us itself.
+    # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and
+    # stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.set_inheritable(int(descriptor), False)
@@ -126,7 +128,9 @@ def main() -> None:
 
 
 def _serve(conversation: Conversation, loaded: Loaded, file: Path, keep_seconds: float) -> float:
-    from postern.engines.embedded.runs import WorkflowRuns  # DBOS costs memory and time: not for a broken file
+    from postern.engines.embedded.runs import (
+        WorkflowRuns,
+    )  # DBOS costs memory and time: not for a broken file
 
     awaited = Awaited(conversation.say)
     runs = WorkflowRuns(file, loaded.workflows, keep_seconds, awaited.ended)
@@ -139,7 +143,8 @@ def _serve(conversation: Conversation, loaded: Loaded, file: Path, keep_seconds:
 
 
 def _wait_for_predecessor(path: Path) -> None:
-    """Two processes on one file would each take up the other's runs. The kernel lets go of the lock when its process is gone."""
+    """Two processes on one file would each take up the other's runs. The kernel lets go of the lock when its
+    process is gone."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + WAIT_FOR_PREDECESSOR
     while True:
@@ -158,7 +163,8 @@ class _Json(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "process": "engine",
             "logger": record.name,
@@ -172,14 +178,19 @@ class _Json(logging.Formatter):
 def _log_lines(style: str) -> None:
     """``style`` is json, text, or off: only what went wrong, as text."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if style == "json" else logging.Formatter("%(asctime)s [%(levelname)s] engine: %(message)s"))
+    handler.setFormatter(
+        _Json() if style == "json" else logging.Formatter("%(asctime)s [%(levelname)s] engine: %(message)s")
+    )
     handler.setLevel(logging.WARNING if style == "off" else logging.INFO)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # DBOS would bring a handler of its own, and it says in its own words what runs.py has said of a failed run already.
+    # DBOS would bring a handler of its own, and it says in its own words what runs.py has said of a failed
+    # run already.
     dbos = logging.getLogger("dbos")
     dbos.addHandler(handler)
     dbos.propagate = False
-    dbos.addFilter(lambda record: not record.getMessage().startswith("Exception encountered in background workflow"))
+    dbos.addFilter(
+        lambda record: not record.getMessage().startswith("Exception encountered in background workflow")
+    )
 
 
 if __name__ == "__main__":

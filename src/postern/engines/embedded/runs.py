@@ -32,14 +32,27 @@ TAKEN_UP_AT_MOST = 100
 PRUNED_AT_ONCE = 200
 LONGEST_ERROR = 2000
 
-_STATES = {"PENDING": "running", "ENQUEUED": "waiting", "DELAYED": "waiting", "SUCCESS": "completed", "CANCELLED": "cancelled"}
+_STATES = {
+    "PENDING": "running",
+    "ENQUEUED": "waiting",
+    "DELAYED": "waiting",
+    "SUCCESS": "completed",
+    "CANCELLED": "cancelled",
+}
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
 
 class WorkflowRuns:
-    """Starts runs, knows how they are, and cleans up after them. Everything blocks; no event loop may call it."""
+    """Starts runs, knows how they are, and cleans up after them. Everything blocks; no event loop may call
+    it."""
 
-    def __init__(self, file: Path, workflows: Iterable[Declared], keep_seconds: float, ended: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        workflows: Iterable[Declared],
+        keep_seconds: float,
+        ended: Callable[[str, str], None],
+    ) -> None:
         self._workflows = tuple(workflows)
         self._keep = keep_seconds
         self._tell_ended = ended
@@ -59,8 +72,10 @@ class WorkflowRuns:
                 "name": "postern",
                 "system_database_url": str(self._database.url),
                 "system_database_engine": self._database,
-                "serializer": DBOSPortableJSONSerializer(),  # the default is pickle: whoever can write the file could run code
-                "application_version": "1",  # the default is a hash of the source: an edit would strand unfinished runs
+                # the default is pickle: whoever can write the file could run code
+                "serializer": DBOSPortableJSONSerializer(),
+                # the default is a hash of the source: an edit would strand unfinished runs
+                "application_version": "1",
                 "executor_id": "embedded",
                 "max_executor_threads": RUNS_AT_ONCE,
                 "notification_listener_polling_interval_sec": 30.0,
@@ -72,12 +87,15 @@ class WorkflowRuns:
         threading.Thread(target=self._keep_house, name="housekeeping", daemon=True).start()
 
     def start(self, trigger: Trigger) -> Started:
-        """Every workflow that wants this webhook's events gets a run, recorded before this returns. Called by one thread only."""
+        """Every workflow that wants this webhook's events gets a run, recorded before this returns. Called by
+        one thread only."""
         wanted = [declared.name for declared in self._workflows if declared.wants(trigger.webhook_id)]
         slot = asdict(trigger.response) if trigger.response else None
         for name in wanted:
             with SetWorkflowID(f"{trigger.key}/{name}"):
-                handle = DBOS.start_workflow(self._functions[name], trigger.variables, trigger.payload.decode("utf-8", "replace"), slot)
+                handle = DBOS.start_workflow(
+                    self._functions[name], trigger.variables, trigger.payload.decode("utf-8", "replace"), slot
+                )
             future = getattr(handle, "future", None)  # none where the run had been started before
             if future is not None:
                 future.add_done_callback(lambda _: self._look_whether_ended(trigger.key))
@@ -98,13 +116,15 @@ class WorkflowRuns:
         return [self._tell(status, with_steps=key is not None) for status in found]
 
     def forget(self, keys: list[str]) -> None:
-        """Delete the runs of these deliveries with all that was recorded of them; one that still goes ends at its next step."""
+        """Delete the runs of these deliveries with all that was recorded of them; one that still goes ends at
+        its next step."""
         ids = [run_id for key in keys for run_id in self._states(key)]
         if ids:
             DBOS.delete_workflows(ids)
 
     def finish(self, grace: float) -> None:
-        """Let running workflows come to an end or to a sleep; what takes longer is taken up by the next process."""
+        """Let running workflows come to an end or to a sleep; what takes longer is taken up by the next
+        process."""
         with self._lock:
             self._lock.wait_for(lambda: not self._active, grace)
         self._closed.set()
@@ -145,9 +165,11 @@ class WorkflowRuns:
         self._tell_ended(key, "completed" if all(state == "SUCCESS" for state in states) else "failed")
 
     def _states(self, key: str) -> dict[str, str]:
-        """The delivery's run ids and states. DBOS can only look for a prefix with LIKE, which reads the whole table;
-        '0' is the character after '/', so this is one range of the primary key."""
-        query = sa.text("SELECT workflow_uuid, status FROM workflow_status WHERE workflow_uuid > :first AND workflow_uuid < :last")
+        """The delivery's run ids and states. DBOS can only look for a prefix with LIKE, which reads the whole
+        table; '0' is the character after '/', so this is one range of the primary key."""
+        query = sa.text(
+            "SELECT workflow_uuid, status FROM workflow_status WHERE workflow_uuid > :first AND workflow_uuid < :last"
+        )
         with self._database.connect() as connection:
             rows = connection.execute(query, {"first": f"{key}/", "last": f"{key}0"}).all()
         return {row[0]: row[1] for row in rows}
@@ -207,21 +229,28 @@ class WorkflowRuns:
                 raise error
 
     def _prune(self) -> bool:
-        """Delete a few runs that ended too long ago. True when there are more: small steps, so that nobody waits for the lock."""
+        """Delete a few runs that ended too long ago. True when there are more: small steps, so that nobody
+        waits for the lock."""
         before = datetime.fromtimestamp(time.time() - self._keep, UTC).isoformat()
-        old = DBOS.list_workflows(completed_before=before, limit=PRUNED_AT_ONCE, load_input=False, load_output=False)
+        old = DBOS.list_workflows(
+            completed_before=before, limit=PRUNED_AT_ONCE, load_input=False, load_output=False
+        )
         if old:
             DBOS.delete_workflows([status.workflow_id for status in old])
         return len(old) == PRUNED_AT_ONCE
 
 
 def _database(file: Path, starter: int) -> sa.Engine:
-    os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600))  # it holds payloads; SQLite gives its side files the same mode
+    os.close(
+        os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600)
+    )  # it holds payloads; SQLite gives its side files the same mode
     engine = sa.create_engine(f"sqlite:///{file}", pool_size=10, max_overflow=RUNS_AT_ONCE, pool_timeout=60)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = "IMMEDIATE"  # a reader that turns writer would be refused, not made to wait
+        connection.isolation_level = (
+            "IMMEDIATE"  # a reader that turns writer would be refused, not made to wait
+        )
         for pragma in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "cache_size=-500"):
             connection.execute(f"PRAGMA {pragma}").close()
 

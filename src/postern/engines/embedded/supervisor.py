@@ -1,4 +1,5 @@
-"""Keeps one engine process running: starts it, starts it again when it dies or the workflow files change, stops it."""
+"""Keeps one engine process running: starts it, starts it again when it dies or the workflow files change,
+stops it."""
 
 import asyncio
 import os
@@ -90,7 +91,14 @@ class Supervisor:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     # -P: what lies in the directory the gateway was started from must not stand in for a library.
-                    *(sys.executable, "-P", "-m", "postern.engines.embedded.process", str(theirs.fileno()), *self._arguments),
+                    *(
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        "postern.engines.embedded.process",
+                        str(theirs.fileno()),
+                        *self._arguments,
+                    ),
                     pass_fds=(theirs.fileno(),),
                     env={**self._environment, **os.environ},
                     stdin=subprocess.DEVNULL,
@@ -132,8 +140,8 @@ class Supervisor:
             self._up.set()
 
     async def _wait_for_change(self) -> None:
-        """Return when the workflow files are not what they were, and have stopped changing: an editor may empty one before
-        it fills it."""
+        """Return when the workflow files are not what they were, and have stopped changing: an editor may
+        empty one before it fills it."""
         before = self._seen
         while True:
             await asyncio.sleep(LOOK_EVERY)

@@ -20,7 +20,9 @@ HEAD = """\
 
 
 def export(
-    to: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
@@ -40,17 +42,27 @@ def export(
 
 def apply(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The YAML file, or - for standard input.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed. Ends with 6 when something would.")] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="Delete the webhooks that the file does not name.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only show what would be changed. Ends with 6 when something would."),
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete the webhooks that the file does not name.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make the webhooks what a file says, and show the difference. All of it is checked first; applying twice changes nothing more.
+    """Make the webhooks what a file says, and show the difference. All of it is checked first; applying twice
+    changes nothing more.
 
     A webhook is found by its id, else by its name. Without --prune nothing is deleted.
     """
     document = _read(file)
     folder = Path(".") if file == "-" else Path(file).resolve().parent
-    done = session.run(lambda gateway: config.apply(gateway, ACTOR, document, _secrets_in(folder), prune=prune, dry_run=dry_run))
+    done = session.run(
+        lambda gateway: config.apply(
+            gateway, ACTOR, document, _secrets_in(folder), prune=prune, dry_run=dry_run
+        )
+    )
     if as_json:
         show_json(done)
     else:
@@ -94,11 +106,17 @@ def _show(done: dict[str, Any]) -> None:
         sign, colour = _SIGNS[change["action"]]
         out.print(f"[{colour}]{sign} {plain(change['name'])}[/{colour}]  {change['id'] or ''}")
         for path, values in change["differences"].items():
-            before, after = (plain("nothing" if values[one] is None else str(values[one])) for one in ("before", "after"))
-            out.print(f"    {plain(path)}: {after if change['action'] == 'create' else f'{before} → {after}'}")
+            before, after = (
+                plain("nothing" if values[one] is None else str(values[one])) for one in ("before", "after")
+            )
+            out.print(
+                f"    {plain(path)}: {after if change['action'] == 'create' else f'{before} → {after}'}"
+            )
     for note in done["notes"]:
         err.print(f"Note: {note}", style="yellow", markup=False)
     for other in done["notNamed"]:
-        out.print(f"  {plain(other['name'])}  {other['id']} is not in the file and stays; --prune would delete it.")
+        out.print(
+            f"  {plain(other['name'])}  {other['id']} is not in the file and stays; --prune would delete it."
+        )
     verb = "would change" if done["dryRun"] else "changed"
     out.print(f"{len(done['changes'])} {verb}, {done['unchanged']} are as they should be.")

@@ -6,7 +6,19 @@ import typer
 
 from postern.core.delivery import FIELD_NAMES
 from postern.core.invocation import STATUSES
-from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, say, session, show_json, show_page, show_table
+from postern.surfaces.cli.run import (
+    ACTOR,
+    USAGE,
+    Cursor,
+    Json,
+    Limit,
+    end,
+    say,
+    session,
+    show_json,
+    show_page,
+    show_table,
+)
 from postern.surfaces.cli.run import show as show_found
 from postern.usecases import history
 
@@ -19,10 +31,14 @@ InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The inv
 def listing(
     webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
     status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
-    code: Annotated[str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")] = None,
+    code: Annotated[
+        str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")
+    ] = None,
     since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
-    search: Annotated[str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -30,7 +46,9 @@ def listing(
     """The calls, newest first, rejected ones too."""
 
     async def use_case(gateway: Any) -> Any:
-        wanted = history.filter_of(webhook_id=webhook, status=status, code=code, since=since, until=until, search=search)
+        wanted = history.filter_of(
+            webhook_id=webhook, status=status, code=code, since=since, until=until, search=search
+        )
         return await history.listing(gateway, ACTOR, wanted, limit, cursor)
 
     show_page(
@@ -79,7 +97,10 @@ def preview(
     else:
         show_table(
             ["field", "path", "value"],
-            [[name, given[name], "(nothing there)" if value is None else value] for name, value in values.items()],
+            [
+                [name, given[name], "(nothing there)" if value is None else value]
+                for name, value in values.items()
+            ],
             "",
         )
 
@@ -92,7 +113,15 @@ def replay(invocation: InvocationId, as_json: Json = False) -> None:
 
 def _row(one: dict[str, Any]) -> list[Any]:
     reason = one["detail"] or one["code"]
-    return [one["receivedAt"], one["id"], _status(one), reason, one["httpStatus"], one["durationMs"], one["address"]]
+    return [
+        one["receivedAt"],
+        one["id"],
+        _status(one),
+        reason,
+        one["httpStatus"],
+        one["durationMs"],
+        one["address"],
+    ]
 
 
 def _status(one: dict[str, Any]) -> str:

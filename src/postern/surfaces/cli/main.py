@@ -5,7 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli import config, history, keys, mcp, operating, people, pruning, replays, signatures, workflows
+from postern.surfaces.cli import (
+    config,
+    history,
+    keys,
+    mcp,
+    operating,
+    people,
+    pruning,
+    replays,
+    signatures,
+    workflows,
+)
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, out, show_page
 from postern.usecases.present import Page
 
@@ -47,19 +58,25 @@ def _show_progress(table: str, done: int, total: int) -> None:
 
 
 def make_cli(
-    serve: Callable[[int, str | None], None], list_settings: Callable[[], list[dict[str, Any]]], migrate: Callable[[], str], copy: Copy
+    serve: Callable[[int, str | None], None],
+    list_settings: Callable[[], list[dict[str, Any]]],
+    migrate: Callable[[], str],
+    copy: Copy,
 ) -> typer.Typer:
     """The commands that need the wiring are handed in by it."""
 
     @app.command("serve")
     def serve_command(
         workers: Annotated[
-            int, typer.Option(min=1, max=64, help="How many processes. More than one needs Postgres and an engine to share.")
+            int,
+            typer.Option(
+                min=1, max=64, help="How many processes. More than one needs Postgres and an engine to share."
+            ),
         ] = 1,
         worker: Annotated[str | None, typer.Option(hidden=True)] = None,
     ) -> None:
-        """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good order; SIGHUP
-        replaces several workers one after the other."""
+        """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good
+        order; SIGHUP replaces several workers one after the other."""
         serve(workers, worker)
 
     @app.command("migrate")
@@ -69,11 +86,16 @@ def make_cli(
 
     @app.command("copy")
     def copy_command(
-        whence: Annotated[str, typer.Option("--from", help="The database to read, like sqlite:///data/postern.db.")],
-        where: Annotated[str, typer.Option("--to", help="The empty database to fill, like postgresql://user@host/name.")],
+        whence: Annotated[
+            str, typer.Option("--from", help="The database to read, like sqlite:///data/postern.db.")
+        ],
+        where: Annotated[
+            str, typer.Option("--to", help="The empty database to fill, like postgresql://user@host/name.")
+        ],
     ) -> None:
-        """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it was; at the end both
-        are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS stays what it is."""
+        """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
+        was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
+        stays what it is."""
         for url in (whence, where):
             if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
                 end("--from and --to are sqlite:///… or postgresql://…", USAGE)
@@ -84,6 +106,12 @@ def make_cli(
     def settings_command(as_json: Json = False) -> None:
         """Every setting: its environment variable, the value in force, what it is for."""
         settings = Page(list_settings())
-        show_page(settings, as_json, ["variable", "value", "what it is for"], "", lambda one: [one["variable"], one["value"], one["help"]])
+        show_page(
+            settings,
+            as_json,
+            ["variable", "value", "what it is for"],
+            "",
+            lambda one: [one["variable"], one["value"], one["help"]],
+        )
 
     return app

@@ -10,7 +10,8 @@ from postern.surfaces.mcp import load_sdk
 
 
 def mcp(level: Annotated[str, typer.Option(help="What it may do: read, write or admin.")] = "read") -> None:
-    """Speak the Model Context Protocol on standard input and output, for an assistant that starts this command.
+    """Speak the Model Context Protocol on standard input and output, for an assistant that starts this
+    command.
 
     A running gateway speaks it over HTTP as well, at /mcp, with an API key.
     """

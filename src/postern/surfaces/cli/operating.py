@@ -1,4 +1,5 @@
-"""`postern webhooks …`, for what is done with one that is in use: record an event, hold it, run its schedule."""
+"""`postern webhooks …`, for what is done with one that is in use: record an event, hold it, run its
+schedule."""
 
 from typing import Annotated, Any
 
@@ -15,7 +16,11 @@ def run(webhook: WebhookId, as_json: Json = False) -> None:
     """Fetch a schedule's source once, now, and take in what comes."""
     done = session.run(lambda gateway: schedules.run_now(gateway, ACTOR, webhook))
     started = ", ".join(done["invocationIds"]) or "nothing started"
-    say(done, f"{done['result']} in {done['durationMs']} ms{': ' + done['reason'] if done['reason'] else ''} ({started})", as_json)
+    say(
+        done,
+        f"{done['result']} in {done['durationMs']} ms{': ' + done['reason'] if done['reason'] else ''} ({started})",
+        as_json,
+    )
     if done["result"] == "failed":
         raise typer.Exit(FAILED)
 
@@ -47,7 +52,8 @@ def drop(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes on."""
+    """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes
+    on."""
     if not yes and not as_json:
         typer.confirm("What waits now will not be started. Drop it?", abort=True)
     done = session.run(lambda gateway: holds.drop(gateway, ACTOR, webhook))
@@ -57,9 +63,12 @@ def drop(
 @commands.command("record")
 def record(
     webhook: Annotated[
-        str | None, typer.Argument(metavar="[WEBHOOK]", help="The webhook's id (wh_…), or leave it out and say --all.")
+        str | None,
+        typer.Argument(metavar="[WEBHOOK]", help="The webhook's id (wh_…), or leave it out and say --all."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every webhook, each until its own next event.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every webhook, each until its own next event.")
+    ] = False,
     minutes: Annotated[float, typer.Option(help="How long to wait for it.")] = 10,
     off: Annotated[bool, typer.Option("--off", help="Stop waiting for it.")] = False,
     as_json: Json = False,
@@ -69,17 +78,29 @@ def record(
         end("name one webhook, or say --all", USAGE)
 
     async def use_case(gateway: Any) -> dict[str, Any]:
-        return await (samples.disarm(gateway, ACTOR, webhook) if off else samples.arm(gateway, ACTOR, webhook, minutes * 60))
+        return await (
+            samples.disarm(gateway, ACTOR, webhook)
+            if off
+            else samples.arm(gateway, ACTOR, webhook, minutes * 60)
+        )
 
     done = session.run(use_case)
     which = "every webhook" if every else webhook
-    say(done, f"Not recording {which}." if off else f"Recording the next event of {which}, until {done['recordingUntil']}.", as_json)
+    say(
+        done,
+        f"Not recording {which}."
+        if off
+        else f"Recording the next event of {which}, until {done['recordingUntil']}.",
+        as_json,
+    )
 
 
 @commands.command("sample")
 def sample(
     webhook: WebhookId,
-    language: Annotated[str, typer.Option("--for", help="Whose expressions to show: python, n8n, nodeRed or liquid.")] = "python",
+    language: Annotated[
+        str, typer.Option("--for", help="Whose expressions to show: python, n8n, nodeRed or liquid.")
+    ] = "python",
     forget: Annotated[bool, typer.Option("--forget", help="Delete what was recorded.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -92,5 +113,12 @@ def sample(
     if as_json:
         show_json(found)
         return
-    rows = [[one["path"], one["type"], one["example"], one["expressions"].get(language, "")] for one in found["variables"]]
-    show_table(["variable", "type", "example", "expression"], rows, f"Nothing recorded yet: postern webhooks record {webhook}")
+    rows = [
+        [one["path"], one["type"], one["example"], one["expressions"].get(language, "")]
+        for one in found["variables"]
+    ]
+    show_table(
+        ["variable", "type", "example", "expression"],
+        rows,
+        f"Nothing recorded yet: postern webhooks record {webhook}",
+    )

@@ -1,4 +1,5 @@
-"""`postern users …`, `postern sessions …` and `postern audit`: who may sign in, who is, and who changed what."""
+"""`postern users …`, `postern sessions …` and `postern audit`: who may sign in, who is, and who changed
+what."""
 
 import json
 import sys
@@ -33,7 +34,9 @@ def list_users(as_json: Json = False) -> None:
 def create_user(
     name: Annotated[str, typer.Argument(help="What they sign in as.")],
     level: Annotated[str, typer.Option(help=A_LEVEL)] = "read",
-    password: Annotated[str | None, typer.Option(help="env:NAME, file:PATH or -. Left out: asked for.")] = None,
+    password: Annotated[
+        str | None, typer.Option(help="env:NAME, file:PATH or -. Left out: asked for.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Let somebody sign in to the console.
@@ -51,15 +54,22 @@ def create_user(
 def change_user(
     user: UserId,
     level: Annotated[str | None, typer.Option(help=A_LEVEL)] = None,
-    password: Annotated[str | None, typer.Option(help="env:NAME, file:PATH or -. Ends the user's sessions.")] = None,
+    password: Annotated[
+        str | None, typer.Option(help="env:NAME, file:PATH or -. Ends the user's sessions.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Give a user another access level or a new password. This is also the way back in when the password of `admin` is lost."""
+    """Give a user another access level or a new password. This is also the way back in when the password of
+    `admin` is lost."""
     if level is None and password is None:
         end("say --level or --password", USAGE)
     secret = None if password is None else _password(password)
     done = session.run(lambda gateway: access.change_user(gateway, ACTOR, user, level, secret))
-    say(done, f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.", as_json)
+    say(
+        done,
+        f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.",
+        as_json,
+    )
 
 
 @users.command("delete")
@@ -75,12 +85,18 @@ def delete_user(user: UserId, yes: Yes = False, as_json: Json = False) -> None:
 def list_sessions(as_json: Json = False) -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
     found = session.run(lambda gateway: access.sessions(gateway, ACTOR))
-    show_page(Page(found), as_json, ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"], "Nobody is signed in.")
+    show_page(
+        Page(found),
+        as_json,
+        ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"],
+        "Nobody is signed in.",
+    )
 
 
 @sessions.command("revoke")
 def revoke_session(
-    session_id: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id (ses_…).")], as_json: Json = False
+    session_id: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id (ses_…).")],
+    as_json: Json = False,
 ) -> None:
     """Sign a session out; its next request is refused."""
     session.run(lambda gateway: access.revoke_session(gateway, ACTOR, session_id))
@@ -88,7 +104,9 @@ def revoke_session(
 
 
 def audit(
-    subject: Annotated[str | None, typer.Option(help="Only what was done to this webhook, user, key … (its id).")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Only what was done to this webhook, user, key … (its id).")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,

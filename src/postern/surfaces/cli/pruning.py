@@ -22,7 +22,8 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete what is older than the settings allow, now. A running gateway does it by itself every ten minutes."""
+    """Delete what is older than the settings allow, now. A running gateway does it by itself every ten
+    minutes."""
 
     def report(what: str, so_far: int) -> None:
         if err.is_terminal and not as_json:

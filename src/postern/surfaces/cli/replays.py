@@ -10,10 +10,15 @@ from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, sa
 from postern.usecases import history, replays
 from postern.usecases.gateway import Gateway
 
-commands = typer.Typer(no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it.")
+commands = typer.Typer(
+    no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it."
+)
 
 ReplayId = Annotated[str, typer.Argument(metavar="REPLAY", help="The replay's id (rpl_…).")]
-Watch = Annotated[bool, typer.Option("--watch", help="Stay and show the progress until it has ended. Ctrl-C leaves it running.")]
+Watch = Annotated[
+    bool,
+    typer.Option("--watch", help="Stay and show the progress until it has ended. Ctrl-C leaves it running."),
+]
 
 LOOK_EVERY = 0.5
 
@@ -25,10 +30,13 @@ def plan(
     code: Annotated[str | None, typer.Option(help="Only calls with this reason.")] = None,
     since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
-    search: Annotated[str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later is not part of it.
+    """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
+    is not part of it.
 
     Example:
 
@@ -36,7 +44,9 @@ def plan(
     """
 
     async def use_case(gateway: Gateway) -> dict[str, Any]:
-        wanted = history.filter_of(webhook_id=webhook, status=status, code=code, since=since, until=until, search=search)
+        wanted = history.filter_of(
+            webhook_id=webhook, status=status, code=code, since=since, until=until, search=search
+        )
         return await replays.plan(gateway, ACTOR, wanted)
 
     made = session.run(use_case)
@@ -45,7 +55,8 @@ def plan(
 
 @commands.command("run")
 def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
-    """Run a planned replay, the oldest call first, each with the field mapping as it is now. A running gateway works it off."""
+    """Run a planned replay, the oldest call first, each with the field mapping as it is now. A running
+    gateway works it off."""
 
     async def use_case(gateway: Gateway) -> dict[str, Any]:
         begun = await replays.begin(gateway, ACTOR, replay)
@@ -57,7 +68,9 @@ def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
 @commands.command("show")
 def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """How far a replay is."""
-    found = session.run(lambda gateway: _watched(gateway, replay) if watch else replays.show(gateway, ACTOR, replay))
+    found = session.run(
+        lambda gateway: _watched(gateway, replay) if watch else replays.show(gateway, ACTOR, replay)
+    )
     _tell(found, as_json, watched=watch)
 
 
@@ -74,7 +87,9 @@ def listing(
         as_json,
         ["id", "state", "done", "skipped", "of", "planned", "by"],
         "No replay yet: postern replays plan",
-        lambda one: [one[name] for name in ("id", "state", "done", "skipped", "count", "createdAt", "createdBy")],
+        lambda one: [
+            one[name] for name in ("id", "state", "done", "skipped", "count", "createdAt", "createdBy")
+        ],
     )
 
 
@@ -99,7 +114,9 @@ async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
 
 
 def _tell(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
-    skipped = f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
+    skipped = (
+        f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
+    )
     error = f": {replay['error']}" if replay["error"] else ""
     say(replay, f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}", as_json)
     if watched and replay["state"] != "completed":

@@ -59,7 +59,9 @@ session = Session()
 
 
 def _exit_code(refused: Refused) -> int:
-    return {404: NOT_FOUND, 409: CONFLICT, 412: CONFLICT, 422: USAGE, 400: USAGE, 503: UNAVAILABLE}.get(refused.problem.status, FAILED)
+    return {404: NOT_FOUND, 409: CONFLICT, 412: CONFLICT, 422: USAGE, 400: USAGE, 503: UNAVAILABLE}.get(
+        refused.problem.status, FAILED
+    )
 
 
 def end(message: str, code: int) -> NoReturn:
@@ -85,13 +87,19 @@ def show(found: Any, as_json: bool) -> None:
 
 
 def show_page(
-    page: Page, as_json: bool, columns: list[str], when_empty: str, row: Callable[[dict[str, Any]], list[Any]] | None = None
+    page: Page,
+    as_json: bool,
+    columns: list[str],
+    when_empty: str,
+    row: Callable[[dict[str, Any]], list[Any]] | None = None,
 ) -> None:
     """Without ``row`` the columns are the names of what is shown."""
     if as_json:
         show_json(page.told())
         return
-    show_table(columns, [row(one) if row else [one[column] for column in columns] for one in page.items], when_empty)
+    show_table(
+        columns, [row(one) if row else [one[column] for column in columns] for one in page.items], when_empty
+    )
     if page.next_cursor:
         err.print(f"There are more: --cursor {page.next_cursor}", markup=False)
 
@@ -122,7 +130,13 @@ def show_tree(value: Any, indent: int = 0) -> None:
             out.print(f"{pad}[bold]{plain(str(name))}[/bold]")
             show_tree(one, indent + 1)
         else:
-            shown = json.dumps(one, ensure_ascii=False) if isinstance(one, dict | list) else "" if one is None else str(one)
+            shown = (
+                json.dumps(one, ensure_ascii=False)
+                if isinstance(one, dict | list)
+                else ""
+                if one is None
+                else str(one)
+            )
             out.print(f"{pad}[bold]{plain(str(name))}[/bold]  {plain(shown)}")
 
 

@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, Json, end, out, plain, say, session, show_json, show_page, show_table
+from postern.surfaces.cli.run import (
+    ACTOR,
+    FAILED,
+    USAGE,
+    Json,
+    end,
+    out,
+    plain,
+    say,
+    session,
+    show_json,
+    show_page,
+    show_table,
+)
 from postern.surfaces.cli.webhooks import read_secret
 from postern.usecases import readmission, secrets, signatures
 from postern.usecases.configuration import validated
@@ -31,12 +44,19 @@ def providers(as_json: Json = False) -> None:
 def test(
     provider: Annotated[str | None, typer.Option(help="Check as this sender signs.")] = None,
     secret: Annotated[str | None, typer.Option(help="Its secret: env:NAME, file:PATH or -.")] = None,
-    webhook: Annotated[str | None, typer.Option(help="Or: check with this webhook's stored settings and secrets (wh_…).")] = None,
+    webhook: Annotated[
+        str | None, typer.Option(help="Or: check with this webhook's stored settings and secrets (wh_…).")
+    ] = None,
     invocation: Annotated[str | None, typer.Option(help="The recorded call to check (inv_…).")] = None,
     url: Annotated[str, typer.Option(help="Or a call of your own: the URL that was signed.")] = "",
-    header: Annotated[list[str] | None, typer.Option(help="Its headers, like 'Stripe-Signature: t=…,v1=…'.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="Its headers, like 'Stripe-Signature: t=…,v1=…'.")
+    ] = None,
     body: Annotated[str | None, typer.Option(help="Its body: a file, or - for standard input.")] = None,
-    at: Annotated[float | None, typer.Option(help="When it arrived, in seconds since 1970. Default: now, or when it was recorded.")] = None,
+    at: Annotated[
+        float | None,
+        typer.Option(help="When it arrived, in seconds since 1970. Default: now, or when it was recorded."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a signature and say why it does or does not match, and what would make it match.
@@ -45,7 +65,8 @@ def test(
 
       postern signatures test --webhook wh_… --invocation inv_…
 
-      postern signatures test --provider github --secret env:SECRET --header 'X-Hub-Signature-256: sha256=…' --body payload.json
+      postern signatures test --provider github --secret env:SECRET --header 'X-Hub-Signature-256: sha256=…'
+      --body payload.json
     """
     request: dict[str, Any] = {"at": at}
     if webhook:
@@ -57,7 +78,9 @@ def test(
     if invocation:
         request["invocationId"] = invocation
     elif header or body:
-        pairs = [(name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])]
+        pairs = [
+            (name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])
+        ]
         request["call"] = {"url": url, "headers": pairs, "body": _read(body)}
 
     async def use_case(gateway: Any) -> dict[str, Any]:
@@ -72,7 +95,9 @@ def test(
             out.print(f"  {'ok ' if step['ok'] else 'no '} {plain(step['step'])}: {plain(step['detail'])}")
         if found["signedContent"] is not None:
             signed = found["signedContent"]
-            out.print(f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}")
+            out.print(
+                f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}"
+            )
         for signature in found["received"]:
             out.print(f"  received  {plain(signature)}")
         for one in found["expected"]:
@@ -84,9 +109,11 @@ def test(
 
 @commands.command("explain")
 def explain(
-    invocation: Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")], as_json: Json = False
+    invocation: Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")],
+    as_json: Json = False,
 ) -> None:
-    """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present settings."""
+    """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present
+    settings."""
     found = session.run(lambda gateway: signatures.explain(gateway, ACTOR, invocation))
     if as_json:
         show_json(found)
@@ -99,7 +126,9 @@ def explain(
 
 @commands.command("propose")
 def propose(
-    description: Annotated[str | None, typer.Argument(help="What the sender is called, or what it does.")] = None,
+    description: Annotated[
+        str | None, typer.Argument(help="What the sender is called, or what it does.")
+    ] = None,
     invocation: Annotated[str | None, typer.Option(help="Or a recorded call of it (inv_…).")] = None,
     as_json: Json = False,
 ) -> None:
@@ -115,7 +144,11 @@ def propose(
         end("say what the sender is called, or name a call with --invocation", USAGE)
     found = session.run(lambda gateway: signatures.propose(gateway, ACTOR, description, invocation))
     show_page(
-        Page(found), as_json, _SENDER, "None that is known. The generic and custom schemes may do: postern signatures providers", _sender
+        Page(found),
+        as_json,
+        _SENDER,
+        "None that is known. The generic and custom schemes may do: postern signatures providers",
+        _sender,
     )
 
 
@@ -134,12 +167,15 @@ def recheck(
     admit: Annotated[bool, typer.Option("--admit", help="Start those that pass.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them twice."""
+    """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
+    twice."""
 
     async def use_case(gateway: Any) -> dict[str, Any]:
         found = await readmission.recheck(gateway, ACTOR, webhook)
         if admit:
-            found |= await readmission.admit(gateway, ACTOR, [one["invocationId"] for one in found["wouldPass"]])
+            found |= await readmission.admit(
+                gateway, ACTOR, [one["invocationId"] for one in found["wouldPass"]]
+            )
         return found
 
     found = session.run(use_case)
@@ -148,7 +184,9 @@ def recheck(
         return
     out.print(f"{len(found['wouldPass'])} would pass now, {found['stillRefused']} would still be refused.")
     if admit:
-        rows = [[one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]]
+        rows = [
+            [one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]
+        ]
         show_table(["invocation", "result"], rows, "")
 
 

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, out, plain, say, session, show_json, show_page
+from postern.surfaces.cli.run import (
+    ACTOR,
+    USAGE,
+    Cursor,
+    Json,
+    Limit,
+    end,
+    out,
+    plain,
+    say,
+    session,
+    show_json,
+    show_page,
+)
 from postern.surfaces.cli.run import show as show_found
 from postern.usecases import webhooks
 from postern.usecases.configuration import WebhookRequest, validated
@@ -26,12 +39,17 @@ Settings = Annotated[
 
 
 def read_secret(source: str) -> str:
-    """Secrets come from a file, an environment variable or standard input, never from an argument: other users see those."""
+    """Secrets come from a file, an environment variable or standard input, never from an argument: other
+    users see those."""
     kind, _, rest = source.partition(":")
     if source == "-":
         return sys.stdin.readline().rstrip("\n")
     if kind == "env" and rest:
-        return os.environ[rest] if rest in os.environ else end(f"The environment variable {rest} is not set.", USAGE)
+        return (
+            os.environ[rest]
+            if rest in os.environ
+            else end(f"The environment variable {rest} is not set.", USAGE)
+        )
     if kind == "file":
         try:
             return Path(rest).read_text().rstrip("\n")
@@ -64,10 +82,17 @@ def create(
     name: Annotated[str, typer.Argument(help="What you call it.")],
     settings: Settings = None,
     auth: Annotated[str, typer.Option(help="none, token, or hmac.")] = "token",
-    placement: Annotated[str, typer.Option(help="Where the token travels: header, bearer, basic or url.")] = "header",
-    provider: Annotated[str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")] = None,
+    placement: Annotated[
+        str, typer.Option(help="Where the token travels: header, bearer, basic or url.")
+    ] = "header",
+    provider: Annotated[
+        str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")
+    ] = None,
     secret: Annotated[
-        str | None, typer.Option(help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated.")
+        str | None,
+        typer.Option(
+            help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated."
+        ),
     ] = None,
     second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise.")] = None,
     as_json: Json = False,
@@ -76,24 +101,33 @@ def create(
 
     Examples:
 
-      postern webhooks create "Order look-up" fieldMapping.fieldOne=orderNumber synchronousResponse.enabled=true
+      postern webhooks create "Order look-up" fieldMapping.fieldOne=orderNumber
+      synchronousResponse.enabled=true
 
       STRIPE=whsec_… postern webhooks create Payments --auth hmac --provider stripe --secret env:STRIPE
     """
     authentication: dict[str, Any] = {"method": auth}
     if auth == "token":
-        authentication |= {"placement": placement, "token": read_secret(secret) if secret else {"generate": True}}
+        authentication |= {
+            "placement": placement,
+            "token": read_secret(secret) if secret else {"generate": True},
+        }
         if second_secret:
             authentication["secondToken"] = read_secret(second_secret)
     elif auth == "hmac":
-        authentication |= {"provider": provider or "generic", "secret": read_secret(secret) if secret else {"generate": True}}
+        authentication |= {
+            "provider": provider or "generic",
+            "secret": read_secret(secret) if secret else {"generate": True},
+        }
         if second_secret:
             authentication["secondSecret"] = read_secret(second_secret)
     given = assignments(settings)
     authentication |= given.pop("authentication", {})
 
     async def use_case(gateway: Any) -> tuple[dict[str, Any], str]:
-        request: WebhookRequest = validated(WebhookRequest, {"name": name, "authentication": authentication, **given})
+        request: WebhookRequest = validated(
+            WebhookRequest, {"name": name, "authentication": authentication, **given}
+        )
         return await webhooks.create(gateway, ACTOR, request), gateway.out_of_reach
 
     made, out_of_reach = session.run(use_case)
@@ -137,9 +171,14 @@ def change(
     webhook: WebhookId,
     settings: Settings = None,
     secret: Annotated[
-        str | None, typer.Option(help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once.")
+        str | None,
+        typer.Option(
+            help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
+        ),
     ] = None,
-    second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise; `none` removes it.")] = None,
+    second_secret: Annotated[
+        str | None, typer.Option(help="The second valid secret, likewise; `none` removes it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Change settings. What is not named stays.
@@ -155,7 +194,9 @@ def change(
     async def use_case(gateway: Any) -> dict[str, Any]:
         if secret or second_secret:
             method = (await webhooks.show(gateway, ACTOR, webhook))["authentication"]["method"]
-            main_name, second_name = ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
+            main_name, second_name = (
+                ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
+            )
             authentication = patch.setdefault("authentication", {})
             if secret:
                 authentication[main_name] = read_secret(secret)
@@ -216,9 +257,11 @@ def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
 
 def _authentication(webhook: dict[str, Any]) -> str:
     authentication = webhook["authentication"]
-    return {"none": "None", "token": f"token ({authentication.get('placement')})", "hmac": f"signature ({authentication.get('provider')})"}[
-        authentication["method"]
-    ]
+    return {
+        "none": "None",
+        "token": f"token ({authentication.get('placement')})",
+        "hmac": f"signature ({authentication.get('provider')})",
+    }[authentication["method"]]
 
 
 def _state(webhook: dict[str, Any]) -> str:

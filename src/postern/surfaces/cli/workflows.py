@@ -27,10 +27,16 @@ def listing(as_json: Json = False) -> None:
 @commands.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="What the workflow is called.")],
-    from_sample: Annotated[str, typer.Option(metavar="WEBHOOK", help="The webhook whose recorded event it is written from (wh_…).")],
-    only_print: Annotated[bool, typer.Option("--print", help="Print it instead of writing a file into POSTERN_WORKFLOWS.")] = False,
+    from_sample: Annotated[
+        str,
+        typer.Option(metavar="WEBHOOK", help="The webhook whose recorded event it is written from (wh_…)."),
+    ],
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print it instead of writing a file into POSTERN_WORKFLOWS.")
+    ] = False,
 ) -> None:
-    """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled in."""
+    """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled
+    in."""
     if only_print:
         print(session.run(lambda gateway: samples.new_workflow(gateway, ACTOR, name, from_sample)), end="")
         return
@@ -41,10 +47,13 @@ def new(
 @commands.command("test")
 def test(
     name: Annotated[str, typer.Argument(help="The workflow's name.")],
-    sample: Annotated[str, typer.Option(metavar="WEBHOOK", help="The webhook whose recorded event it is tried on (wh_…).")],
+    sample: Annotated[
+        str, typer.Option(metavar="WEBHOOK", help="The webhook whose recorded event it is tried on (wh_…).")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Run a workflow on a recorded event, without the engine, and print what it would answer. Its steps really run."""
+    """Run a workflow on a recorded event, without the engine, and print what it would answer. Its steps
+    really run."""
 
     async def use_case(gateway: Any) -> Any:
         return await samples.try_workflow(gateway, ACTOR, name, sample)

@@ -1,4 +1,5 @@
-"""What stands beside the inputs, by the name a setting has everywhere else: a message on a page speaks of what the page shows."""
+"""What stands beside the inputs, by the name a setting has everywhere else: a message on a page speaks of
+what the page shows."""
 
 LABELS = {
     "name": "Name",

@@ -1,4 +1,5 @@
-"""How a page is made: templates with everything escaped, assets named by their content, headers that let nothing else in."""
+"""How a page is made: templates with everything escaped, assets named by their content, headers that let
+nothing else in."""
 
 import hashlib
 import os
@@ -37,7 +38,8 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-# What a page may say after it did something. The URL carries the word, never the sentence: nobody else writes on our pages.
+# What a page may say after it did something. The URL carries the word, never the sentence: nobody else writes
+# on our pages.
 NOTICES = {
     "saved": "Saved. It applies from the next call on.",
     "created": "The webhook is ready.",
@@ -100,7 +102,9 @@ def _environment() -> Environment:
 ENVIRONMENT = _environment()
 
 
-def page(request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> HTMLResponse:
+def page(
+    request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any
+) -> HTMLResponse:
     shown = {
         "actor": None,
         "notice": NOTICES.get(request.query_params.get("said", "")),

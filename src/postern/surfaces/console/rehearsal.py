@@ -1,6 +1,7 @@
 """Visiting the main pages once before anybody else does.
 
-The first visit to a page costs ten times the second: its templates are compiled, its statements built, the database's own pages read.
+The first visit to a page costs ten times the second: its templates are compiled, its statements built, the
+database's own pages read.
 """
 
 import asyncio
@@ -14,15 +15,42 @@ from postern.core.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.records import Actor
 from postern.surfaces.console import pages
-from postern.surfaces.console.views import advanced, authentication, creation, history, live, settings, tester, volume, webhook, webhooks
+from postern.surfaces.console.views import (
+    advanced,
+    authentication,
+    creation,
+    history,
+    live,
+    settings,
+    tester,
+    volume,
+    webhook,
+    webhooks,
+)
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases import history as calls
 from postern.usecases import webhooks as known
 from postern.usecases.gateway import Gateway
 
 # Only what looks: nothing that reveals, follows or asks the engine. First what people come to first.
-PAGES: list[View] = [webhooks.listing, history.listing, volume.show, live.everything, creation.ask, tester.ask, settings.keys, settings.log]
-WEBHOOK_PAGES: list[View] = [webhook.overview, webhook.live, webhook.calls, webhook.mapping, authentication.show, advanced.show]
+PAGES: list[View] = [
+    webhooks.listing,
+    history.listing,
+    volume.show,
+    live.everything,
+    creation.ask,
+    tester.ask,
+    settings.keys,
+    settings.log,
+]
+WEBHOOK_PAGES: list[View] = [
+    webhook.overview,
+    webhook.live,
+    webhook.calls,
+    webhook.mapping,
+    authentication.show,
+    advanced.show,
+]
 ACTOR = Actor("rehearsal", "admin")
 AFTER = 0.5
 PAUSE = 0.01
@@ -32,7 +60,8 @@ log = structlog.get_logger("postern.console")
 
 
 async def rehearse(gateway: Gateway) -> None:
-    """Never in the way of a call, and no trouble when it fails: the page is made again when somebody asks for it."""
+    """Never in the way of a call, and no trouble when it fails: the page is made again when somebody asks for
+    it."""
     await asyncio.sleep(AFTER)
     try:
         await asyncio.to_thread(_compile)
@@ -63,5 +92,12 @@ def _compile() -> None:
 
 
 def _request(names: dict[str, str]) -> Request:
-    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [], "path_params": names}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": b"",
+        "headers": [],
+        "path_params": names,
+    }
     return Request(scope)

@@ -111,7 +111,9 @@ class Assets(StaticFiles):
         response = await super().get_response(path, scope)
         if response.status_code == 200:
             marked = scope["query_string"].startswith(b"v=")
-            response.headers["cache-control"] = "public, max-age=31536000, immutable" if marked else "no-cache"
+            response.headers["cache-control"] = (
+                "public, max-age=31536000, immutable" if marked else "no-cache"
+            )
             response.headers["x-content-type-options"] = "nosniff"
         return response
 

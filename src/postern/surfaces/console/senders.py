@@ -25,5 +25,7 @@ def awaited(gateway: Gateway, webhook: dict[str, Any] | None) -> dict[str, Any] 
 def offered(gateway: Gateway) -> list[dict[str, Any]]:
     """Every sender, the most asked-for ones first, the generic scheme last."""
     known = gateway.presets.names()
-    order = [name for name in FIRST if name in known] + [name for name in known if name not in FIRST and name != "generic"]
+    order = [name for name in FIRST if name in known] + [
+        name for name in known if name not in FIRST and name != "generic"
+    ]
     return [about(gateway, name) for name in order]

@@ -36,7 +36,11 @@ def snippets(webhook: dict[str, Any], token: str, body: Any = None) -> list[tupl
         ("curl", "curl", curl(webhook, token, text)),
         ("python", "Python", _python(url, headers, text)),
         ("javascript", "JavaScript", fetch(url, headers, text)),
-        ("headers", "Header lines", "\n".join([f"POST {url}", *(f"{name}: {value}" for name, value in headers.items())])),
+        (
+            "headers",
+            "Header lines",
+            "\n".join([f"POST {url}", *(f"{name}: {value}" for name, value in headers.items())]),
+        ),
     ]
 
 

@@ -61,7 +61,8 @@ def _node(key: str, path: str, value: Any, depth: int, budget: _Budget) -> Node:
 
 
 def read(text: str | None) -> Any:
-    """The body as values, or None where it is not JSON. Numbers stay the text that was sent: 10.00 is not 10.0."""
+    """The body as values, or None where it is not JSON. Numbers stay the text that was sent: 10.00 is not
+    10.0."""
     try:
         return json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number) if text else None
     except (ValueError, RecursionError):

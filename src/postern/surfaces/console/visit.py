@@ -57,7 +57,8 @@ class Visit:
         )
 
     def to(self, path: str, said: str = "") -> Response:
-        """The answer to every form that did something: a page of its own, so that reloading does not do it twice."""
+        """The answer to every form that did something: a page of its own, so that reloading does not do it
+        twice."""
         if said:
             path += ("&" if "?" in path else "?") + "said=" + said
         if self.wants_part:
@@ -82,7 +83,8 @@ class Form(dict[str, str]):
 
 
 def whole_number(text: str) -> int | None:
-    """``isdigit`` alone would let through what ``int`` then refuses: superscripts, and thousands of digits."""
+    """``isdigit`` alone would let through what ``int`` then refuses: superscripts, and thousands of
+    digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
@@ -132,7 +134,11 @@ _STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be reached
 
 def _sign_in_first(request: Request, gateway: Gateway) -> Response:
     is_part, is_form = request.headers.get("hx-request") == "true", request.method not in SAFE
-    path = _page_before(request, gateway) if is_part or is_form else _with_query(request.url.path, request.url.query)
+    path = (
+        _page_before(request, gateway)
+        if is_part or is_form
+        else _with_query(request.url.path, request.url.query)
+    )
     asked = {"next": path} if path not in ("", "/") else {}
     target = (
         "/sign-in"
@@ -145,7 +151,8 @@ def _sign_in_first(request: Request, gateway: Gateway) -> Response:
 
 
 def _page_before(request: Request, gateway: Gateway) -> str:
-    """The page that a form or a part of a page was asked from, if it is one of ours and can be opened again."""
+    """The page that a form or a part of a page was asked from, if it is one of ours and can be opened
+    again."""
     try:
         before = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
     except ValueError:  # not every text can be an address, and a stranger may send any
@@ -154,13 +161,22 @@ def _page_before(request: Request, gateway: Gateway) -> str:
     if before.scheme not in ("http", "https") or before.netloc not in own:
         return ""
     page, parent = before.path, before.path.rpartition("/")[0]
-    # A form that was refused stands at an address that only takes forms; the page it belongs to is one step up.
-    return _with_query(page, before.query) if _opens(request, page) else parent if _opens(request, parent) else ""
+    # A form that was refused stands at an address that only takes forms; the page it belongs to is one step
+    # up.
+    return (
+        _with_query(page, before.query)
+        if _opens(request, page)
+        else parent
+        if _opens(request, parent)
+        else ""
+    )
 
 
 def _opens(request: Request, path: str) -> bool:
     wanted = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
-    return any(route.matches(wanted)[0] is Match.FULL for route in request.app.routes if isinstance(route, Route))
+    return any(
+        route.matches(wanted)[0] is Match.FULL for route in request.app.routes if isinstance(route, Route)
+    )
 
 
 def _with_query(path: str, query: str) -> str:

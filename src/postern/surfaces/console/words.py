@@ -161,7 +161,13 @@ def initials(title: str) -> str:
     """A sender's letters: Lemon Squeezy is LS, GitHub is GH, Stripe is St."""
     capitals = "".join(letter for letter in title if letter.isupper() or letter.isdigit())
     parts = title.split()
-    return "".join(part[0] for part in parts[:2]).upper() if len(parts) > 1 else capitals[:2] if len(capitals) > 1 else title[:2].title()
+    return (
+        "".join(part[0] for part in parts[:2]).upper()
+        if len(parts) > 1
+        else capitals[:2]
+        if len(capitals) > 1
+        else title[:2].title()
+    )
 
 
 def code(value: str) -> str:
@@ -207,7 +213,14 @@ def shown(value: Any) -> str:
 
 def under(errors: dict[str, str], prefix: str) -> str | None:
     """The first error of a list or of one of its entries."""
-    return next((message for field, message in errors.items() if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")), None)
+    return next(
+        (
+            message
+            for field, message in errors.items()
+            if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")
+        ),
+        None,
+    )
 
 
 def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:

@@ -1,8 +1,8 @@
 """One connection: what a caller may do to it, and what it hears when it does something else.
 
-The parser and the cycle of a request and its answer are uvicorn's, but for calls at webhooks, which have a shorter way
-(``exchange.py``). Added is what it leaves to a proxy in front: limits on heads, time and bytes, and answers that arrive
-although the caller is still sending.
+The parser and the cycle of a request and its answer are uvicorn's, but for calls at webhooks, which have a
+shorter way (``exchange.py``). Added is what it leaves to a proxy in front: limits on heads, time and bytes,
+and answers that arrive although the caller is still sending.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,9 @@ MakeExchange = Callable[["Protocol", bytes, bytes, Headers, bool], Exchange]
 
 
 class LingeringTransport:
-    """The transport as uvicorn sees it. Closing it while the caller still sends would reset the connection, and the answer
-    on its way would be lost with it: so it is closed for writing first, and for good when the caller has read and gone."""
+    """The transport as uvicorn sees it. Closing it while the caller still sends would reset the connection,
+    and the answer on its way would be lost with it: so it is closed for writing first, and for good when the
+    caller has read and gone."""
 
     __slots__ = ("_protocol", "_transport", "abort", "get_extra_info", "write")
 
@@ -52,7 +53,8 @@ class LingeringTransport:
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection. Everything here is a limit; what a request means is the exchange's or the application's."""
+    """One connection. Everything here is a limit; what a request means is the exchange's or the
+    application's."""
 
     def __init__(self, make_exchange: MakeExchange, **given: Any) -> None:
         super().__init__(**given)
@@ -82,7 +84,8 @@ class Protocol(HttpToolsProtocol):
         self._said_all = False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.gone = True  # uvicorn tells it to the newest request alone, and an earlier one may be waiting for its answer
+        # uvicorn tells it to the newest request alone, and an earlier one may be waiting for its answer
+        self.gone = True
         if isinstance(self.cycle, Exchange):
             self.cycle.abandon()
         super().connection_lost(exc)
@@ -111,8 +114,9 @@ class Protocol(HttpToolsProtocol):
                 data = self._head_without_offer() + data[offer.args[0] :]
 
     def _head_without_offer(self) -> bytes:
-        """The caller would rather speak another protocol (Java's own client asks every time), and the parser stops before the
-        body of such a request. It is answered in this protocol, so it is read once more as if it had not asked."""
+        """The caller would rather speak another protocol (Java's own client asks every time), and the parser
+        stops before the body of such a request. It is answered in this protocol, so it is read once more as
+        if it had not asked."""
         method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         lines = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         self._as_sent = self.headers
@@ -183,7 +187,9 @@ class Protocol(HttpToolsProtocol):
         keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
         url = url.partition(b"#")[0]
         before = self.cycle
-        self.cycle = exchange = self._make_exchange(self, self.parser.get_method(), url, tuple(self.headers), keep_alive)
+        self.cycle = exchange = self._make_exchange(
+            self, self.parser.get_method(), url, tuple(self.headers), keep_alive
+        )
         if before is None or before.response_complete:
             exchange.begin()
         else:
@@ -193,7 +199,9 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if isinstance(cycle, Exchange):
-            self.loop.call_soon(cycle.begin)  # not from here: as many as a packet holds would each begin inside the last one's answer
+            self.loop.call_soon(
+                cycle.begin
+            )  # not from here: as many as a packet holds would each begin inside the last one's answer
         else:
             super()._start_asgi_task(cycle, app)
 
@@ -209,7 +217,8 @@ class Protocol(HttpToolsProtocol):
         task.add_done_callback(self.tasks.discard)
 
     def on_body(self, body: bytes) -> None:
-        # Chunks' own lines, their extensions and the trailers together: as much as a head, and as much again as the body.
+        # Chunks' own lines, their extensions and the trailers together: as much as a head, and as much again
+        # as the body.
         self._overhead -= 2 * len(body)
         cycle = self.cycle
         if cycle.response_complete:
@@ -256,7 +265,8 @@ class Protocol(HttpToolsProtocol):
         return self.began is None or self._said_all or self.lingering
 
     def eof_received(self) -> Any:
-        """A caller that has said everything may still listen: it gets its answer, and then the connection ends."""
+        """A caller that has said everything may still listen: it gets its answer, and then the connection
+        ends."""
         self._said_all = True
         if self.lingering or self.cycle is None or self._refused is not None:
             return self._refused is not None
@@ -275,7 +285,8 @@ class Protocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def refuse(self, code: str) -> None:
-        """The answer to what is not a request: said once, after the answers to those before it, and the connection closed."""
+        """The answer to what is not a request: said once, after the answers to those before it, and the
+        connection closed."""
         if self.transport.is_closing():
             return
         own = None if self._in_head or self.began is None else self.cycle
@@ -295,12 +306,15 @@ class Protocol(HttpToolsProtocol):
             answer = say.refusal(code)
             head = [STATUS_LINE[answer.status], b"connection: close\r\n"]
             head += [name + b": " + value + b"\r\n" for name, value in answer.headers]
-            self.transport.write(b"".join([*head, f"content-length: {len(answer.body)}\r\n\r\n".encode(), answer.body]))
+            self.transport.write(
+                b"".join([*head, f"content-length: {len(answer.body)}\r\n\r\n".encode(), answer.body])
+            )
         self.began = self.began or self.loop.time()  # it may be sending still
         self.transport.close()
 
     def sweep(self, now: float, patience: float) -> None:
-        """Asked about once a second: who owes the rest of a request, who does not take an answer, who does not hang up."""
+        """Asked about once a second: who owes the rest of a request, who does not take an answer, who does
+        not hang up."""
         if self.flow.write_paused or self.transport.is_closing():
             self._stuck_since = self._stuck_since or now
             if now - self._stuck_since > patience:

@@ -1,6 +1,8 @@
-"""One call and its answer on an HTTP connection, without ASGI in between: what uvicorn calls a cycle, for webhooks only.
+"""One call and its answer on an HTTP connection, without ASGI in between: what uvicorn calls a cycle, for
+webhooks only.
 
-Measured: answering so costs a third of what the ASGI interface costs, which was more than judging and storing the call.
+Measured: answering so costs a third of what the ASGI interface costs, which was more than judging and storing
+the call.
 """
 
 from collections.abc import Callable
@@ -39,7 +41,8 @@ class _Nobody:
 
 
 class Exchange(Arrival):
-    """``begin`` is called when the answers to all earlier requests have gone out; pieces of the body may be there before."""
+    """``begin`` is called when the answers to all earlier requests have gone out; pieces of the body may be
+    there before."""
 
     __slots__ = (
         "_begun", "_early", "_expects", "_headers", "_line", "_method", "_url", "_whole", "disconnected", "keep_alive", "response_complete",
@@ -48,7 +51,9 @@ class Exchange(Arrival):
 
     message_event = _Nobody()
 
-    def __init__(self, ingress: Ingress, line: Line, method: bytes, url: bytes, headers: Headers, keep_alive: bool) -> None:
+    def __init__(
+        self, ingress: Ingress, line: Line, method: bytes, url: bytes, headers: Headers, keep_alive: bool
+    ) -> None:
         Arrival.__init__(self, ingress)
         self._line = line
         self._method = method
@@ -108,7 +113,8 @@ class Exchange(Arrival):
             line.when_drained(lambda: self.answer(answer))
             return
         if self.unread and self._expects:
-            # A caller that asked before sending its body may send it or not after a refusal: only a closed connection is unambiguous.
+            # A caller that asked before sending its body may send it or not after a refusal: only a closed
+            # connection is unambiguous.
             self.keep_alive = False
         said = [STATUS_LINE[answer.status]]
         for name, value in (*line.server_state.default_headers, *answer.headers):

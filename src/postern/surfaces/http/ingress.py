@@ -1,4 +1,5 @@
-"""Where calls arrive: find the webhook, read at most N bytes, keep them untouched, ask, record, answer. No framework is on this path."""
+"""Where calls arrive: find the webhook, read at most N bytes, keep them untouched, ask, record, answer. No
+framework is on this path."""
 
 import structlog
 
@@ -14,7 +15,8 @@ from postern.usecases.receive import receive
 
 PREFIX = b"/webhook/"
 MOST_ARRIVING = 256 * 1024 * 1024
-"""Bytes of bodies that are on their way, all callers together: a body is kept until it has come in whole, whoever sends it."""
+"""Bytes of bodies that are on their way, all callers together: a body is kept until it has come in whole,
+whoever sends it."""
 
 log = structlog.get_logger("postern.ingress")
 
@@ -47,7 +49,8 @@ class Ingress:
 
 
 class Arrival:
-    """One call while it arrives: its head, then its body piece by piece, then its end. It is answered once, at any of these."""
+    """One call while it arrives: its head, then its body piece by piece, then its end. It is answered once,
+    at any of these."""
 
     __slots__ = ("_call", "_ingress", "_pieces", "_size", "_webhook", "settled", "unread")
 

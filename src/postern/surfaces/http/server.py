@@ -1,4 +1,5 @@
-"""The HTTP server: uvicorn with connections that a public address needs (``connection.py``), and an orderly end."""
+"""The HTTP server: uvicorn with connections that a public address needs (``connection.py``), and an orderly
+end."""
 
 import asyncio
 import contextlib
@@ -18,7 +19,13 @@ DRAIN_SECONDS = 25
 class Server(uvicorn.Server):
     """Ends on SIGINT and SIGTERM: lets what is under way finish, stops listening, and returns."""
 
-    def __init__(self, config: uvicorn.Config, body_timeout: float, when_up: Callable[[], None], still_waiting: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        body_timeout: float,
+        when_up: Callable[[], None],
+        still_waiting: Callable[[], int],
+    ) -> None:
         super().__init__(config)
         self._body_timeout = body_timeout
         self._when_up = when_up
@@ -39,7 +46,8 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises the signal again afterwards, which would end the process before it has closed its store.
+        # uvicorn's own raises the signal again afterwards, which would end the process before it has closed
+        # its store.
         loop = asyncio.get_running_loop()
         for one in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(one, self._end)
@@ -65,7 +73,8 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int, shared: bool = False) -> socket.socket:
-    """``shared``: the kernel deals the connections out among all sockets that were opened so on one address."""
+    """``shared``: the kernel deals the connections out among all sockets that were opened so on one
+    address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,7 +1,8 @@
-"""The numbers of all workers from whichever of them is asked: each hands its own to the others on a socket in their folder.
+"""The numbers of all workers from whichever of them is asked: each hands its own to the others on a socket in
+their folder.
 
-Every sample carries its worker's number instead of being added up here: a worker that was replaced counts from zero again,
-and only whoever watches each series by itself can tell that from a drop.
+Every sample carries its worker's number instead of being added up here: a worker that was replaced counts
+from zero again, and only whoever watches each series by itself can tell that from a drop.
 """
 
 import asyncio
@@ -54,7 +55,8 @@ class Siblings:
 
 
 def together(told: dict[int, str]) -> str:
-    """One exposition of several: each family once, with everybody's samples under it, named by their worker."""
+    """One exposition of several: each family once, with everybody's samples under it, named by their
+    worker."""
     families: dict[str, list[str]] = {}
     for number, text in sorted(told.items()):
         heading = ""
@@ -69,5 +71,11 @@ def together(told: dict[int, str]) -> str:
                     families[heading].append(line)
             elif sample := _SAMPLE.match(line):
                 name, labels, value = sample.groups()
-                families.setdefault(heading, []).append(f'{name}{{{labels + "," if labels else ""}worker="{number}"}} {value}')
-    return "".join(f"{line}\n" for heading, lines in families.items() for line in ([heading, *lines] if heading else lines))
+                families.setdefault(heading, []).append(
+                    f'{name}{{{labels + "," if labels else ""}worker="{number}"}} {value}'
+                )
+    return "".join(
+        f"{line}\n"
+        for heading, lines in families.items()
+        for line in ([heading, *lines] if heading else lines)
+    )

@@ -1,7 +1,9 @@
-"""Several gateway processes on one machine: a parent that serves nothing itself, keeps them running, and ends them in order.
+"""Several gateway processes on one machine: a parent that serves nothing itself, keeps them running, and ends
+them in order.
 
-Each has a listening socket of its own on the same address, and the kernel deals connections out among them. The parent
-keeps every socket open, so that while a process is replaced its callers wait in line instead of being turned away.
+Each has a listening socket of its own on the same address, and the kernel deals connections out among them.
+The parent keeps every socket open, so that while a process is replaced its callers wait in line instead of
+being turned away.
 """
 
 import asyncio
@@ -68,7 +70,8 @@ class Worker:
 
 
 class Workers:
-    """SIGTERM and SIGINT end all of them; SIGHUP replaces one after the other, each only when its successor serves."""
+    """SIGTERM and SIGINT end all of them; SIGHUP replaces one after the other, each only when its successor
+    serves."""
 
     def __init__(self, listeners: list[socket.socket], when_up: Callable[[], None]) -> None:
         self._workers = [Worker(number, listener) for number, listener in enumerate(listeners)]
@@ -86,7 +89,9 @@ class Workers:
         loop.add_signal_handler(signal.SIGHUP, self._replace_all)
         with tempfile.TemporaryDirectory(prefix="postern-") as room:
             self._room = room
-            began = await asyncio.gather(*(self._start(worker) for worker in self._workers), return_exceptions=True)
+            began = await asyncio.gather(
+                *(self._start(worker) for worker in self._workers), return_exceptions=True
+            )
             keeping = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
             if not self._stopping.is_set():
                 if all(process is not None and not isinstance(process, BaseException) for process in began):
@@ -107,7 +112,9 @@ class Workers:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
-            place = Place(worker.number, len(self._workers), worker.listener.fileno(), theirs.fileno(), self._room)
+            place = Place(
+                worker.number, len(self._workers), worker.listener.fileno(), theirs.fileno(), self._room
+            )
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "postern", "serve", "--worker", str(place),
                 pass_fds=(place.listener, place.lifeline),
@@ -169,12 +176,16 @@ class Workers:
         self._stopping.set()
         for worker in self._workers:
             if worker.process is not None:
-                _signal(worker.process, signal.SIGTERM)  # asked twice, it is told twice: do not wait for slow callers
+                _signal(
+                    worker.process, signal.SIGTERM
+                )  # asked twice, it is told twice: do not wait for slow callers
 
     async def _ended(self) -> None:
         if self._replacing is not None:
             self._replacing.cancel()
-        statuses = await asyncio.gather(*(_wait(worker.process) for worker in self._workers if worker.process is not None))
+        statuses = await asyncio.gather(
+            *(_wait(worker.process) for worker in self._workers if worker.process is not None)
+        )
         if not set(statuses) <= {0, -signal.SIGTERM}:  # the latter: asked to end before it had quite begun
             self._status = self._status or 1
 
@@ -188,7 +199,8 @@ async def _wait(process: asyncio.subprocess.Process) -> int:
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    # Not the process's own method: that looks whether it has ended, and would take its status away from whoever waits for it.
+    # Not the process's own method: that looks whether it has ended, and would take its status away from
+    # whoever waits for it.
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.kill(process.pid, number)

@@ -1,4 +1,5 @@
-"""Model Context Protocol: the same use cases, as tools that a model can use well. Over HTTP at /mcp, and over stdio."""
+"""Model Context Protocol: the same use cases, as tools that a model can use well. Over HTTP at /mcp, and over
+stdio."""
 
 from typing import Any
 

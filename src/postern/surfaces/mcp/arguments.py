@@ -7,11 +7,17 @@ from pydantic import Field
 from postern.core.invocation import Status
 from postern.usecases.configuration import FieldMapping, Shape
 
-WebhookId = Annotated[str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)]
-InvocationId = Annotated[str, Field(description="The invocation's id, like inv_…; search_history tells it.", max_length=80)]
+WebhookId = Annotated[
+    str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)
+]
+InvocationId = Annotated[
+    str, Field(description="The invocation's id, like inv_…; search_history tells it.", max_length=80)
+]
 Version = Annotated[
     int | None,
-    Field(description="The version you have read. When it has changed meanwhile the call is refused, so that nobody's change is lost."),
+    Field(
+        description="The version you have read. When it has changed meanwhile the call is refused, so that nobody's change is lost."
+    ),
 ]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)]
@@ -35,7 +41,9 @@ class OneInvocation(Shape):
 
 
 class ListWebhooks(Shape):
-    search: Annotated[str | None, Field(description="Only webhooks whose name holds this text.", max_length=200)] = None
+    search: Annotated[
+        str | None, Field(description="Only webhooks whose name holds this text.", max_length=200)
+    ] = None
     limit: Limit = 20
     cursor: Cursor = None
 
@@ -56,11 +64,18 @@ class Filter(Shape):
     """Which calls: every part that is given must hold."""
 
     webhook_id: Annotated[str | None, Field(description="Only calls to this webhook.", max_length=80)] = None
-    status: Annotated[Status | None, Field(description="Only invocations in this status; rejected for refused calls.")] = None
-    code: Annotated[str | None, Field(description="Only this reason, like signature_mismatch.", max_length=80)] = None
+    status: Annotated[
+        Status | None, Field(description="Only invocations in this status; rejected for refused calls.")
+    ] = None
+    code: Annotated[
+        str | None, Field(description="Only this reason, like signature_mismatch.", max_length=80)
+    ] = None
     since: Annotated[str | None, Field(description="Not before this time, ISO 8601.", max_length=40)] = None
     until: Annotated[str | None, Field(description="Before this time, ISO 8601.", max_length=40)] = None
-    search: Annotated[str | None, Field(description="Only calls whose headers, query or body hold this text.", max_length=200)] = None
+    search: Annotated[
+        str | None,
+        Field(description="Only calls whose headers, query or body hold this text.", max_length=200),
+    ] = None
 
 
 class SearchHistory(Filter):
@@ -73,7 +88,9 @@ class PlanReplay(Filter):
 
 
 class OneReplay(Shape):
-    replay_id: Annotated[str, Field(description="The replay's id, like rpl_…; plan_replay tells it.", max_length=80)]
+    replay_id: Annotated[
+        str, Field(description="The replay's id, like rpl_…; plan_replay tells it.", max_length=80)
+    ]
 
 
 class OnePage(Shape):
@@ -82,12 +99,20 @@ class OnePage(Shape):
 
 
 class CallVolume(Shape):
-    webhook_id: Annotated[str | None, Field(description="One webhook's calls; all webhooks' when left out.", max_length=80)] = None
+    webhook_id: Annotated[
+        str | None, Field(description="One webhook's calls; all webhooks' when left out.", max_length=80)
+    ] = None
     span: Literal["hour", "day", "week", "month"] = "day"
 
 
 class OneProvider(Shape):
-    provider: Annotated[str, Field(description="A provider's name, as list_providers tells it, like shopify or generic.", max_length=80)]
+    provider: Annotated[
+        str,
+        Field(
+            description="A provider's name, as list_providers tells it, like shopify or generic.",
+            max_length=80,
+        ),
+    ]
 
 
 class PreviewMapping(Shape):
@@ -96,8 +121,12 @@ class PreviewMapping(Shape):
 
 
 class ProposeProvider(Shape):
-    description: Annotated[str | None, Field(description="What is known of the sender: names, products.", max_length=500)] = None
-    invocation_id: Annotated[str | None, Field(description="Or a recorded call that it made.", max_length=80)] = None
+    description: Annotated[
+        str | None, Field(description="What is known of the sender: names, products.", max_length=500)
+    ] = None
+    invocation_id: Annotated[
+        str | None, Field(description="Or a recorded call that it made.", max_length=80)
+    ] = None
 
 
 class ApplyFix(Shape):
@@ -106,12 +135,17 @@ class ApplyFix(Shape):
 
 
 class ManyInvocations(Shape):
-    invocation_ids: Annotated[list[str], Field(description="Their ids, as recheck_rejected tells them.", min_length=1, max_length=1000)]
+    invocation_ids: Annotated[
+        list[str],
+        Field(description="Their ids, as recheck_rejected tells them.", min_length=1, max_length=1000),
+    ]
 
 
 class ListRuns(Shape):
     limit: Limit = 20
-    delivery_key: Annotated[str | None, Field(description="Only the runs of this delivery.", max_length=80)] = None
+    delivery_key: Annotated[
+        str | None, Field(description="Only the runs of this delivery.", max_length=80)
+    ] = None
 
 
 class RecordEvents(Shape):
@@ -121,4 +155,6 @@ class RecordEvents(Shape):
 
 class NewWorkflow(Shape):
     webhook_id: WebhookId
-    name: Annotated[str, Field(description="What to call it, like order look-up.", min_length=1, max_length=80)]
+    name: Annotated[
+        str, Field(description="What to call it, like order look-up.", min_length=1, max_length=80)
+    ]

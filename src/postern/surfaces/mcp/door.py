@@ -24,7 +24,10 @@ class Door:
         request = Request(scope)
         try:
             if request.method != "POST":
-                raise Refused("method_not_allowed", "MCP is spoken with POST here: nothing is kept between two requests.")
+                raise Refused(
+                    "method_not_allowed",
+                    "MCP is spoken with POST here: nothing is kept between two requests.",
+                )
             scheme, _, key = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not key.strip():
                 raise Refused("not_authenticated", "Send an API key as Authorization: Bearer pk_….")
@@ -39,6 +42,10 @@ class Door:
             if self._server is None:
                 # In a thread: the import takes a second, and calls must not wait for it.
                 sdk = await asyncio.to_thread(load_sdk)
-                self._server = sdk.make_server(self._gateway, lambda context: context.request.scope["postern.actor"])
+                self._server = sdk.make_server(
+                    self._gateway, lambda context: context.request.scope["postern.actor"]
+                )
                 self._serve, self._security = sdk.serve_http, sdk.security_for(self._gateway.base_url)
-        await self._serve(self._server, self._security, {**scope, "path": PATH, "raw_path": PATH.encode()}, receive, send)
+        await self._serve(
+            self._server, self._security, {**scope, "path": PATH, "raw_path": PATH.encode()}, receive, send
+        )

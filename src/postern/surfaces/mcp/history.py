@@ -12,8 +12,9 @@ from postern.usecases.gateway import Gateway
 
 @tool("Search the history", "read", ask.SearchHistory)
 async def search_history(gateway: Gateway, actor: Actor, asked: ask.SearchHistory) -> Any:
-    """The recorded calls in short, newest first, refused ones too: when, to which webhook, status, reason code, HTTP status,
-    duration. nobodyListens means that it was started and no workflow wanted it. Payloads are told by show_invocation."""
+    """The recorded calls in short, newest first, refused ones too: when, to which webhook, status, reason
+    code, HTTP status, duration. nobodyListens means that it was started and no workflow wanted it. Payloads
+    are told by show_invocation."""
     wanted = history.filter_of(**asked.model_dump(exclude={"limit", "cursor"}))
     page = await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
     return page.told()
@@ -21,42 +22,45 @@ async def search_history(gateway: Gateway, actor: Actor, asked: ask.SearchHistor
 
 @tool("Show an invocation", "read", ask.OneInvocation)
 async def show_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
-    """One call's whole story: the verdict with every step that led to it (trace), every delivery to the workflow engine with its
-    attempts, and under untrustedInput what the caller sent, cut to a bounded size, with credentials masked."""
+    """One call's whole story: the verdict with every step that led to it (trace), every delivery to the
+    workflow engine with its attempts, and under untrustedInput what the caller sent, cut to a bounded size,
+    with credentials masked."""
     return story(await history.show(gateway, actor, asked.invocation_id))
 
 
 @tool("Show an invocation as curl", "read", ask.OneInvocation)
 async def show_as_curl(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
-    """The recorded call as a curl command, with placeholders where its secrets were. The command holds what the caller sent."""
+    """The recorded call as a curl command, with placeholders where its secrets were. The command holds what
+    the caller sent."""
     return {"untrustedInput": untrusted({"curl": await history.as_curl(gateway, actor, asked.invocation_id)})}
 
 
 @tool("Try a field mapping", "read", ask.PreviewMapping)
 async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping) -> Any:
-    """What field paths would take out of a recorded call, before change_webhook saves them as its fieldMapping. Null: nothing there."""
+    """What field paths would take out of a recorded call, before change_webhook saves them as its
+    fieldMapping. Null: nothing there."""
     paths = {name: path for name, path in asked.field_mapping.model_dump(by_alias=True).items() if path}
     return {"untrustedInput": untrusted(await history.preview(gateway, actor, asked.invocation_id, paths))}
 
 
 @tool("Replay an invocation", "write", ask.OneInvocation, repeatable=False)
 async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
-    """Start the workflow again with a recorded call's payload and the field mapping as it is now. The workflow really runs once
-    more, with whatever it does outside; only accepted calls can be replayed."""
+    """Start the workflow again with a recorded call's payload and the field mapping as it is now. The
+    workflow really runs once more, with whatever it does outside; only accepted calls can be replayed."""
     return await history.replay(gateway, actor, asked.invocation_id)
 
 
 @tool("Plan a replay of many", "write", ask.PlanReplay, repeatable=False)
 async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Any:
-    """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the count to whoever asked for
-    it before run_replay; calls that come in later are not part of it."""
+    """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the
+    count to whoever asked for it before run_replay; calls that come in later are not part of it."""
     return await replays.plan(gateway, actor, history.filter_of(**asked.model_dump()))
 
 
 @tool("Run a planned replay", "write", ask.OneReplay, repeatable=False)
 async def run_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
-    """The second step: start the workflow again for every call of a plan, the oldest first, in the background. Workflows really run.
-    Follow it with show_replay; cancel_replay stops it."""
+    """The second step: start the workflow again for every call of a plan, the oldest first, in the
+    background. Workflows really run. Follow it with show_replay; cancel_replay stops it."""
     return await replays.begin(gateway, actor, asked.replay_id)
 
 
@@ -81,27 +85,30 @@ async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> An
 
 @tool("Show call volume", "read", ask.CallVolume)
 async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume) -> Any:
-    """How many calls came in the last hour, day, week or month, by reason code and outcome, and how long answering took."""
+    """How many calls came in the last hour, day, week or month, by reason code and outcome, and how long
+    answering took."""
     chart = await volumes.chart(gateway, actor, asked.webhook_id, asked.span)
     return {name: value for name, value in chart.items() if name != "points"}
 
 
 @tool("Find rejected calls that pass now", "read", ask.OneWebhook)
 async def recheck_rejected(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
-    """After a webhook's settings were mended: which of its recorded rejected calls would be accepted today. Nothing is started."""
+    """After a webhook's settings were mended: which of its recorded rejected calls would be accepted today.
+    Nothing is started."""
     return await readmission.recheck(gateway, actor, asked.webhook_id)
 
 
 @tool("Admit rejected calls", "write", ask.ManyInvocations)
 async def admit_rejected(gateway: Gateway, actor: Actor, asked: ask.ManyInvocations) -> Any:
-    """Start rejected calls that recheck_rejected has found to pass now. Each is judged again; what the sender has sent again
-    meanwhile, or was admitted before, is left alone. Workflows really run."""
+    """Start rejected calls that recheck_rejected has found to pass now. Each is judged again; what the sender
+    has sent again meanwhile, or was admitted before, is left alone. Workflows really run."""
     return await readmission.admit(gateway, actor, asked.invocation_ids)
 
 
 @tool("List workflows", "read", ask.Nothing)
 async def list_workflows(gateway: Gateway, actor: Actor, asked: ask.Nothing) -> Any:
-    """The workflows that the engine knows and which webhook ids each one wants; none named means every webhook's events."""
+    """The workflows that the engine knows and which webhook ids each one wants; none named means every
+    webhook's events."""
     return {"items": await engine.workflows(gateway, actor)}
 
 

@@ -1,4 +1,5 @@
-"""The tools, spoken over the official SDK. It is slow to import, so this module is imported late, by whoever needs it."""
+"""The tools, spoken over the official SDK. It is slow to import, so this module is imported late, by whoever
+needs it."""
 
 import asyncio
 import json
@@ -36,7 +37,9 @@ ActorOf = Callable[[Context], Actor]
 def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[dict[str, Any]]:
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         actor = actor_of(context)
-        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values() if actor.may(tool.level)])
+        return types.ListToolsResult(
+            tools=[_described(tool) for tool in TOOLS.values() if actor.may(tool.level)]
+        )
 
     async def call_tool(context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         tool = TOOLS.get(asked.name)
@@ -53,22 +56,38 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[dict[str, Any]]:
             log.error("a tool failed", tool=tool.name, exc_info=True)
             return _refusal(Refused("internal_error"))
 
-    return Server("postern", title="Postern", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(
+        "postern",
+        title="Postern",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
 
 
-async def serve_http(server: Server[dict[str, Any]], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any) -> None:
-    """One request. Nothing is kept between two of them, so the session manager lives as long as the request does, and there is
-    nothing to start or to end with the program."""
-    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, security_settings=security)
+async def serve_http(
+    server: Server[dict[str, Any]], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any
+) -> None:
+    """One request. Nothing is kept between two of them, so the session manager lives as long as the request
+    does, and there is nothing to start or to end with the program."""
+    manager = StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, security_settings=security
+    )
     async with manager.run():
         await manager.handle_request(scope, receive, send)
 
 
 def security_for(base_url: str) -> TransportSecuritySettings:
-    """Requests must be addressed to the base URL or to this machine, and pages of other origins are refused."""
+    """Requests must be addressed to the base URL or to this machine, and pages of other origins are
+    refused."""
     base = urlsplit(base_url)
     here = ["127.0.0.1", "localhost", "[::1]"]
-    hosts = [base.netloc, f"{base.hostname}:{base.port or (443 if base.scheme == 'https' else 80)}", *here, *(f"{one}:*" for one in here)]
+    hosts = [
+        base.netloc,
+        f"{base.hostname}:{base.port or (443 if base.scheme == 'https' else 80)}",
+        *here,
+        *(f"{one}:*" for one in here),
+    ]
     origins = [f"{base.scheme}://{base.netloc}", *(f"http://{one}:*" for one in here)]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
@@ -105,18 +124,28 @@ def _described(tool: Tool) -> types.Tool:
 def _untitled(schema: Any) -> Any:
     """Without the titles that are made from the fields' names: a model reads every word of it."""
     if isinstance(schema, dict):
-        return {name: _untitled(one) for name, one in schema.items() if not (name == "title" and isinstance(one, str))}
+        return {
+            name: _untitled(one)
+            for name, one in schema.items()
+            if not (name == "title" and isinstance(one, str))
+        }
     return [_untitled(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value, is_error=is_error)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], structured_content=value, is_error=is_error
+    )
 
 
 def _refusal(refused: Refused) -> types.CallToolResult:
     """A refusal is an answer that the model can act upon: the same codes and fields as everywhere."""
-    told: dict[str, Any] = {"code": refused.code, "title": refused.problem.title, "detail": refused.detail or refused.problem.help}
+    told: dict[str, Any] = {
+        "code": refused.code,
+        "title": refused.problem.title,
+        "detail": refused.detail or refused.problem.help,
+    }
     if refused.errors:
         told["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
     return _result(told, is_error=True)

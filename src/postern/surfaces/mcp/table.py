@@ -1,4 +1,5 @@
-"""The table that the tools enter themselves in: a name, what a model is told about it, the access level, the function."""
+"""The table that the tools enter themselves in: a name, what a model is told about it, the access level, the
+function."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -43,7 +44,9 @@ def tool(
 
     def enter(run: Callable[[Gateway, Actor, A], Awaitable[Any]]) -> Run:
         name = run.__name__
-        TOOLS[name] = Tool(name, title, " ".join((run.__doc__ or "").split()), level, arguments, run, destructive, repeatable)
+        TOOLS[name] = Tool(
+            name, title, " ".join((run.__doc__ or "").split()), level, arguments, run, destructive, repeatable
+        )
         return run
 
     return enter

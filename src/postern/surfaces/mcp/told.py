@@ -14,7 +14,8 @@ CAUTION = (
 
 
 def bounded(value: Any, text: int = MOST_TEXT, items: int = MOST_ITEMS) -> Any:
-    """The same answer with long texts and lists cut, and saying so: an answer must not fill a model's context."""
+    """The same answer with long texts and lists cut, and saying so: an answer must not fill a model's
+    context."""
     if isinstance(value, str):
         return value if len(value) <= text else f"{value[:text]}… (cut: {len(value)} characters in all)"
     if isinstance(value, dict):
@@ -27,7 +28,9 @@ def bounded(value: Any, text: int = MOST_TEXT, items: int = MOST_ITEMS) -> Any:
 
 def webhook_in_short(webhook: dict[str, Any]) -> dict[str, Any]:
     authentication = webhook["authentication"]
-    kind = {name: authentication[name] for name in ("method", "placement", "provider") if name in authentication}
+    kind = {
+        name: authentication[name] for name in ("method", "placement", "provider") if name in authentication
+    }
     names = ("id", "name", "url", "enabled", "held", "version", "callCount", "lastCallAt", "warnings")
     return {**{name: webhook[name] for name in names}, "authentication": kind}
 

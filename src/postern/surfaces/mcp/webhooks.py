@@ -14,33 +14,35 @@ from postern.usecases.present import Page
 
 @tool("List webhooks", "read", ask.ListWebhooks)
 async def list_webhooks(gateway: Gateway, actor: Actor, asked: ask.ListWebhooks) -> Any:
-    """The webhooks in short, newest first: id, name, URL, whether enabled, how callers prove themselves, how often called.
-    Use it to find a webhook's id."""
+    """The webhooks in short, newest first: id, name, URL, whether enabled, how callers prove themselves, how
+    often called. Use it to find a webhook's id."""
     page = await webhooks.listing(gateway, actor, asked.limit, asked.cursor, asked.search)
     return Page([webhook_in_short(webhook) for webhook in page.items], page.next_cursor).told()
 
 
 @tool("Show a webhook", "read", ask.OneWebhook)
 async def show_webhook(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
-    """Every setting of one webhook, its version, and of its secrets only whether they are set and when they last matched."""
+    """Every setting of one webhook, its version, and of its secrets only whether they are set and when they
+    last matched."""
     return await webhooks.show(gateway, actor, asked.webhook_id)
 
 
 @tool("Create a webhook", "write", WebhookRequest, repeatable=False)
 async def create_webhook(gateway: Gateway, actor: Actor, asked: WebhookRequest) -> Any:
-    """Make a webhook. It is enabled at once and the answer holds the URL to give to the sender. Choose the authentication by who
-    calls: a service that signs its webhooks: {"method": "hmac", "provider": …} (see list_providers); your own code or an
-    automation tool: {"method": "token", "token": {"generate": true}}; none is for testing only. Where the sender
-    makes the secret and it is not known yet, {"generate": true} stands in for it: secretAwaited is true until it is set. The field mapping takes up to
-    four values out of the JSON body by their path, like customer.email or items[0].sku, and hands them to the workflow."""
+    """Make a webhook. It is enabled at once and the answer holds the URL to give to the sender. Choose the
+    authentication by who calls: a service that signs its webhooks: {"method": "hmac", "provider": …} (see
+    list_providers); your own code or an automation tool: {"method": "token", "token": {"generate": true}};
+    none is for testing only. Where the sender makes the secret and it is not known yet, {"generate": true}
+    stands in for it: secretAwaited is true until it is set. The field mapping takes up to four values out of
+    the JSON body by their path, like customer.email or items[0].sku, and hands them to the workflow."""
     return await webhooks.create(gateway, actor, asked)
 
 
 @tool("Change a webhook", "write", ask.ChangeWebhook)
 async def change_webhook(gateway: Gateway, actor: Actor, asked: ask.ChangeWebhook) -> Any:
-    """Change some settings of a webhook; what is not named stays. A new main secret takes effect at once and calls with the old one
-    are refused: to rotate without refusing any, set secondToken or secondSecret first and use promote_secret when the sender has
-    switched. The answer is the webhook as it is now."""
+    """Change some settings of a webhook; what is not named stays. A new main secret takes effect at once and
+    calls with the old one are refused: to rotate without refusing any, set secondToken or secondSecret first
+    and use promote_secret when the sender has switched. The answer is the webhook as it is now."""
     return await webhooks.change(gateway, actor, asked.webhook_id, asked.changes, asked.version)
 
 
@@ -52,37 +54,38 @@ async def enable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) 
 
 @tool("Disable a webhook", "write", ask.OneVersion, destructive=True)
 async def disable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """Refuse every call with 403 until it is enabled again. Calls refused meanwhile are recorded, and most senders do not repeat
-    them for ever."""
+    """Refuse every call with 403 until it is enabled again. Calls refused meanwhile are recorded, and most
+    senders do not repeat them for ever."""
     return webhook_in_short(await webhooks.switch(gateway, actor, asked.webhook_id, False, asked.version))
 
 
 @tool("Promote the second secret", "write", ask.OneVersion, destructive=True, repeatable=False)
 async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """End a rotation: the second secret becomes the main one and the former main secret is no longer accepted. Look at
-    authentication.rotation in show_webhook first: wait until safeToPromote is true, or the sender's calls may be refused."""
+    """End a rotation: the second secret becomes the main one and the former main secret is no longer
+    accepted. Look at authentication.rotation in show_webhook first: wait until safeToPromote is true, or the
+    sender's calls may be refused."""
     return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
 
 
 @tool("Take an announced secret", "write", ask.OneVersion, destructive=True, repeatable=False)
 async def adopt_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """Take the secret that a sender (Notion, Asana) announced in its set-up handshake as the main one. Ask the user first whether
-    they were setting the sender up just then: anybody can announce one."""
+    """Take the secret that a sender (Notion, Asana) announced in its set-up handshake as the main one. Ask
+    the user first whether they were setting the sender up just then: anybody can announce one."""
     return await webhooks.adopt(gateway, actor, asked.webhook_id, asked.version)
 
 
 @tool("Delete a webhook", "write", ask.OneVersion, destructive=True)
 async def delete_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """Delete a webhook for good: its URL never works again and cannot be had back. Its history stays until retention takes it.
-    To stop calls for a while use disable_webhook."""
+    """Delete a webhook for good: its URL never works again and cannot be had back. Its history stays until
+    retention takes it. To stop calls for a while use disable_webhook."""
     await webhooks.remove(gateway, actor, asked.webhook_id, asked.version)
     return {"deleted": asked.webhook_id}
 
 
 @tool("Hold a webhook's deliveries", "write", ask.OneVersion)
 async def hold_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Any:
-    """Go on accepting and recording calls, and start no workflow with them until release_webhook: for while a workflow is broken
-    or being changed. The answer tells how many deliveries wait."""
+    """Go on accepting and recording calls, and start no workflow with them until release_webhook: for while a
+    workflow is broken or being changed. The answer tells how many deliveries wait."""
     return await holds.hold(gateway, actor, asked.webhook_id, asked.version)
 
 
@@ -94,25 +97,29 @@ async def release_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion)
 
 @tool("Drop held deliveries", "write", ask.OneWebhook, destructive=True)
 async def drop_held(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
-    """Give up what waits under a hold: it will not be started, unless replayed one by one. The hold itself goes on."""
+    """Give up what waits under a hold: it will not be started, unless replayed one by one. The hold itself
+    goes on."""
     return await holds.drop(gateway, actor, asked.webhook_id)
 
 
 @tool("Run a schedule now", "write", ask.OneWebhook, repeatable=False)
 async def run_schedule_now(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
-    """Fetch a scheduled webhook's source once, now, and say what came of it. What comes starts workflows as at any other time."""
+    """Fetch a scheduled webhook's source once, now, and say what came of it. What comes starts workflows as
+    at any other time."""
     return await schedules.run_now(gateway, actor, asked.webhook_id)
 
 
 @tool("Resume a paused schedule", "write", ask.OneWebhook)
 async def resume_schedule(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
-    """Let a schedule go on that has paused itself after too many failed runs (scheduleState in show_webhook says why)."""
+    """Let a schedule go on that has paused itself after too many failed runs (scheduleState in show_webhook
+    says why)."""
     return await schedules.resume(gateway, actor, asked.webhook_id)
 
 
 @tool("Record the next event", "write", ask.RecordEvents)
 async def record_events(gateway: Gateway, actor: Actor, asked: ask.RecordEvents) -> Any:
-    """Keep the next accepted call of a webhook as its sample, so that show_sample can tell which variables a workflow gets."""
+    """Keep the next accepted call of a webhook as its sample, so that show_sample can tell which variables a
+    workflow gets."""
     return await samples.arm(gateway, actor, asked.webhook_id, asked.minutes * 60)
 
 
@@ -124,7 +131,8 @@ async def stop_recording(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) 
 
 @tool("Show the recorded event", "read", ask.OneWebhook)
 async def show_sample(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
-    """The recorded event of a webhook: each variable, its path for the field mapping, an example, and how to write it in a workflow."""
+    """The recorded event of a webhook: each variable, its path for the field mapping, an example, and how to
+    write it in a workflow."""
     told = await samples.sample(gateway, actor, asked.webhook_id)
     outside = {"event": told.pop("event"), "variables": told.pop("variables")}
     return {**told, "untrustedInput": untrusted(outside)}
@@ -139,6 +147,6 @@ async def forget_sample(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -
 
 @tool("Begin a workflow", "read", ask.NewWorkflow)
 async def begin_workflow(gateway: Gateway, actor: Actor, asked: ask.NewWorkflow) -> Any:
-    """Python source for a new workflow of the embedded engine that reacts to this webhook, typed after its recorded event. Nothing is
-    written anywhere: hand it to whoever keeps the workflows."""
+    """Python source for a new workflow of the embedded engine that reacts to this webhook, typed after its
+    recorded event. Nothing is written anywhere: hand it to whoever keeps the workflows."""
     return {"source": await samples.new_workflow(gateway, actor, asked.name, asked.webhook_id)}

@@ -25,7 +25,15 @@ def key_rows(table: Table, gateway: Gateway) -> None:
     async def list_api_keys(actor: Asking) -> Any:
         return whole(await access.keys(gateway, actor))
 
-    @row("POST", "/api-keys", "Make an API key", level="admin", status=201, answers=access_shapes.NewApiKey, idempotent=True)
+    @row(
+        "POST",
+        "/api-keys",
+        "Make an API key",
+        level="admin",
+        status=201,
+        answers=access_shapes.NewApiKey,
+        idempotent=True,
+    )
     async def create_api_key(actor: Asking, request: access_shapes.ApiKeyRequest) -> Any:
         return made(await access.create_key(gateway, actor, request.name, request.level), "api-keys")
 
@@ -39,7 +47,9 @@ def key_rows(table: Table, gateway: Gateway) -> None:
         actor: Asking,
         limit: Limit = 50,
         cursor: Cursor = None,
-        subject: Annotated[str | None, Query(max_length=80, description="The id of what was changed.")] = None,
+        subject: Annotated[
+            str | None, Query(max_length=80, description="The id of what was changed.")
+        ] = None,
     ) -> Any:
         page = await audit.listing(gateway, actor, limit, cursor, subject)
         return one_page(page)
@@ -52,15 +62,32 @@ def user_rows(table: Table, gateway: Gateway) -> None:
     async def list_users(actor: Asking) -> Any:
         return whole(await access.users(gateway, actor))
 
-    @row("POST", "/users", "Make a user", level="admin", status=201, answers=access_shapes.User, idempotent=True)
+    @row(
+        "POST",
+        "/users",
+        "Make a user",
+        level="admin",
+        status=201,
+        answers=access_shapes.User,
+        idempotent=True,
+    )
     async def create_user(actor: Asking, request: access_shapes.UserRequest) -> Any:
-        return made(await access.create_user(gateway, actor, request.name, request.password, request.level), "users")
+        return made(
+            await access.create_user(gateway, actor, request.name, request.password, request.level), "users"
+        )
 
     @row("GET", "/users/{user_id}", "Show a user", level="admin", answers=access_shapes.User)
     async def show_user(actor: Asking, user_id: str) -> Any:
         return JSONResponse(await access.user(gateway, actor, user_id))
 
-    @row("PATCH", "/users/{user_id}", "Change a user", level="admin", answers=access_shapes.User, refuses=("conflict",))
+    @row(
+        "PATCH",
+        "/users/{user_id}",
+        "Change a user",
+        level="admin",
+        answers=access_shapes.User,
+        refuses=("conflict",),
+    )
     async def change_user(actor: Asking, user_id: str, change: access_shapes.UserChange) -> Any:
         """A new password ends the user's sessions."""
         return JSONResponse(await access.change_user(gateway, actor, user_id, change.level, change.password))
@@ -88,7 +115,14 @@ def session_rows(table: Table, gateway: Gateway) -> None:
         session.remember(gateway, response, secret)
         return response
 
-    @row("GET", "/sessions", "List sessions", level="read", answers=shapes.Listing[access_shapes.Session], refuses=("access_denied",))
+    @row(
+        "GET",
+        "/sessions",
+        "List sessions",
+        level="read",
+        answers=shapes.Listing[access_shapes.Session],
+        refuses=("access_denied",),
+    )
     async def list_sessions(actor: Asking) -> Any:
         """An admin sees everybody's, everybody else their own."""
         return whole(await access.sessions(gateway, actor))
@@ -107,7 +141,14 @@ def session_rows(table: Table, gateway: Gateway) -> None:
     async def show_me(actor: Asking) -> Any:
         return JSONResponse(me(actor))
 
-    @row("POST", "/me/password", "Change one's own password", level="read", status=204, refuses=("rate_limited",))
+    @row(
+        "POST",
+        "/me/password",
+        "Change one's own password",
+        level="read",
+        status=204,
+        refuses=("rate_limited",),
+    )
     async def change_own_password(actor: Asking, change: access_shapes.PasswordChange) -> Any:
         """Ends every other session of theirs."""
         await access.change_own_password(gateway, actor, change.old_password, change.new_password)
@@ -115,4 +156,9 @@ def session_rows(table: Table, gateway: Gateway) -> None:
 
 
 def me(actor: Any) -> dict[str, Any]:
-    return {"name": actor.name, "level": actor.level, "userId": actor.id if actor.session else None, "sessionId": actor.session or None}
+    return {
+        "name": actor.name,
+        "level": actor.level,
+        "userId": actor.id if actor.session else None,
+        "sessionId": actor.session or None,
+    }

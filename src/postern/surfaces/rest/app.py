@@ -17,14 +17,31 @@ from postern.surfaces.rest.document import asset, docs, document_route
 from postern.surfaces.rest.engine import engine_rows
 from postern.surfaces.rest.history import history_rows
 from postern.surfaces.rest.live import live_rows
-from postern.surfaces.rest.problems import on_defect, on_http_exception, on_refused, on_store_trouble, problem_response
+from postern.surfaces.rest.problems import (
+    on_defect,
+    on_http_exception,
+    on_refused,
+    on_store_trouble,
+    problem_response,
+)
 from postern.surfaces.rest.replays import replay_rows
 from postern.surfaces.rest.signatures import signature_rows
 from postern.surfaces.rest.table import PREFIX, Table
 from postern.surfaces.rest.webhooks import duty_rows, webhook_rows
 from postern.usecases.gateway import Gateway
 
-TABLES = (webhook_rows, duty_rows, signature_rows, history_rows, replay_rows, live_rows, engine_rows, key_rows, user_rows, session_rows)
+TABLES = (
+    webhook_rows,
+    duty_rows,
+    signature_rows,
+    history_rows,
+    replay_rows,
+    live_rows,
+    engine_rows,
+    key_rows,
+    user_rows,
+    session_rows,
+)
 
 
 def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> FastAPI:
@@ -52,7 +69,8 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> FastAPI:
 
 
 async def on_invalid_parameters(_: Request, error: Exception) -> Response:
-    """Bodies are checked before (``table.check_body``): what is left are the parameters of path, query and headers."""
+    """Bodies are checked before (``table.check_body``): what is left are the parameters of path, query and
+    headers."""
     assert isinstance(error, RequestValidationError)
     errors = [FieldError(str(one["loc"][-1]), _in_words(one)) for one in error.errors()]
     return problem_response(Refused("invalid_request", errors=errors))
@@ -60,4 +78,8 @@ async def on_invalid_parameters(_: Request, error: Exception) -> Response:
 
 def _in_words(error: dict[str, Any]) -> str:
     message = str(error["msg"])
-    return "is not a cursor of this list" if error["type"] == "string_pattern_mismatch" else message[:1].lower() + message[1:]
+    return (
+        "is not a cursor of this list"
+        if error["type"] == "string_pattern_mismatch"
+        else message[:1].lower() + message[1:]
+    )

@@ -1,4 +1,5 @@
-"""Reading a request's JSON: typed, counted while it streams, and nothing let through that is not exactly JSON."""
+"""Reading a request's JSON: typed, counted while it streams, and nothing let through that is not exactly
+JSON."""
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -12,7 +13,8 @@ LARGEST_BODY_OF_STRANGERS = 16 * 1024
 
 
 async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
-    """The request's JSON object, as text. Kept on the request too, so that whoever asks it for its body is given the same."""
+    """The request's JSON object, as text. Kept on the request too, so that whoever asks it for its body is
+    given the same."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Refused("unsupported_media_type", "Send JSON, with Content-Type: application/json.")

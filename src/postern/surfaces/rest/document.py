@@ -1,4 +1,5 @@
-"""The API's description (OpenAPI 3.1), made from the table, and a page to read it on that loads nothing from elsewhere."""
+"""The API's description (OpenAPI 3.1), made from the table, and a page to read it on that loads nothing from
+elsewhere."""
 
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,22 @@ Errors are problem documents (RFC 9457) with a stable `code`. Lists are newest f
 """
 
 SECURITY = {
-    "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key with an access level: read, write or admin."},
-    "session": {"type": "apiKey", "in": "cookie", "name": "postern_session", "description": "A signed-in browser."},
-    "responseToken": {"type": "http", "scheme": "bearer", "description": "The one-time token a workflow was given to answer with."},
+    "apiKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key with an access level: read, write or admin.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "postern_session",
+        "description": "A signed-in browser.",
+    },
+    "responseToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The one-time token a workflow was given to answer with.",
+    },
 }
 
 

@@ -34,7 +34,12 @@ class Envelope:
                 there = {name.lower() for name, _ in message["headers"]}
                 added = [(name, value) for name, value in ALWAYS.items() if name not in there]
                 timing = f"app;dur={(time.perf_counter() - began) * 1000:.1f}".encode()
-                message["headers"] = [*message["headers"], *added, (b"x-request-id", request_id), (b"server-timing", timing)]
+                message["headers"] = [
+                    *message["headers"],
+                    *added,
+                    (b"x-request-id", request_id),
+                    (b"server-timing", timing),
+                ]
             elif head and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
             await send(message)

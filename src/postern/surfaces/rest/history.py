@@ -16,8 +16,13 @@ from postern.usecases.gateway import Gateway
 from postern.usecases.respond import delivery_of_token, respond
 
 Text = Annotated[str | None, Query(max_length=80)]
-FieldPath = Annotated[str | None, Query(max_length=1000, description="A field path, like customer.email or items[0].sku.")]
-Moment = Annotated[str | None, Query(max_length=40, description="ISO 8601, or seconds since 1970.", examples=["2026-11-21T09:00:00Z"])]
+FieldPath = Annotated[
+    str | None, Query(max_length=1000, description="A field path, like customer.email or items[0].sku.")
+]
+Moment = Annotated[
+    str | None,
+    Query(max_length=40, description="ISO 8601, or seconds since 1970.", examples=["2026-11-21T09:00:00Z"]),
+]
 
 
 def _response_token(request: Request) -> str:
@@ -32,7 +37,9 @@ async def _holds_response_token(gateway: Gateway, request: Request) -> None:
 def history_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("History", "/invocations").row
 
-    @row("GET", "", "List invocations", level="read", answers=shapes.Listing[history_shapes.InvocationSummary])
+    @row(
+        "GET", "", "List invocations", level="read", answers=shapes.Listing[history_shapes.InvocationSummary]
+    )
     async def list_invocations(
         actor: Asking,
         webhook_id: Annotated[Text, Query(alias="webhookId")] = None,
@@ -40,11 +47,15 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         code: Text = None,
         since: Moment = None,
         until: Moment = None,
-        search: Annotated[str | None, Query(max_length=200, description="Text in the body, the headers or the query.")] = None,
+        search: Annotated[
+            str | None, Query(max_length=200, description="Text in the body, the headers or the query.")
+        ] = None,
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Any:
-        wanted = history.filter_of(webhook_id=webhook_id, status=status, code=code, since=since, until=until, search=search)
+        wanted = history.filter_of(
+            webhook_id=webhook_id, status=status, code=code, since=since, until=until, search=search
+        )
         page = await history.listing(gateway, actor, wanted, limit, cursor)
         return one_page(page)
 
@@ -61,7 +72,9 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         """With placeholders where the secrets were."""
         return PlainTextResponse(await history.as_curl(gateway, actor, invocation_id))
 
-    @row("GET", "/{invocation_id}/preview", "Try a field mapping", level="read", answers=history_shapes.Preview)
+    @row(
+        "GET", "/{invocation_id}/preview", "Try a field mapping", level="read", answers=history_shapes.Preview
+    )
     async def preview_mapping(
         actor: Asking,
         invocation_id: str,
@@ -70,7 +83,8 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         three: Annotated[FieldPath, Query(alias="fieldThree")] = None,
         four: Annotated[FieldPath, Query(alias="fieldFour")] = None,
     ) -> Any:
-        """What these field paths would take out of the recorded call; null where there is nothing. Nothing is changed."""
+        """What these field paths would take out of the recorded call; null where there is nothing. Nothing is
+        changed."""
         paths = {name: path for name, path in zip(FIELD_NAMES, (one, two, three, four), strict=True) if path}
         return JSONResponse(await history.preview(gateway, actor, invocation_id, paths))
 
@@ -87,7 +101,9 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         level=None, answers=history_shapes.Answered, refuses=("not_authenticated", "gone"),
         extra={"security": [{"responseToken": []}]}, door=_holds_response_token,
     )  # fmt: skip
-    async def answer_invocation(request: Request, invocation_id: str, said: Annotated[history_shapes.ResponseAction, Body()]) -> Any:
+    async def answer_invocation(
+        request: Request, invocation_id: str, said: Annotated[history_shapes.ResponseAction, Body()]
+    ) -> Any:
         """The response action's door. The first answer in time wins."""
         await respond(gateway, invocation_id, _response_token(request), said.status, said.headers, said.body)
         return JSONResponse({"status": "answered"})
@@ -100,7 +116,8 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         answers=signature_shapes.SignatureExplanation | signature_shapes.Explanation,
     )
     async def explain_invocation(actor: Asking, invocation_id: str) -> Any:
-        """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
+        """Why the call was judged so and what would fix it, checked against its webhook's present
+        settings."""
         return JSONResponse(await signatures.explain(gateway, actor, invocation_id))
 
     more = table.of("History").row
@@ -114,7 +131,8 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         refuses=("not_found",),
     )
     async def admit_invocations(actor: Asking, request: history_shapes.AdmitRequest) -> Any:
-        """Starts those of them that the present settings let in. What has been started meanwhile is left alone."""
+        """Starts those of them that the present settings let in. What has been started meanwhile is left
+        alone."""
         return JSONResponse(await readmission.admit(gateway, actor, request.invocation_ids))
 
     @more("GET", "/volumes", "Count calls over time", level="read", answers=history_shapes.Chart)

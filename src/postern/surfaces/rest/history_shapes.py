@@ -82,7 +82,8 @@ class Replayed(Told):
 
 
 class ReplayFilter(Shape):
-    """Which invocations: every part that is given must hold. Only accepted calls can be replayed; the others are skipped."""
+    """Which invocations: every part that is given must hold. Only accepted calls can be replayed; the others
+    are skipped."""
 
     webhook_id: str | None = Field(None, max_length=80)
     status: Status | None = None
@@ -138,7 +139,8 @@ class Workflow(Told):
 
 
 class ResponseAction(Shape):
-    """What the waiting caller is to hear. Sent by other people's workflows: what else they say is passed over."""
+    """What the waiting caller is to hear. Sent by other people's workflows: what else they say is passed
+    over."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -25,16 +25,23 @@ def live_rows(table: Table, gateway: Gateway) -> None:
         request: Request,
         actor: Asking,
         webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=80)] = None,
-        after: Annotated[str | None, Query(pattern=ID, description="Go on from this invocation, as Last-Event-ID does.")] = None,
-        last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=ID, description="The last event that was seen.")] = None,
+        after: Annotated[
+            str | None, Query(pattern=ID, description="Go on from this invocation, as Last-Event-ID does.")
+        ] = None,
+        last_event_id: Annotated[
+            str | None, Header(alias="Last-Event-ID", pattern=ID, description="The last event that was seen.")
+        ] = None,
     ) -> Any:
-        """Server-sent events: `invocation` when one is recorded, rejected calls too, and `delivery` when its deliveries move.
+        """Server-sent events: `invocation` when one is recorded, rejected calls too, and `delivery` when its
+        deliveries move.
 
         Each carries the invocation's summary as it is now. After a break an event may come again.
         """
         if request.scope.get("head"):
             return Response(headers=HEADERS, media_type=MEDIA_TYPE)
-        stream = await follow(gateway, actor, lambda: actor_of(gateway, request), webhook_id or None, last_event_id or after)
+        stream = await follow(
+            gateway, actor, lambda: actor_of(gateway, request), webhook_id or None, last_event_id or after
+        )
         return Feed(stream, _lines(stream))
 
 

@@ -9,7 +9,9 @@ from postern.usecases.present import Page
 
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 # A page goes on where the last one ended: an id is all that takes, and callers need not know.
-Cursor = Annotated[str | None, Query(pattern="^[a-z]{2,4}_[0-9a-f]{32}$", description="nextCursor of the page before.")]
+Cursor = Annotated[
+    str | None, Query(pattern="^[a-z]{2,4}_[0-9a-f]{32}$", description="nextCursor of the page before.")
+]
 
 
 def one_page(page: Page) -> Response:

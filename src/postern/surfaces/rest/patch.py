@@ -1,4 +1,5 @@
-"""The schema of a merge patch, made from the schema of the whole: nothing is required, and null goes back to the default."""
+"""The schema of a merge patch, made from the schema of the whole: nothing is required, and null goes back to
+the default."""
 
 from typing import Any
 
@@ -13,8 +14,14 @@ def patch_schema(whole: Schema, shapes: dict[str, Schema]) -> Schema:
         return {"type": "object", "anyOf": [patch_schema(one, shapes) for one in whole["oneOf"]]}
     if whole.get("type") != "object" or "properties" not in whole:
         return whole
-    patch = {name: value for name, value in whole.items() if name not in ("required", "properties", "discriminator", "title")}
-    patch["properties"] = {name: _nullable(patch_schema(value, shapes)) for name, value in whole["properties"].items()}
+    patch = {
+        name: value
+        for name, value in whole.items()
+        if name not in ("required", "properties", "discriminator", "title")
+    }
+    patch["properties"] = {
+        name: _nullable(patch_schema(value, shapes)) for name, value in whole["properties"].items()
+    }
     return patch
 
 
@@ -29,4 +36,7 @@ def _followed(schema: Schema, shapes: dict[str, Schema]) -> Schema:
     reference = schema.get("$ref")
     if reference is None:
         return schema
-    return {**shapes[reference.rpartition("/")[2]], **{name: value for name, value in schema.items() if name != "$ref"}}
+    return {
+        **shapes[reference.rpartition("/")[2]],
+        **{name: value for name, value in schema.items() if name != "$ref"},
+    }

@@ -14,10 +14,20 @@ from postern.usecases.gateway import Gateway
 def replay_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("History", "/replays").row
 
-    @row("POST", "", "Plan a replay of many", level="write", status=201, answers=history_shapes.Replay, idempotent=True)
+    @row(
+        "POST",
+        "",
+        "Plan a replay of many",
+        level="write",
+        status=201,
+        answers=history_shapes.Replay,
+        idempotent=True,
+    )
     async def plan_replay(actor: Asking, request: history_shapes.ReplayRequest) -> Any:
         """Counts what the filter finds; nothing is started yet. What comes in later is not part of it."""
-        plan = await replays.plan(gateway, actor, history.filter_of(**request.filter.model_dump(), within="filter."))
+        plan = await replays.plan(
+            gateway, actor, history.filter_of(**request.filter.model_dump(), within="filter.")
+        )
         return JSONResponse(plan, 201, {"location": f"{PREFIX}/replays/{plan['id']}"})
 
     @row("GET", "", "List replays", level="read", answers=shapes.Listing[history_shapes.Replay])
@@ -30,13 +40,26 @@ def replay_rows(table: Table, gateway: Gateway) -> None:
         return JSONResponse(await replays.show(gateway, actor, replay_id))
 
     @row(
-        "POST", "/{replay_id}/run", "Run a planned replay", level="write", status=202, answers=history_shapes.Replay, refuses=("conflict",)
+        "POST",
+        "/{replay_id}/run",
+        "Run a planned replay",
+        level="write",
+        status=202,
+        answers=history_shapes.Replay,
+        refuses=("conflict",),
     )
     async def run_replay(actor: Asking, replay_id: str) -> Any:
         """In the background, the oldest call first, each with the mapping as it is now."""
         return JSONResponse(await replays.begin(gateway, actor, replay_id), 202)
 
-    @row("POST", "/{replay_id}/cancel", "Cancel a replay", level="write", answers=history_shapes.Replay, refuses=("conflict",))
+    @row(
+        "POST",
+        "/{replay_id}/cancel",
+        "Cancel a replay",
+        level="write",
+        answers=history_shapes.Replay,
+        refuses=("conflict",),
+    )
     async def cancel_replay(actor: Asking, replay_id: str) -> Any:
         """What has been queued by then is started; the rest is not."""
         return JSONResponse(await replays.cancel(gateway, actor, replay_id))

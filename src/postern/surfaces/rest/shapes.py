@@ -1,4 +1,5 @@
-"""What every answer of the API is made of, as its description shows it. More fields may be added later; none will go."""
+"""What every answer of the API is made of, as its description shows it. More fields may be added later; none
+will go."""
 
 from typing import Generic, TypeVar
 
@@ -9,9 +10,11 @@ T = TypeVar("T")
 
 
 class Told(BaseModel):
-    """An answer. A field with a default is left out where it has nothing to say; every other one is always there.
+    """An answer. A field with a default is left out where it has nothing to say; every other one is always
+    there.
 
-    Answers are not made of these shapes: `tests/beds/described.py` holds every answer that a test hears against them.
+    Answers are not made of these shapes: `tests/beds/described.py` holds every answer that a test hears
+    against them.
     """
 
     model_config = ConfigDict(alias_generator=to_camel)

@@ -13,7 +13,12 @@ from postern.usecases.gateway import Gateway
 
 EXAMPLE = {
     "authentication": {"method": "hmac", "provider": "stripe", "secret": "whsec_…"},
-    "call": {"method": "POST", "url": "https://…", "headers": [["Stripe-Signature", "t=1700000000,v1=…"]], "body": "{}"},
+    "call": {
+        "method": "POST",
+        "url": "https://…",
+        "headers": [["Stripe-Signature", "t=1700000000,v1=…"]],
+        "body": "{}",
+    },
     "at": 1700000000,
 }
 
@@ -21,15 +26,32 @@ EXAMPLE = {
 def signature_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("Signatures").row
 
-    @row("GET", "/providers", "List the senders Postern knows", level="read", answers=shapes.Listing[signature_shapes.Provider])
+    @row(
+        "GET",
+        "/providers",
+        "List the senders Postern knows",
+        level="read",
+        answers=shapes.Listing[signature_shapes.Provider],
+    )
     async def list_providers(actor: Asking) -> Any:
         return whole(await signatures.providers(gateway, actor))
 
-    @row("GET", "/proposals", "Propose a scheme", level="read", answers=shapes.Listing[signature_shapes.Provider], refuses=("not_found",))
+    @row(
+        "GET",
+        "/proposals",
+        "Propose a scheme",
+        level="read",
+        answers=shapes.Listing[signature_shapes.Provider],
+        refuses=("not_found",),
+    )
     async def propose_provider(
         actor: Asking,
-        description: Annotated[str | None, Query(max_length=200, description="What the sender is called.")] = None,
-        invocation_id: Annotated[str | None, Query(alias="invocationId", max_length=80, description="A recorded call of it.")] = None,
+        description: Annotated[
+            str | None, Query(max_length=200, description="What the sender is called.")
+        ] = None,
+        invocation_id: Annotated[
+            str | None, Query(alias="invocationId", max_length=80, description="A recorded call of it.")
+        ] = None,
     ) -> Any:
         """By what the sender is called, or by what a recorded call of it looks like. Best first."""
         return whole(await signatures.propose(gateway, actor, description, invocation_id))
@@ -42,6 +64,8 @@ def signature_rows(table: Table, gateway: Gateway) -> None:
         answers=signature_shapes.SignatureResult,
         refuses=("not_found", "conflict"),
     )
-    async def test_signature(actor: Asking, request: Annotated[signatures.SignatureTest, Body(examples=[EXAMPLE])]) -> Any:
+    async def test_signature(
+        actor: Asking, request: Annotated[signatures.SignatureTest, Body(examples=[EXAMPLE])]
+    ) -> Any:
         """Says whether a call verifies, why not, and what would make it. Nothing is recorded or started."""
         return JSONResponse(await signatures.test(gateway, actor, request))

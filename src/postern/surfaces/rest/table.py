@@ -1,7 +1,8 @@
-"""One row per operation: who may, what may be refused, what is answered. The description at /docs is made from the same rows.
+"""One row per operation: who may, what may be refused, what is answered. The description at /docs is made
+from the same rows.
 
-A row is checked in the order a stranger should be told: who are you, may you, is the path one of ours, are the
-parameters known, is the body JSON, is it right. Only then does the use case run.
+A row is checked in the order a stranger should be told: who are you, may you, is the path one of ours, are
+the parameters known, is the body JSON, is it right. Only then does the use case run.
 """
 
 import re
@@ -82,12 +83,17 @@ class Operation(APIRoute):
                 await self.door(gateway, request)
             if body is not None:
                 known_to_us = level is not None or self.door is not None
-                check_body(body, await read_json(request, LARGEST_BODY if known_to_us else LARGEST_BODY_OF_STRANGERS))
+                check_body(
+                    body, await read_json(request, LARGEST_BODY if known_to_us else LARGEST_BODY_OF_STRANGERS)
+                )
             key = request.headers.get("idempotency-key") if idempotent else None
             if key is None:
                 return await handle(request)
             if not _KEY.fullmatch(key):
-                raise Refused("invalid_request", errors=[FieldError("Idempotency-Key", "has 1 to 200 printable ASCII characters")])
+                raise Refused(
+                    "invalid_request",
+                    errors=[FieldError("Idempotency-Key", "has 1 to 200 printable ASCII characters")],
+                )
             return await _once(gateway, request, key, handle, self.endpoint.__name__)
 
         return guarded
@@ -118,7 +124,11 @@ def _check_query(request: Request, known: set[str]) -> None:
 async def _once(gateway: Gateway, request: Request, key: str, handle: Handle, operation: str) -> Response:
     async def work() -> tuple[int, list[tuple[str, str]], bytes]:
         response = await handle(request)
-        kept = [(name, response.headers[name]) for name in ("content-type", "location", "etag") if name in response.headers]
+        kept = [
+            (name, response.headers[name])
+            for name in ("content-type", "location", "etag")
+            if name in response.headers
+        ]
         return response.status_code, kept, bytes(response.body)
 
     said = b"\0".join([operation.encode(), request.url.path.encode(), await request.body()])
@@ -188,7 +198,9 @@ class Table:
         return enter
 
 
-def _codes(route: Operation, method: str, level: Level | None, idempotent: bool, more: tuple[str, ...]) -> set[str]:
+def _codes(
+    route: Operation, method: str, level: Level | None, idempotent: bool, more: tuple[str, ...]
+) -> set[str]:
     """What follows from a row: whoever has to sign in can be refused, and so on."""
     codes = {"invalid_request", "temporarily_unavailable", *more}
     if level is not None:
@@ -207,7 +219,9 @@ def _codes(route: Operation, method: str, level: Level | None, idempotent: bool,
 
 
 def _answer(shape: Any, status: int, media_type: str, versioned: bool, example: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": {201: "Made.", 202: "Begun.", 204: "Done."}.get(status, "As asked.")}
+    answer: dict[str, Any] = {
+        "description": {201: "Made.", 202: "Begun.", 204: "Done."}.get(status, "As asked.")
+    }
     headers: dict[str, Any] = {}
     if status == 201:
         headers["Location"] = {"description": "Where it is now.", "schema": {"type": "string"}}

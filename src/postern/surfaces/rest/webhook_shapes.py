@@ -14,7 +14,8 @@ class SecretUse(Told):
 
 
 class Rotation(Told):
-    """Two secrets are valid. Promoting is safe once no call has used the main one for an hour and one has used the second since."""
+    """Two secrets are valid. Promoting is safe once no call has used the main one for an hour and one has
+    used the second since."""
 
     safe_to_promote: bool
     main_unused_since: str
@@ -144,7 +145,9 @@ class Webhook(Told):
     updated_at: str
     call_count: int
     last_call_at: str | None
-    authentication: Annotated[WithoutAuthentication | WithToken | WithSignature, Field(discriminator="method")]
+    authentication: Annotated[
+        WithoutAuthentication | WithToken | WithSignature, Field(discriminator="method")
+    ]
     field_mapping: MappedFields
     synchronous_response: Waiting
     duplicate_protection: Duplicates

@@ -21,7 +21,9 @@ EXAMPLE = {
     "fieldMapping": {"fieldOne": "order.number", "fieldTwo": "customer.email"},
 }
 
-Search = Annotated[str | None, Query(max_length=200, description="Part of the name, or the whole id or short code.")]
+Search = Annotated[
+    str | None, Query(max_length=200, description="Part of the name, or the whole id or short code.")
+]
 
 
 async def seen_version(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> int | None:
@@ -48,15 +50,30 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("Webhooks", "/webhooks").row
 
     @row("GET", "", "List webhooks", level="read", answers=shapes.Listing[webhook_shapes.Webhook])
-    async def list_webhooks(actor: Asking, limit: Limit = 50, cursor: Cursor = None, search: Search = None) -> Any:
+    async def list_webhooks(
+        actor: Asking, limit: Limit = 50, cursor: Cursor = None, search: Search = None
+    ) -> Any:
         page = await webhooks.listing(gateway, actor, limit, cursor, search)
         return one_page(page)
 
-    @row("POST", "", "Make a webhook", level="write", status=201, idempotent=True, answers=webhook_shapes.Webhook, versioned=True)
-    async def create_webhook(actor: Asking, request: Annotated[WebhookRequest, Body(examples=[EXAMPLE])]) -> Any:
+    @row(
+        "POST",
+        "",
+        "Make a webhook",
+        level="write",
+        status=201,
+        idempotent=True,
+        answers=webhook_shapes.Webhook,
+        versioned=True,
+    )
+    async def create_webhook(
+        actor: Asking, request: Annotated[WebhookRequest, Body(examples=[EXAMPLE])]
+    ) -> Any:
         return told(await webhooks.create(gateway, actor, request), 201)
 
-    @row("GET", "/{webhook_id}", "Show a webhook", level="read", answers=webhook_shapes.Webhook, versioned=True)
+    @row(
+        "GET", "/{webhook_id}", "Show a webhook", level="read", answers=webhook_shapes.Webhook, versioned=True
+    )
     async def show_webhook(actor: Asking, webhook_id: str) -> Any:
         return told(await webhooks.show(gateway, actor, webhook_id))
 
@@ -80,15 +97,20 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         answers=webhook_shapes.Webhook,
         versioned=True,
     )
-    async def change_webhook(actor: Asking, webhook_id: str, patch: Annotated[dict[str, Any], Body()], if_match: IfMatch = None) -> Any:
-        """A merge patch (RFC 7396): what is named is changed, null goes back to the default. Secrets that are not named stay."""
+    async def change_webhook(
+        actor: Asking, webhook_id: str, patch: Annotated[dict[str, Any], Body()], if_match: IfMatch = None
+    ) -> Any:
+        """A merge patch (RFC 7396): what is named is changed, null goes back to the default. Secrets that are
+        not named stay."""
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return told(await webhooks.change(gateway, actor, webhook_id, patch, version))
 
     @row("DELETE", "/{webhook_id}", "Delete a webhook", level="write", status=204)
     async def delete_webhook(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
         """Its URL stops answering for ever. Its history stays until retention takes it."""
-        await webhooks.remove(gateway, actor, webhook_id, await seen_version(gateway, actor, webhook_id, if_match))
+        await webhooks.remove(
+            gateway, actor, webhook_id, await seen_version(gateway, actor, webhook_id, if_match)
+        )
         return Response(status_code=204)
 
     @row(
@@ -140,7 +162,8 @@ def webhook_rows(table: Table, gateway: Gateway) -> None:
         versioned=True,
     )
     async def adopt_secret(actor: Asking, webhook_id: str, if_match: IfMatch = None) -> Any:
-        """Some senders (Notion, Asana) announce their secret in the set-up handshake; it is kept aside until its owner takes it."""
+        """Some senders (Notion, Asana) announce their secret in the set-up handshake; it is kept aside until
+        its owner takes it."""
         version = await seen_version(gateway, actor, webhook_id, if_match)
         return told(await webhooks.adopt(gateway, actor, webhook_id, version))
 
@@ -151,7 +174,8 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
 
     @row("POST", "/record-events", "Record the next event", level="write", answers=webhook_shapes.Recording)
     async def record_events(actor: Asking, webhook_id: str) -> Any:
-        """The next accepted call, or replay, is kept as the sample from which a workflow's variables are shown."""
+        """The next accepted call, or replay, is kept as the sample from which a workflow's variables are
+        shown."""
         return JSONResponse(await samples.arm(gateway, actor, webhook_id))
 
     @row("DELETE", "/record-events", "Stop waiting for an event", level="write", status=204)
@@ -168,9 +192,12 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
         level="read", answers={"type": "string"}, media_type="text/x-python; charset=utf-8", refuses=("conflict",),
     )  # fmt: skip
     async def new_workflow(
-        actor: Asking, webhook_id: str, name: Annotated[str, Query(min_length=1, max_length=80, description="What to call it.")]
+        actor: Asking,
+        webhook_id: str,
+        name: Annotated[str, Query(min_length=1, max_length=80, description="What to call it.")],
     ) -> Any:
-        """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled in. Nothing is saved."""
+        """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled
+        in. Nothing is saved."""
         source = await samples.new_workflow(gateway, actor, name, webhook_id)
         return PlainTextResponse(source, media_type="text/x-python; charset=utf-8")
 
@@ -179,7 +206,14 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
         await samples.forget(gateway, actor, webhook_id)
         return Response(status_code=204)
 
-    @row("POST", "/schedule/run", "Fetch now", level="write", answers=webhook_shapes.ScheduleRun, refuses=("conflict",))
+    @row(
+        "POST",
+        "/schedule/run",
+        "Fetch now",
+        level="write",
+        answers=webhook_shapes.ScheduleRun,
+        refuses=("conflict",),
+    )
     async def run_schedule(actor: Asking, webhook_id: str) -> Any:
         """Fetches once, now, and says what came of it."""
         return JSONResponse(await schedules.run_now(gateway, actor, webhook_id))
@@ -213,7 +247,13 @@ def duty_rows(table: Table, gateway: Gateway) -> None:
         """What waits will not be started, unless it is replayed. The hold goes on."""
         return JSONResponse(await holds.drop(gateway, actor, webhook_id))
 
-    @row("GET", "/readmissible", "List rejected calls that would pass now", level="read", answers=webhook_shapes.Recheck)
+    @row(
+        "GET",
+        "/readmissible",
+        "List rejected calls that would pass now",
+        level="read",
+        answers=webhook_shapes.Recheck,
+    )
     async def list_readmissible(actor: Asking, webhook_id: str) -> Any:
         """Judged by the webhook's present settings, at the time they were received. Nothing is started."""
         return JSONResponse(await readmission.recheck(gateway, actor, webhook_id))

@@ -10,10 +10,22 @@ down_revision = None
 def upgrade() -> None:
     op.create_table(
         "api_keys",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("level", sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"), nullable=False),
-        sa.Column("prefix", sa.String(length=16).with_variant(sa.String(length=16, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "level",
+            sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "prefix",
+            sa.String(length=16).with_variant(sa.String(length=16, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("digest", sa.LargeBinary(length=32), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
@@ -23,31 +35,71 @@ def upgrade() -> None:
     )
     op.create_table(
         "audit",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("actor", sa.Text(), nullable=False),
-        sa.Column("level", sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"), nullable=False),
-        sa.Column("action", sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"), nullable=False),
-        sa.Column("subject", sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "level",
+            sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "action",
+            sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "subject",
+            sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("changes", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("audit_of_subject", "audit", ["subject", "id"], unique=False)
     op.create_table(
         "chores",
-        sa.Column("name", sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "name",
+            sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.Column("reached", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "reached",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("told", sa.Text(), server_default="", nullable=False),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
         "deliveries",
-        sa.Column("key", sa.String(length=48).with_variant(sa.String(length=48, collation="C"), "postgresql"), nullable=False),
-        sa.Column("invocation_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "key",
+            sa.String(length=48).with_variant(sa.String(length=48, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "invocation_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("emission", sa.Integer(), nullable=False),
-        sa.Column("state", sa.String(length=12).with_variant(sa.String(length=12, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "state",
+            sa.String(length=12).with_variant(sa.String(length=12, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("next_at", sa.BigInteger(), nullable=False),
         sa.Column("fields", sa.LargeBinary(), nullable=False),
@@ -89,9 +141,17 @@ def upgrade() -> None:
     )
     op.create_table(
         "duplicate_keys",
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("key", sa.LargeBinary(length=32), nullable=False),
-        sa.Column("invocation_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "invocation_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("webhook_id", "key"),
         sqlite_with_rowid=False,
@@ -105,14 +165,26 @@ def upgrade() -> None:
     )
     op.create_table(
         "forgotten",
-        sa.Column("delivery_key", sa.String(length=48).with_variant(sa.String(length=48, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "delivery_key",
+            sa.String(length=48).with_variant(sa.String(length=48, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.PrimaryKeyConstraint("delivery_key"),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "idempotency",
-        sa.Column("actor", sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"), nullable=False),
-        sa.Column("key", sa.String(length=200).with_variant(sa.String(length=200, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "actor",
+            sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "key",
+            sa.String(length=200).with_variant(sa.String(length=200, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("request", sa.LargeBinary(), nullable=False),
         sa.Column("answer", sa.LargeBinary(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
@@ -122,24 +194,56 @@ def upgrade() -> None:
     op.create_index("ix_idempotency_expires_at", "idempotency", ["expires_at"], unique=False)
     op.create_table(
         "invocations",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("received_at", sa.BigInteger(), nullable=False),
-        sa.Column("outcome", sa.String(length=12).with_variant(sa.String(length=12, collation="C"), "postgresql"), nullable=False),
-        sa.Column("code", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "outcome",
+            sa.String(length=12).with_variant(sa.String(length=12, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "code",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("status", sa.SmallInteger(), nullable=False),
         sa.Column("config_version", sa.Integer(), nullable=False),
-        sa.Column("method", sa.String(length=20).with_variant(sa.String(length=20, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "method",
+            sa.String(length=20).with_variant(sa.String(length=20, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("path", sa.LargeBinary(), nullable=False),
         sa.Column("query", sa.LargeBinary(), nullable=False),
         sa.Column("headers", sa.LargeBinary(), nullable=False),
         sa.Column("body_size", sa.Integer(), nullable=False),
-        sa.Column("address", sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "address",
+            sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("duration_us", sa.Integer(), nullable=False),
-        sa.Column("matched", sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "matched",
+            sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("detail", sa.Text(), nullable=False),
         sa.Column("trace", sa.LargeBinary(), nullable=False),
-        sa.Column("duplicate_of", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=True),
+        sa.Column(
+            "duplicate_of",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=True,
+        ),
         sa.Column("body", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
@@ -162,9 +266,17 @@ def upgrade() -> None:
     op.create_index("invocations_of_webhook", "invocations", ["webhook_id", "id"], unique=False)
     op.create_table(
         "quarters",
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("minute", sa.Integer(), nullable=False),
-        sa.Column("code", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "code",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("calls", sa.Integer(), nullable=False),
         sa.Column("within_1", sa.Integer(), nullable=False),
         sa.Column("within_2", sa.Integer(), nullable=False),
@@ -181,13 +293,25 @@ def upgrade() -> None:
     )
     op.create_table(
         "replays",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("state", sa.String(length=12).with_variant(sa.String(length=12, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "state",
+            sa.String(length=12).with_variant(sa.String(length=12, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("wanted", sa.LargeBinary(), nullable=False),
         sa.Column("total", sa.Integer(), nullable=False),
         sa.Column("done", sa.Integer(), nullable=False),
         sa.Column("skipped", sa.Integer(), nullable=False),
-        sa.Column("position", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "position",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("next_at", sa.BigInteger(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
@@ -206,17 +330,33 @@ def upgrade() -> None:
     )
     op.create_table(
         "samples",
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("armed_until", sa.BigInteger(), nullable=True),
         sa.Column("stored_at", sa.BigInteger(), nullable=True),
-        sa.Column("invocation_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=True),
+        sa.Column(
+            "invocation_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=True,
+        ),
         sa.Column("trigger", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("webhook_id"),
     )
     op.create_table(
         "schedules",
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("fingerprint", sa.String(length=64).with_variant(sa.String(length=64, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "fingerprint",
+            sa.String(length=64).with_variant(sa.String(length=64, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("anchor", sa.BigInteger(), nullable=False),
         sa.Column("next_run_at", sa.BigInteger(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
@@ -252,9 +392,21 @@ def upgrade() -> None:
     )
     op.create_table(
         "secrets",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("field", sa.String(length=120).with_variant(sa.String(length=120, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "field",
+            sa.String(length=120).with_variant(sa.String(length=120, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("envelope", sa.Text(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
@@ -262,12 +414,24 @@ def upgrade() -> None:
     op.create_index("secrets_of_webhook", "secrets", ["webhook_id", "field"], unique=True)
     op.create_table(
         "sessions",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("digest", sa.LargeBinary(length=32), nullable=False),
-        sa.Column("user_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "user_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("seen_at", sa.BigInteger(), nullable=False),
-        sa.Column("address", sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "address",
+            sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("user_agent", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("digest"),
@@ -276,8 +440,16 @@ def upgrade() -> None:
     op.create_index("ix_sessions_user_id", "sessions", ["user_id"], unique=False)
     op.create_table(
         "tallies",
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("name", sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "name",
+            sa.String(length=60).with_variant(sa.String(length=60, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("shard", sa.Integer(), nullable=False),
         sa.Column("count", sa.BigInteger(), nullable=False),
         sa.Column("last_at", sa.BigInteger(), nullable=False),
@@ -286,9 +458,21 @@ def upgrade() -> None:
     )
     op.create_table(
         "users",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("name", sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"), nullable=False),
-        sa.Column("level", sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "name",
+            sa.String(length=80).with_variant(sa.String(length=80, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "level",
+            sa.String(length=8).with_variant(sa.String(length=8, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("password_hash", sa.Text(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("created_by", sa.Text(), nullable=False),
@@ -298,9 +482,17 @@ def upgrade() -> None:
     )
     op.create_table(
         "volumes",
-        sa.Column("webhook_id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "webhook_id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("minute", sa.Integer(), nullable=False),
-        sa.Column("code", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "code",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("shard", sa.Integer(), nullable=False),
         sa.Column("calls", sa.Integer(), nullable=False),
         sa.Column("within_1", sa.Integer(), server_default="0", nullable=False),
@@ -318,8 +510,16 @@ def upgrade() -> None:
     )
     op.create_table(
         "webhooks",
-        sa.Column("id", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
-        sa.Column("short_code", sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"), nullable=False),
+        sa.Column(
+            "id",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column(
+            "short_code",
+            sa.String(length=40).with_variant(sa.String(length=40, collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("held", sa.Boolean(), nullable=False),

@@ -28,7 +28,9 @@ async def show(visit: Visit) -> Response:
     return _page(visit, webhook, {})
 
 
-def _page(visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status: int = 200, **context: Any) -> Response:
+def _page(
+    visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status: int = 200, **context: Any
+) -> Response:
     how = webhook["authentication"]
     provider = how.get("provider", "")
     start = visit.query.get("start", "")
@@ -46,7 +48,9 @@ def _page(visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status
         full_url=full_url,
         senders=senders.offered(visit.gateway),
         about=senders.about(visit.gateway, provider) if provider in visit.gateway.presets.names() else None,
-        generic=senders.about(visit.gateway, "generic") if "generic" in visit.gateway.presets.names() else None,
+        generic=senders.about(visit.gateway, "generic")
+        if "generic" in visit.gateway.presets.names()
+        else None,
         rotation=rotation(webhook),
         scheme=_as_fields(scheme),
         start=start,
@@ -57,7 +61,8 @@ def _page(visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status
 
 
 async def reveal(visit: Visit) -> Response:
-    """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks ahead."""
+    """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks
+    ahead."""
     webhook = await loaded(visit)
     return _page(visit, webhook, await webhooks.reveal(visit.gateway, visit.actor, webhook["id"]))
 
@@ -73,7 +78,10 @@ async def save_secret(visit: Visit) -> Response:
     webhook = await loaded(visit)
     is_token = webhook["authentication"]["method"] == "token"
     patch: dict[str, Any] = {}
-    for field, name in (("secret", "token" if is_token else "secret"), ("second", "secondToken" if is_token else "secondSecret")):
+    for field, name in (
+        ("secret", "token" if is_token else "secret"),
+        ("second", "secondToken" if is_token else "secondSecret"),
+    ):
         if form.get(field):
             patch[name] = form[field]
         elif form.text("generate") == field:
@@ -103,10 +111,14 @@ async def adopt(visit: Visit) -> Response:
 
 async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
     try:
-        await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form))
+        await webhooks.change(
+            visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form)
+        )
     except Refused as refused:
         webhook = await loaded(visit)
-        wanted = {name: value for name, value in patch.items() if name not in _SECRET_NAMES and value is not None}
+        wanted = {
+            name: value for name, value in patch.items() if name not in _SECRET_NAMES and value is not None
+        }
         same = patch.get("method", webhook["authentication"]["method"]) == webhook["authentication"]["method"]
         shown = webhook | {"authentication": (webhook["authentication"] if same else {}) | wanted}
         return _page(
@@ -151,7 +163,9 @@ def request_of(form: Form) -> dict[str, Any]:
 
 def scheme_of(form: Form) -> dict[str, Any]:
     names = ("encoding", "signedContent", "secretEncoding", "secretPrefix", "signatureKey", "timestampFormat")
-    scheme: dict[str, Any] = {name: form.text(f"scheme.{name}") for name in names if form.text(f"scheme.{name}")}
+    scheme: dict[str, Any] = {
+        name: form.text(f"scheme.{name}") for name in names if form.text(f"scheme.{name}")
+    }
     for name in ("itemSeparator", "keySeparator"):
         if form.text(f"scheme.{name}"):
             scheme[name] = form.text(f"scheme.{name}")
@@ -168,7 +182,9 @@ _SEPARATORS = {"": "", " ": "space", ",": "comma", ";": "semicolon", "=": "equal
 
 def _as_fields(scheme: dict[str, Any]) -> dict[str, str]:
     """A scheme as the form shows it: lists with commas, separators by their names."""
-    shown = {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in scheme.items()}
+    shown = {
+        name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in scheme.items()
+    }
     for name in ("itemSeparator", "keySeparator"):
         shown[name] = _SEPARATORS.get(str(scheme.get(name) or ""), str(scheme.get(name) or ""))
     return shown

@@ -1,4 +1,5 @@
-"""Creating a webhook: what will call it decides everything else. The answers, and what each one sets, are the specification's table."""
+"""Creating a webhook: what will call it decides everything else. The answers, and what each one sets, are the
+specification's table."""
 
 from typing import Any
 
@@ -16,10 +17,26 @@ from postern.usecases.signatures import TestedCall
 GENERATE = {"generate": True}
 
 ANSWERS = {
-    "tool": ("code", "An automation tool or custom code", "You get a token to send along, with calls ready to paste."),
-    "signed": ("sign", "A service that signs its webhooks", "Shopify, Stripe, GitHub and others: choose it and paste one secret."),
-    "browser": ("browser", "A browser or storefront script", "Pages of the sites you name may call, straight from the visitor's browser."),
-    "schedule": ("clock", "Nothing; it runs on a schedule", "Postern fetches from a URL of yours on a timer and starts the workflow."),
+    "tool": (
+        "code",
+        "An automation tool or custom code",
+        "You get a token to send along, with calls ready to paste.",
+    ),
+    "signed": (
+        "sign",
+        "A service that signs its webhooks",
+        "Shopify, Stripe, GitHub and others: choose it and paste one secret.",
+    ),
+    "browser": (
+        "browser",
+        "A browser or storefront script",
+        "Pages of the sites you name may call, straight from the visitor's browser.",
+    ),
+    "schedule": (
+        "clock",
+        "Nothing; it runs on a schedule",
+        "Postern fetches from a URL of yours on a timer and starts the workflow.",
+    ),
     "other": ("later", "Something else, or decide later", "Choose yourself how callers prove who they are."),
 }
 NAMES = {"tool": "My automation", "browser": "Storefront form", "schedule": "Scheduled fetch", "other": ""}
@@ -35,7 +52,9 @@ async def form(visit: Visit) -> Response:
     return await _form(visit, _answer(visit), {}, {})
 
 
-async def _form(visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200) -> Response:
+async def _form(
+    visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200
+) -> Response:
     provider = values.get("provider") or visit.query.get("provider", "")
     common: dict[str, Any] = {
         "answer": answer,
@@ -59,7 +78,12 @@ async def _choose(visit: Visit, status: int = 200, **common: Any) -> Response:
     call = visit.query.get("call", "")
     if call and "proposed" not in common:
         common["proposed"] = await signatures.propose(visit.gateway, visit.actor, invocation_id=call)
-    return visit.page("creation/sender.html", status, senders=senders.offered(visit.gateway), **({"proposed": None, "pasted": ""} | common))
+    return visit.page(
+        "creation/sender.html",
+        status,
+        senders=senders.offered(visit.gateway),
+        **({"proposed": None, "pasted": ""} | common),
+    )
 
 
 async def find(visit: Visit) -> Response:
@@ -77,7 +101,9 @@ async def find(visit: Visit) -> Response:
         call = validated(TestedCall, read_request(pasted))
         proposed = await signatures.propose(visit.gateway, visit.actor, call=call)
     except Refused as refused:
-        return await _choose(visit, refused.problem.status, proposed=[], problem=problem_of(refused), **common)
+        return await _choose(
+            visit, refused.problem.status, proposed=[], problem=problem_of(refused), **common
+        )
     return await _choose(visit, proposed=proposed, **common)
 
 
@@ -90,7 +116,9 @@ async def create(visit: Visit) -> Response:
     except Refused as refused:
         if not refused.errors:
             raise
-        errors = {_field(error.field): error.message[:1].upper() + error.message[1:] for error in refused.errors}
+        errors = {
+            _field(error.field): error.message[:1].upper() + error.message[1:] for error in refused.errors
+        }
         return await _form(visit, answer, sent, errors, refused.problem.status)
     if answer == "schedule":
         return visit.to(f"/webhooks/{webhook['id']}/schedule", "created")
@@ -100,10 +128,17 @@ async def create(visit: Visit) -> Response:
 
 
 def _request(answer: str, sent: Form) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": sent.text("name"), "authentication": {"method": "token", "token": GENERATE}}
+    made: dict[str, Any] = {
+        "name": sent.text("name"),
+        "authentication": {"method": "token", "token": GENERATE},
+    }
     match answer:
         case "signed":
-            made["authentication"] = {"method": "hmac", "provider": sent.text("provider"), "secret": sent.get("secret") or GENERATE}
+            made["authentication"] = {
+                "method": "hmac",
+                "provider": sent.text("provider"),
+                "secret": sent.get("secret") or GENERATE,
+            }
             if sent.text("publicUrl"):
                 made["authentication"]["publicUrl"] = sent.text("publicUrl")
             # Senders that sign also retry: the workflow must not run twice for one event.
@@ -124,7 +159,11 @@ async def ready(visit: Visit) -> Response:
     webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
     secrets = await webhooks.reveal(visit.gateway, visit.actor, webhook["id"])
     how = webhook["authentication"]
-    about = senders.about(visit.gateway, how["provider"]) if how["method"] == "hmac" and how["provider"] != "custom" else None
+    about = (
+        senders.about(visit.gateway, how["provider"])
+        if how["method"] == "hmac" and how["provider"] != "custom"
+        else None
+    )
     token = secrets.get("main", "")
     url, headers = snippets.target(webhook, token)
     return visit.page(
@@ -135,7 +174,9 @@ async def ready(visit: Visit) -> Response:
         awaited=senders.awaited(visit.gateway, webhook),
         full_url=url,
         snippets=snippets.snippets(webhook, token) if how["method"] != "hmac" else [],
-        fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}') if webhook["cors"]["enabled"] else "",
+        fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}')
+        if webhook["cors"]["enabled"]
+        else "",
     )
 
 

@@ -1,4 +1,5 @@
-"""The workflow engine: how it is, which workflows it knows, what ran, and recording a sample to write a workflow with."""
+"""The workflow engine: how it is, which workflows it knows, what ran, and recording a sample to write a
+workflow with."""
 
 from typing import Any
 
@@ -51,7 +52,9 @@ async def forget(visit: Visit) -> Response:
 async def beginning(visit: Visit) -> Response:
     """A workflow's first lines, made from the recorded event."""
     webhook_id = visit.query.get("webhook", "")
-    source = await samples.new_workflow(visit.gateway, visit.actor, visit.query.get("name", "") or "my workflow", webhook_id)
+    source = await samples.new_workflow(
+        visit.gateway, visit.actor, visit.query.get("name", "") or "my workflow", webhook_id
+    )
     return visit.page("workflow_source.html", source=source, webhook_id=webhook_id)
 
 

@@ -19,7 +19,9 @@ FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
 
 async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
-    page = await history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
+    page = await history.listing(
+        visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after")
+    )
     known = await names(visit)
     return visit.page(
         "history/list.html",
@@ -29,7 +31,10 @@ async def listing(visit: Visit) -> Response:
         kept=urlencode({name: value for name, value in chosen.items() if value}),
         names=known,
         statuses=[("", "Every status"), *((key, words.STATUS_WORDS[key][0]) for key in STATUSES)],
-        codes=[("", "Every reason"), *((key, title) for key, title in words.CODE_WORDS.items() if key not in words.STATUS_WORDS)],
+        codes=[
+            ("", "Every reason"),
+            *((key, title) for key, title in words.CODE_WORDS.items() if key not in words.STATUS_WORDS),
+        ],
         spans=list(SPANS.items()),
         reason=story.reason,
     )
@@ -44,7 +49,10 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
     given = {name: value for name, value in chosen.items() if name not in ("webhook", "span")}
     if span := chosen["span"]:
         if span not in SPANS:
-            raise Refused("invalid_request", errors=[FieldError("span", f"choose one of: {', '.join(filter(None, SPANS))}")])
+            raise Refused(
+                "invalid_request",
+                errors=[FieldError("span", f"choose one of: {', '.join(filter(None, SPANS))}")],
+            )
         given["since"] = str(visit.gateway.clock() - int(span))
     return history.filter_of(webhook_id=chosen["webhook"], **given)
 
@@ -74,11 +82,15 @@ async def fix(visit: Visit) -> Response:
     form = await visit.form()
     invocation_id = visit.at("invocation")
     if form.text("kind") == "signature":
-        await remedies.apply(visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0)
+        await remedies.apply(
+            visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0
+        )
     else:
         item = await history.show(visit.gateway, visit.actor, invocation_id)
         webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])
-        await webhooks.change(visit.gateway, visit.actor, webhook["id"], story.patch_of(form.text("kind"), item, webhook))
+        await webhooks.change(
+            visit.gateway, visit.actor, webhook["id"], story.patch_of(form.text("kind"), item, webhook)
+        )
     return visit.to(f"/history/{invocation_id}", "fixed")
 
 
@@ -98,6 +110,10 @@ async def map_value(visit: Visit) -> Response:
     if field not in FIELD_NAMES:
         raise Refused("invalid_request", "Choose one of the four fields.")
     item = await history.show(visit.gateway, visit.actor, form.text("invocation"))
-    await webhooks.change(visit.gateway, visit.actor, item["webhookId"], {"fieldMapping": {field: form.text("path")}})
+    await webhooks.change(
+        visit.gateway, visit.actor, item["webhookId"], {"fieldMapping": {field: form.text("path")}}
+    )
     back = form.text("back")
-    return visit.to(back if back.startswith(("/webhooks/", "/history/", "/live")) else f"/history/{item['id']}", "mapped")
+    return visit.to(
+        back if back.startswith(("/webhooks/", "/history/", "/live")) else f"/history/{item['id']}", "mapped"
+    )

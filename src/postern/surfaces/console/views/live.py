@@ -1,4 +1,5 @@
-"""The Live Request Inspector: calls as they come, on the real URL, refused ones too, for as long as the page is open."""
+"""The Live Request Inspector: calls as they come, on the real URL, refused ones too, for as long as the page
+is open."""
 
 import re
 from collections.abc import AsyncIterator
@@ -30,7 +31,9 @@ async def stream(visit: Visit) -> Response:
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
     # Joined before the newest are read: what comes in between is then told twice, and never missed.
-    following = await follow(visit.gateway, visit.actor, lambda: actor_of(visit.gateway, visit.request), webhook_id, after)
+    following = await follow(
+        visit.gateway, visit.actor, lambda: actor_of(visit.gateway, visit.request), webhook_id, after
+    )
     newest = whole_number(visit.query.get("newest", ""))
     count = 0 if after else MOST if newest is None else min(newest, MOST)
     return Feed(following, _events(visit, following, webhook_id, count))
@@ -57,7 +60,8 @@ async def _events(visit: Visit, following: Stream, webhook_id: str | None, count
 
 
 class _Names:
-    """Webhooks' names, each looked up once for a stream; one that is changed meanwhile is read with the page's next visit."""
+    """Webhooks' names, each looked up once for a stream; one that is changed meanwhile is read with the
+    page's next visit."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -72,7 +76,9 @@ class _Names:
 
 async def _row(item: dict[str, Any], names: _Names | None, is_new: bool) -> str:
     whose = await names.of(item["webhookId"]) if names else ""
-    return pages.ENVIRONMENT.get_template("live/row.html").render(item=item, reason=story.reason(item), is_new=is_new, whose=whose)
+    return pages.ENVIRONMENT.get_template("live/row.html").render(
+        item=item, reason=story.reason(item), is_new=is_new, whose=whose
+    )
 
 
 def _event(item: dict[str, Any], markup: str, place: str) -> str:

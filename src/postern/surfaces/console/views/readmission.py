@@ -1,4 +1,5 @@
-"""Refused calls, checked again with the settings as they are now: after a mended secret nothing need be sent again."""
+"""Refused calls, checked again with the settings as they are now: after a mended secret nothing need be sent
+again."""
 
 from starlette.responses import Response
 

@@ -49,7 +49,9 @@ async def store(visit: Visit) -> Response:
     form = await visit.form()
     setting = None if form.get("remove") else request_of(form)
     try:
-        await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), {"schedule": setting}, version_seen(form))
+        await webhooks.change(
+            visit.gateway, visit.actor, visit.at("webhook"), {"schedule": setting}, version_seen(form)
+        )
     except Refused as refused:
         webhook = await loaded(visit)
         return _page(
@@ -99,5 +101,8 @@ def _every(every: Any) -> tuple[str, str]:
     if text[-1:] in UNITS:
         return text[:-1], text[-1]
     seconds = whole_number(text.partition(".")[0]) or 900
-    size, unit = next(((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "m")) if seconds % size == 0), (1, "s"))
+    size, unit = next(
+        ((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "m")) if seconds % size == 0),
+        (1, "s"),
+    )
     return str(seconds // size), unit

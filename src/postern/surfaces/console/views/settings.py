@@ -37,9 +37,15 @@ LEVELS = [
 
 
 def _page(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
-    tabs = [tab for tab in TABS if visit.actor.may("admin") or tab[0] in ("sessions", "connect", "retention", "password")]
+    tabs = [
+        tab
+        for tab in TABS
+        if visit.actor.may("admin") or tab[0] in ("sessions", "connect", "retention", "password")
+    ]
     template = f"settings/{name or 'keys'}.html"
-    return visit.page(template, status, tab=name, tabs=tabs, levels=LEVELS, **({"errors": {}, "values": {}} | context))
+    return visit.page(
+        template, status, tab=name, tabs=tabs, levels=LEVELS, **({"errors": {}, "values": {}} | context)
+    )
 
 
 async def keys(visit: Visit) -> Response:
@@ -49,11 +55,14 @@ async def keys(visit: Visit) -> Response:
 
 
 async def _keys(visit: Visit, status: int = 200, **context: Any) -> Response:
-    return _page(visit, "", status, keys=await access.keys(visit.gateway, visit.actor), **({"made": None} | context))
+    return _page(
+        visit, "", status, keys=await access.keys(visit.gateway, visit.actor), **({"made": None} | context)
+    )
 
 
 async def make_key(visit: Visit) -> Response:
-    """The one answer that holds the key: shown on this page, not redirected to, so that it is never in an address."""
+    """The one answer that holds the key: shown on this page, not redirected to, so that it is never in an
+    address."""
     form = await visit.form()
     try:
         made = await access.create_key(visit.gateway, visit.actor, form.text("name"), form.text("level"))
@@ -80,15 +89,21 @@ async def _users(visit: Visit, status: int = 200, **context: Any) -> Response:
 async def add_user(visit: Visit) -> Response:
     form = await visit.form()
     try:
-        await access.create_user(visit.gateway, visit.actor, form.text("name"), form.get("password", ""), form.text("level"))
+        await access.create_user(
+            visit.gateway, visit.actor, form.text("name"), form.get("password", ""), form.text("level")
+        )
     except Refused as refused:
-        return await _users(visit, refused.problem.status, errors=_messages(refused), values=form, problem=problem_of(refused))
+        return await _users(
+            visit, refused.problem.status, errors=_messages(refused), values=form, problem=problem_of(refused)
+        )
     return visit.to("/settings/users", "user-added")
 
 
 async def change_user(visit: Visit) -> Response:
     form = await visit.form()
-    await access.change_user(visit.gateway, visit.actor, visit.at("user"), form.text("level") or None, form.get("password") or None)
+    await access.change_user(
+        visit.gateway, visit.actor, visit.at("user"), form.text("level") or None, form.get("password") or None
+    )
     return visit.to("/settings/users", "saved")
 
 
@@ -109,17 +124,26 @@ async def end_session(visit: Visit) -> Response:
 async def retained(visit: Visit) -> Response:
     """How long what is kept is kept, what sets it, and what retention did last."""
     known = await webhooks.listing(visit.gateway, visit.actor, 200)
-    own = [webhook for webhook in known.items if webhook["historyRetentionDays"] or webhook["bodyRetentionDays"] is not None]
+    own = [
+        webhook
+        for webhook in known.items
+        if webhook["historyRetentionDays"] or webhook["bodyRetentionDays"] is not None
+    ]
     listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
     set_here = [one for one in listed if one["variable"] in RETENTION]
-    return _page(visit, "retention", kept=await retention.last(visit.gateway, visit.actor), own=own, set_here=set_here)
+    return _page(
+        visit, "retention", kept=await retention.last(visit.gateway, visit.actor), own=own, set_here=set_here
+    )
 
 
 async def engine(visit: Visit) -> Response:
     running = visit.gateway.engine
     listed = await settings.in_force(visit.gateway, visit.actor)
     chosen = next((one["value"] for one in listed if one["variable"] == "POSTERN_ENGINE"), "none")
-    engines = {name: (title, [one for one in listed if one["variable"].startswith(prefix)]) for name, (title, prefix) in ENGINES.items()}
+    engines = {
+        name: (title, [one for one in listed if one["variable"].startswith(prefix)])
+        for name, (title, prefix) in ENGINES.items()
+    }
     health = await running.health() if running is not None else None
     return _page(visit, "engine", chosen=chosen, engines=engines, health=health, listed=listed)
 
@@ -129,7 +153,9 @@ async def environment(visit: Visit) -> Response:
 
 
 async def log(visit: Visit) -> Response:
-    page = await audit.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), visit.query.get("subject") or None)
+    page = await audit.listing(
+        visit.gateway, visit.actor, 50, visit.query.get("after"), visit.query.get("subject") or None
+    )
     return _page(visit, "audit", entries=page.items, after=page.next_cursor, names=await names(visit))
 
 
@@ -144,9 +170,13 @@ async def password(visit: Visit) -> Response:
 async def change_password(visit: Visit) -> Response:
     form = await visit.form()
     try:
-        await access.change_own_password(visit.gateway, visit.actor, form.get("oldPassword", ""), form.get("newPassword", ""))
+        await access.change_own_password(
+            visit.gateway, visit.actor, form.get("oldPassword", ""), form.get("newPassword", "")
+        )
     except Refused as refused:
-        return _page(visit, "password", refused.problem.status, errors=_messages(refused), problem=problem_of(refused))
+        return _page(
+            visit, "password", refused.problem.status, errors=_messages(refused), problem=problem_of(refused)
+        )
     return visit.to("/settings/password", "password-changed")
 
 

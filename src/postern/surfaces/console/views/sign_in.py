@@ -15,7 +15,13 @@ from postern.usecases.gateway import Gateway
 def routes(gateway: Gateway) -> list[Route]:
     async def ask(request: Request) -> Response:
         onward = _ours(request.query_params.get("next", ""))
-        return pages.page(request, "sign_in.html", next=onward, name="", unsaved=request.query_params.get("ended") == "unsaved")
+        return pages.page(
+            request,
+            "sign_in.html",
+            next=onward,
+            name="",
+            unsaved=request.query_params.get("ended") == "unsaved",
+        )
 
     async def sign_in(request: Request) -> Response:
         form = await read_form(request, LARGEST_FORM_OF_STRANGERS)
@@ -23,18 +29,30 @@ def routes(gateway: Gateway) -> list[Route]:
         try:
             check_origin(gateway, request)
             secret = await access.sign_in(
-                gateway, name, form.get("password", ""), address_of(request), request.headers.get("user-agent", "")
+                gateway,
+                name,
+                form.get("password", ""),
+                address_of(request),
+                request.headers.get("user-agent", ""),
             )
         except Refused as refused:
             return pages.page(
-                request, "sign_in.html", refused.problem.status, next=onward, name=name, unsaved=False, problem=problem_of(refused)
+                request,
+                "sign_in.html",
+                refused.problem.status,
+                next=onward,
+                name=name,
+                unsaved=False,
+                problem=problem_of(refused),
             )
         response = RedirectResponse(onward, 303, {"cache-control": "no-store"})
         remember(gateway, response, secret)
         return response
 
     async def sign_out(request: Request) -> Response:
-        response = RedirectResponse("/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'})
+        response = RedirectResponse(
+            "/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'}
+        )
         check_origin(gateway, request)
         await access.sign_out(gateway, request.cookies.get(COOKIE, ""))
         forget(response)
@@ -45,7 +63,13 @@ def routes(gateway: Gateway) -> list[Route]:
         back = request.headers.get("referer", "")
         path = "/" + back.split("/", 3)[3] if back.count("/") >= 3 else "/webhooks"
         response = RedirectResponse(_ours(path), 303)
-        response.set_cookie("theme", chosen if chosen in ("light", "dark") else "system", max_age=31_536_000, httponly=True, samesite="lax")
+        response.set_cookie(
+            "theme",
+            chosen if chosen in ("light", "dark") else "system",
+            max_age=31_536_000,
+            httponly=True,
+            samesite="lax",
+        )
         return response
 
     return [
@@ -58,5 +82,10 @@ def routes(gateway: Gateway) -> list[Route]:
 
 def _ours(path: str) -> str:
     """Where to go after signing in: one of our own pages, whatever the link said."""
-    is_ours = path.startswith("/") and not path.startswith(("//", "/\\", "/sign-")) and path.isprintable() and "\\" not in path
+    is_ours = (
+        path.startswith("/")
+        and not path.startswith(("//", "/\\", "/sign-"))
+        and path.isprintable()
+        and "\\" not in path
+    )
     return path if is_ours else "/webhooks"

@@ -10,8 +10,15 @@ from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Visit
 from postern.usecases import history, signatures, webhooks
 
-FIELD_LABELS = {"fieldOne": "Field one", "fieldTwo": "Field two", "fieldThree": "Field three", "fieldFour": "Field four"}
-AUTHENTICATION_CODES = frozenset(code for code in PROBLEMS if code.startswith(("credential_", "signature_", "timestamp_")))
+FIELD_LABELS = {
+    "fieldOne": "Field one",
+    "fieldTwo": "Field two",
+    "fieldThree": "Field three",
+    "fieldFour": "Field four",
+}
+AUTHENTICATION_CODES = frozenset(
+    code for code in PROBLEMS if code.startswith(("credential_", "signature_", "timestamp_"))
+)
 
 
 async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
@@ -37,8 +44,13 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "is_authentication": item["code"] in AUTHENTICATION_CODES,
         "advice": await _advice(visit, item),
         "under_way": _under_way(item, visit.gateway.clock()),
-        "may_find": webhook is not None and webhook["authentication"]["method"] != "hmac" and _looks_signed(item),
-        "may_admit": item["status"] == "rejected" and bool(item["body"]) and item["code"] not in NEVER_READ and webhook is not None,
+        "may_find": webhook is not None
+        and webhook["authentication"]["method"] != "hmac"
+        and _looks_signed(item),
+        "may_admit": item["status"] == "rejected"
+        and bool(item["body"])
+        and item["code"] not in NEVER_READ
+        and webhook is not None,
     }
 
 
@@ -47,10 +59,14 @@ STIRS_FOR = 120.0
 
 
 def _under_way(item: dict[str, Any], now: float) -> bool:
-    """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried again and again
-    may take days, and nobody watches it at a page's pace."""
-    begun = [one for one in item["deliveries"] if now - words.moment(one["createdAt"]).timestamp() < STIRS_FOR]
-    return any((one["state"] == "queued" and not one["attempts"]) or one["answer"] == "waiting" for one in begun)
+    """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried
+    again and again may take days, and nobody watches it at a page's pace."""
+    begun = [
+        one for one in item["deliveries"] if now - words.moment(one["createdAt"]).timestamp() < STIRS_FOR
+    ]
+    return any(
+        (one["state"] == "queued" and not one["attempts"]) or one["answer"] == "waiting" for one in begun
+    )
 
 
 def _looks_signed(item: dict[str, Any]) -> bool:
@@ -108,10 +124,26 @@ def _fixes(item: dict[str, Any], webhook: dict[str, Any] | None) -> list[dict[st
         case "webhook_disabled" if not webhook["enabled"]:
             return [{"kind": "enable", "label": "Enable the webhook", "help": "It is switched off."}]
         case "ip_not_allowed" if item["address"] not in webhook["ipAllowlist"]:
-            return [{"kind": "allow-address", "label": f"Allow {item['address']}", "help": "Adds this address to the allowlist."}]
+            return [
+                {
+                    "kind": "allow-address",
+                    "label": f"Allow {item['address']}",
+                    "help": "Adds this address to the allowlist.",
+                }
+            ]
         case "origin_not_allowed":
             origin = next((value for name, value in item["headers"] if name == "origin"), "")
-            return [{"kind": "allow-origin", "label": f"Allow {origin}", "help": "Adds this site to the CORS list."}] if origin else []
+            return (
+                [
+                    {
+                        "kind": "allow-origin",
+                        "label": f"Allow {origin}",
+                        "help": "Adds this site to the CORS list.",
+                    }
+                ]
+                if origin
+                else []
+            )
         case "payload_too_large" if webhook["payloadLimitBytes"] < LARGEST_PAYLOAD_LIMIT:
             return [
                 {

@@ -26,10 +26,14 @@ async def check(visit: Visit) -> Response:
     return await _page(visit, form, found)
 
 
-async def _page(visit: Visit, form: Form, found: dict[str, Any] | None, status: int = 200, **context: Any) -> Response:
+async def _page(
+    visit: Visit, form: Form, found: dict[str, Any] | None, status: int = 200, **context: Any
+) -> Response:
     known = await webhooks.listing(visit.gateway, visit.actor, 200)
     signed = [webhook for webhook in known.items if webhook["authentication"]["method"] == "hmac"]
-    recent = await history.listing(visit.gateway, visit.actor, history.filter_of(webhook_id=form.text("webhook")), 30)
+    recent = await history.listing(
+        visit.gateway, visit.actor, history.filter_of(webhook_id=form.text("webhook")), 30
+    )
     return visit.page(
         "tester.html",
         status,
@@ -47,7 +51,11 @@ def _request(form: Form) -> dict[str, Any]:
     if form.get("with") == "webhook":
         request["webhookId"] = form.text("webhook")
     else:
-        request["authentication"] = {"method": "hmac", "provider": form.text("provider"), "secret": form.get("secret", "")}
+        request["authentication"] = {
+            "method": "hmac",
+            "provider": form.text("provider"),
+            "secret": form.get("secret", ""),
+        }
     if form.get("what") == "recorded":
         request["invocationId"] = form.text("invocation")
     else:
@@ -69,9 +77,18 @@ def read_request(text: str, url: str = "") -> dict[str, Any]:
     if len(first) > 1 and first[0].isalpha() and first[0].isupper():
         method, target, lines = first[0], first[1], lines[1:]
         url = url or target
-    headers = [[name.strip(), value.strip()] for name, colon, value in (line.partition(":") for line in lines) if colon]
+    headers = [
+        [name.strip(), value.strip()]
+        for name, colon, value in (line.partition(":") for line in lines)
+        if colon
+    ]
     host = next((value for name, value in headers if name.lower() == "host"), "")
-    return {"method": method, "url": f"https://{host}{url}" if url.startswith("/") and host else url, "headers": headers, "body": body}
+    return {
+        "method": method,
+        "url": f"https://{host}{url}" if url.startswith("/") and host else url,
+        "headers": headers,
+        "body": body,
+    }
 
 
 def _read_curl(text: str) -> dict[str, Any]:

@@ -32,7 +32,9 @@ async def loaded(visit: Visit) -> dict[str, Any]:
     return {**webhook, "day": days[webhook["id"]]}
 
 
-def tab(visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any) -> Response:
+def tab(
+    visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any
+) -> Response:
     """The tab's page, or one that is reached from it."""
     return visit.page(
         f"webhook/{shown or name or 'overview'}.html",
@@ -51,7 +53,11 @@ async def overview(visit: Visit) -> Response:
     span = visit.query.get("range", "day")
     chart = await volumes.chart(visit.gateway, visit.actor, webhook["id"], span)
     latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 5)
-    waiting = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "held"), 200) if webhook["held"] else None
+    waiting = (
+        await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "held"), 200)
+        if webhook["held"]
+        else None
+    )
     return tab(
         visit,
         "",
@@ -75,8 +81,19 @@ async def live(visit: Visit) -> Response:
 async def calls(visit: Visit) -> Response:
     webhook = await loaded(visit)
     chosen = {name: visit.query.get(name, "").strip() for name in FILTERS} | {"webhook": webhook["id"]}
-    page = await history.listing(visit.gateway, visit.actor, history_filter(visit, chosen), 50, visit.query.get("after"))
-    return tab(visit, "history", webhook, items=page.items, after=page.next_cursor, kept="", names={}, reason=story.reason)
+    page = await history.listing(
+        visit.gateway, visit.actor, history_filter(visit, chosen), 50, visit.query.get("after")
+    )
+    return tab(
+        visit,
+        "history",
+        webhook,
+        items=page.items,
+        after=page.next_cursor,
+        kept="",
+        names={},
+        reason=story.reason,
+    )
 
 
 async def response(visit: Visit) -> Response:
@@ -86,7 +103,12 @@ async def response(visit: Visit) -> Response:
 async def save_response(visit: Visit) -> Response:
     form = await visit.form()
     seconds = _number(form.text("timeoutSeconds"))
-    return await save(visit, "response", {"synchronousResponse": {"enabled": form.on("enabled"), "timeoutSeconds": seconds}}, form)
+    return await save(
+        visit,
+        "response",
+        {"synchronousResponse": {"enabled": form.on("enabled"), "timeoutSeconds": seconds}},
+        form,
+    )
 
 
 async def mapping(visit: Visit) -> Response:
@@ -95,10 +117,14 @@ async def mapping(visit: Visit) -> Response:
 
 
 async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
-    """What the mapping is made from: the last payload that was accepted. A refused one, which anybody may have sent, only while
-    there is no other."""
+    """What the mapping is made from: the last payload that was accepted. A refused one, which anybody may
+    have sent, only while there is no other."""
     chosen = visit.query.get("call", "")
-    ids = [chosen] if chosen else [*await _with_body(visit, webhook, "accepted"), *await _with_body(visit, webhook, None)]
+    ids = (
+        [chosen]
+        if chosen
+        else [*await _with_body(visit, webhook, "accepted"), *await _with_body(visit, webhook, None)]
+    )
     for one in ids:
         item = await history.show(visit.gateway, visit.actor, one)
         payload = tree.read(item["body"])
@@ -135,23 +161,32 @@ async def preview(visit: Visit) -> Response:
 
 async def save_mapping(visit: Visit) -> Response:
     form = await visit.form()
-    return await save(visit, "mapping", {"fieldMapping": {name: form.text(name) or None for name in story.FIELD_LABELS}}, form)
+    return await save(
+        visit,
+        "mapping",
+        {"fieldMapping": {name: form.text(name) or None for name in story.FIELD_LABELS}},
+        form,
+    )
 
 
 async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Response:
-    """Change the webhook and come back to the tab; what is wrong is said beside its field, with what was typed still there."""
+    """Change the webhook and come back to the tab; what is wrong is said beside its field, with what was
+    typed still there."""
     try:
         await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), patch, version_seen(form))
     except Refused as refused:
         webhook = await loaded(visit)
         more = await _example(visit, webhook) if name == "mapping" else {}
         problem, errors = problem_of(refused), field_messages(refused)
-        return tab(visit, name, _with(webhook, patch), refused.problem.status, errors=errors, problem=problem, **more)
+        return tab(
+            visit, name, _with(webhook, patch), refused.problem.status, errors=errors, problem=problem, **more
+        )
     return visit.to(f"/webhooks/{visit.at('webhook')}/{name}", "saved")
 
 
 def version_seen(form: Form) -> int | None:
-    """The version whose form this was: two people who change the same thing must not overwrite each other unseen."""
+    """The version whose form this was: two people who change the same thing must not overwrite each other
+    unseen."""
     return whole_number(form.get("version", ""))
 
 
@@ -163,7 +198,9 @@ def _with(webhook: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """The webhook as the user wanted it, to fill the form again."""
     shown = dict(webhook)
     for name, value in patch.items():
-        shown[name] = shown[name] | value if isinstance(value, dict) and isinstance(shown.get(name), dict) else value
+        shown[name] = (
+            shown[name] | value if isinstance(value, dict) and isinstance(shown.get(name), dict) else value
+        )
     return shown
 
 
@@ -180,5 +217,7 @@ def rotation(webhook: dict[str, Any]) -> dict[str, Any] | None:
     how = webhook["authentication"]
     if not how.get("rotation"):
         return None
-    main, second = ("tokenUse", "secondTokenUse") if how["method"] == "token" else ("secretUse", "secondSecretUse")
+    main, second = (
+        ("tokenUse", "secondTokenUse") if how["method"] == "token" else ("secretUse", "secondSecretUse")
+    )
     return {**how["rotation"], "main": how[main], "second": how[second]}

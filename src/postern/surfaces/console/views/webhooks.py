@@ -12,7 +12,12 @@ async def listing(visit: Visit) -> Response:
     found = await webhooks.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), search or None)
     days = await volumes.last_day(visit.gateway, visit.actor, [webhook["id"] for webhook in found.items])
     return visit.page(
-        "webhooks.html", webhooks=found.items, after=found.next_cursor, days=days, search=search, titles=titles(visit.gateway)
+        "webhooks.html",
+        webhooks=found.items,
+        after=found.next_cursor,
+        days=days,
+        search=search,
+        titles=titles(visit.gateway),
     )
 
 
@@ -47,4 +52,6 @@ async def delete(visit: Visit) -> Response:
 
 
 async def _back(visit: Visit) -> str:
-    return f"/webhooks/{visit.at('webhook')}" if (await visit.form()).get("from") == "webhook" else "/webhooks"
+    return (
+        f"/webhooks/{visit.at('webhook')}" if (await visit.form()).get("from") == "webhook" else "/webhooks"
+    )
