@@ -1,0 +1,97 @@
+"""A database of the first version is opened by this one: every webhook is served as it was, all of the history is
+there."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beds.first_version import expected, unpack_database
+from beds.house import OWNER, House, NotingEngine, a_house
+from postern.core.answer import workflow_response
+from postern.usecases import access, history, replays, webhooks
+
+pytestmark = pytest.mark.anyio
+
+THEN = expected()
+
+
+class AnsweringEngine(NotingEngine):
+    async def ended(self, key: str) -> Any:
+        return workflow_response(200, {}, {"paid": 2})
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    unpack_database(tmp_path / "data")
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=THEN["secretKey"]) as house:
+        house.engine = house.gateway.engine = AnsweringEngine()
+        yield house
+
+
+def differences(then: Any, now: Any, place: str = "") -> list[str]:
+    """Where it is not told any more as it was. What is told in addition is no difference."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        return [
+            found
+            for name, value in then.items()
+            for found in differences(value, now.get(name, "not told"), f"{place}.{name}")
+        ]
+    if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        pairs = zip(then, now, strict=True)
+        return [
+            found for index, pair in enumerate(pairs) for found in differences(*pair, f"{place}[{index}]")
+        ]
+    return [] if then == now else [f"{place}: {then!r} is now {now!r}"]
+
+
+async def test_every_webhook_is_served_and_shown_as_it_was(house: House) -> None:
+    for then in THEN["webhooks"]:
+        assert house.gateway.directory.by_id(then["id"]) is not None, then["name"]
+        assert differences(then, await webhooks.show(house.gateway, OWNER, then["id"])) == []
+    listed = await webhooks.listing(house.gateway, OWNER, 200)
+    assert [one["id"] for one in listed.items] == [one["id"] for one in THEN["webhooks"]]
+
+
+async def test_every_call_is_judged_as_it_was(house: House) -> None:
+    for then in THEN["calls"]:
+        house.gateway.clock = lambda at=then["at"]: at  # type: ignore[misc]
+        heard = await asyncio.wait_for(
+            house.call(
+                {"url": then["url"]},
+                base64.b64decode(then["body"]),
+                **{name: then[name] for name in ("headers", "method", "query", "peer")},
+            ),
+            20,
+        )
+        code = heard.json.get("code") if heard.status >= 400 else None
+        assert (heard.status, code) == (then["status"], then["code"] if then["status"] >= 400 else None), then
+
+
+async def test_all_of_the_history_is_there(house: House) -> None:
+    assert [one["id"] for one in await house.history()] == [one["id"] for one in THEN["invocations"]]
+    for then in THEN["invocations"]:
+        assert differences(then, await history.show(house.gateway, OWNER, then["id"])) == []
+    assert {one["state"] for one in (await replays.listing(house.gateway, OWNER)).items} == {
+        "planned",
+        "completed",
+    }
+
+
+async def test_what_was_accepted_then_can_be_replayed_now(house: House) -> None:
+    replayable = [one["id"] for one in THEN["invocations"] if one["code"] == "accepted"]
+    for invocation in replayable[:: len(replayable) - 1]:
+        await history.replay(house.gateway, OWNER, invocation)
+    await house.deliver()
+    assert len(house.engine.started) >= 2
+
+
+async def test_whoever_had_access_has_it(house: House) -> None:
+    actor = await access.actor_of_key(house.gateway, THEN["apiKey"])
+    assert (actor.name, actor.level) == ("monitoring", "read")
+    assert await access.sign_in(
+        house.gateway, "admin", "a password for the fixture", "127.0.0.1", "a browser"
+    )
