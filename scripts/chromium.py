@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from debian import install_from_debian
+
 TOOLS = Path(__file__).resolve().parent.parent / ".tools"
 NPM_PACKAGE = "@sparticuz/chromium@^153.0.0"
 UNPACKED = TOOLS / "chromium" / "path"
@@ -36,25 +38,10 @@ def install_chromium() -> str | None:
     """Find one, or get one. None is no failure: the browser tests then skip, and say so."""
     return (
         find_chromium()
-        or (install_from_debian() and find_chromium())
+        or (install_from_debian("chromium", "fonts-liberation") and find_chromium())
         or (install_from_npm() and find_chromium())
         or None
     )
-
-
-def install_from_debian() -> bool:
-    if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
-        return False
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (
-        "apt-get update -qq",
-        "apt-get install -qq --no-install-recommends chromium fonts-liberation",
-    ):
-        if subprocess.run(
-            command.split(), env=environment, stdout=subprocess.DEVNULL, check=False
-        ).returncode:
-            return False
-    return True
 
 
 def install_from_npm() -> bool:

@@ -15,12 +15,14 @@ import sys
 from pathlib import Path
 
 from chromium import install_chromium
+from debian import install_from_debian
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
+SHELLS = ("dash", "bash", "zsh", "curl")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
@@ -49,6 +51,9 @@ def main() -> None:
     if for_tests:
         if not install_chromium():
             say("no Chromium to be had: the tests that need a browser will skip")
+        missing = [program for program in SHELLS if not shutil.which(program)]
+        if missing and not install_from_debian(*missing):
+            say(f"no {', '.join(missing)} to be had: the tests that run shell commands will skip")
         (VENV / ".test").touch()
 
 

@@ -349,9 +349,9 @@ def test_a_recorded_call_is_shown_as_a_curl_command_without_its_secret(api: Clie
     assert said.headers["content-type"] == "text/plain; charset=utf-8"
     assert "a token of the tests" not in said.text
     words = shlex.split(said.text.replace("\\\n", " "))
-    assert words[:4] == ["curl", "-X", "POST", webhook["url"] + "?a=1"]
+    assert words[:6] == ["curl", "-X", "POST", "--globoff", "--url", webhook["url"] + "?a=1"]
     assert "x-api-key: YOUR_X_API_KEY" in words
-    assert words[-2:] == ["--data-binary", '{"it\'s": "quoted"}']
+    assert words[-2:] == ["--data-raw", '{"it\'s": "quoted"}']
 
 
 def test_an_engine_that_cannot_tell_says_so(api: Client) -> None:
