@@ -89,6 +89,7 @@ class Protocol(HttpToolsProtocol):
         if isinstance(self.cycle, Exchange):
             self.cycle.abandon()
         super().connection_lost(exc)
+        self.cycle = None
 
     def data_received(self, data: bytes) -> None:
         if self.lingering:

@@ -96,14 +96,12 @@ class Arrival:
         """Counted while streaming: one byte too many is enough."""
         size = len(piece)
         if self._size + size > self._webhook.payload_limit:
-            self._pieces.clear()
             self.unread = True
             self._settle(too_large(self._webhook))
         elif self._ingress.has_room(size):
             self._size += size
             self._pieces.append(piece)
         else:
-            self._pieces.clear()
             self._refuse("temporarily_unavailable")
 
     def end(self) -> None:
@@ -115,6 +113,7 @@ class Arrival:
         """No more of it will come, or is wanted."""
         self._ingress.give_back(self._size)
         self._size = 0
+        self._pieces = []  # not with the call: collections are rare, and strangers send more than there is
 
     def _settle(self, verdict: Verdict) -> None:
         self.settled = True
