@@ -92,8 +92,17 @@ _ALLOWED = {
     "age",
     "allow",
 }
-_HTML = re.compile(
-    r"\s*(text/html|application/xhtml\+xml|image/svg\+xml|text/xml|application/xml)", re.IGNORECASE
+# Among the X-… headers these are orders to a browser or to a proxy on the way: which type a body has, which file
+# of the server to send in its place.
+_FORBIDDEN = re.compile(
+    r"x-(invocation-id|content-type-options|sendfile|(accel|lighttpd|litespeed|reproxy)-.*)", re.DOTALL
+)
+_TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,127}"
+# No comma: a browser would read what stands behind one as the type.
+_CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}( *; *{_TOKEN}=({_TOKEN}|"[^",\\]*"))* *')
+_SANDBOX = (
+    b"content-security-policy",
+    b"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: https:",
 )
 
 
@@ -125,17 +134,19 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
             raise InvalidResponse("headers", "headers must be an object of texts")
-        if (
-            not (name.lower() in _ALLOWED or name.lower().startswith("x-"))
-            or name.lower() == "x-invocation-id"
-        ):
+        lower = name.lower()
+        if not (lower in _ALLOWED or lower.startswith("x-")) or _FORBIDDEN.fullmatch(lower):
             raise InvalidResponse(
                 "headers",
-                f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and X-…",
+                f"the header {name} may not be set; allowed are {', '.join(sorted(_ALLOWED))} and most X-…",
             )
         if len(value) > 4096 or not value.isprintable() or not value.isascii():
             raise InvalidResponse("headers", f"the header {name} may hold printable ASCII on one line only")
-        kept.append((name.lower(), value))
+        if lower == "content-type" and not _CONTENT_TYPE.fullmatch(value):
+            raise InvalidResponse(
+                "headers", "Content-Type must be one media type, like text/html; charset=utf-8"
+            )
+        kept.append((lower, value))
     if isinstance(body, str):
         content, kind = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
     else:
@@ -153,15 +164,8 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
 
 
 def responded(response: WorkflowResponse, invocation_id: str) -> Answer:
+    """It is served from the gateway's own origin: without the sandbox its scripts could act as the console's
+    user. Which types run scripts is for browsers to know, so every answer is put into it."""
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
-    headers += [NOSNIFF, (b"x-invocation-id", invocation_id.encode())]
-    if any(name == "content-type" and _HTML.match(value) for name, value in response.headers):
-        # It is served from the gateway's own origin: without the sandbox its scripts could act as the
-        # console's user.
-        headers.append(
-            (
-                b"content-security-policy",
-                b"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data: https:",
-            )
-        )
+    headers += [NOSNIFF, _SANDBOX, (b"x-invocation-id", invocation_id.encode())]
     return Answer(response.status, headers, response.body)

@@ -254,7 +254,10 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
         checked = workflow_response(status, kept, "")
     except InvalidResponse as error:
         raise EngineRejected(f"the workflow's answer cannot be sent: {error}") from error
-    return replace(checked, body=b"" if status in (204, 304) else fetched.body)
+    body = b"" if status in (204, 304) else fetched.body
+    untyped = body and "content-type" not in kept
+    headers = (("content-type", "application/octet-stream"),) if untyped else ()
+    return replace(checked, headers=(*headers, *checked.headers), body=body)
 
 
 def _excerpt(fetched: Fetched) -> str:
