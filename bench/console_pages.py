@@ -21,8 +21,8 @@ import uvloop
 
 from bench.__main__ import RESULTS
 from bench.rooms import KEYS, Program, free_port, make_webhook
+from postern.stores.sql.tables import LATENCY_BOUNDS_MS
 from postern.stores.store import Store
-from postern.stores.tables import LATENCY_BOUNDS_MS
 
 WEBHOOKS = 10
 DAYS = 30

@@ -7,7 +7,7 @@ from typing import Any, cast
 import uvloop
 
 from postern.core import answer as say
-from postern.core.call import Headers
+from postern.core.calls.call import Headers
 from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import Ingress
 from postern.surfaces.http.server import listen, serve

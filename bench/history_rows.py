@@ -15,8 +15,8 @@ from sqlalchemy import text
 
 from bench.__main__ import RESULTS
 from bench.rooms import kept
-from postern.core.delivery import Started, delivery_key
-from postern.core.invocation import Delivery, Entry, HistoryFilter, Invocation
+from postern.core.deliveries.delivery import Started, delivery_key
+from postern.core.history.invocation import Delivery, Entry, HistoryFilter, Invocation
 from postern.identity import new_id
 from postern.stores.store import Store
 

@@ -17,8 +17,8 @@ from sqlalchemy import text
 
 from bench.__main__ import RESULTS
 from bench.rooms import KEYS, durable_postgres, entry, kept, table
-from postern.core.delivery import Started
-from postern.core.invocation import HistoryFilter
+from postern.core.deliveries.delivery import Started
+from postern.core.history.invocation import HistoryFilter
 from postern.identity import first_id_at
 from postern.stores.store import Store
 
@@ -133,7 +133,7 @@ async def measured(store: Store, began: int, rows: int) -> dict[str, float]:
         return ask
 
     async def forget(oldest: Callable[[], Awaitable[list[str]]]) -> None:
-        """One step of retention, as `usecases/retention.py` does it."""
+        """One step of retention, as `usecases/operations/retention.py` does it."""
         ids = await oldest()
         assert ids and await store.retention.delete(ids) == len(ids)
 

@@ -18,12 +18,13 @@ from sqlalchemy import text
 from bench.__main__ import RESULTS
 from bench.history_rows import WEBHOOKS, entry, fill
 from bench.rooms import kept, table
-from postern.core.records import Actor
-from postern.core.retention import Keeping
+from postern.core.access.accounts import Actor
+from postern.core.operations.retention import Keeping
 from postern.settings import Settings
-from postern.usecases import retention, webhooks
-from postern.usecases.configuration import WebhookRequest, validated
-from postern.usecases.gateway import Gateway
+from postern.usecases.operations import retention
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
 
 WHO = Actor("bench", "admin")

@@ -8,16 +8,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from beds import postgres as bed
-from beds.program import Program as Program
-from beds.program import run_postern as run_postern
-from beds.recording import kept as kept
-from beds.waiting import free_port as free_port
-from duties.callers import called as called
-from duties.callers import flood as flood
-from duties.callers import made as made
 from journeys.cluster import make_webhook as make_webhook
 from stores.conftest import entry as entry
+from support import postgres as bed
+from support.callers import called as called
+from support.callers import flood as flood
+from support.callers import made as made
+from support.program import Program as Program
+from support.program import run_postern as run_postern
+from support.recording import kept as kept
+from support.waiting import free_port as free_port
 
 KEYS = ["a key of these measurements"]
 

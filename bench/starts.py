@@ -23,12 +23,12 @@ import uvloop
 from bench.__main__ import RESULTS
 from bench.contestants import WORKFLOW, constant, cpu_of
 from bench.rooms import free_port, table
-from postern.core.delivery import Trigger
+from postern.core.deliveries.delivery import Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.http import HttpEngine
 from postern.engines.temporal import TemporalEngine
 from postern.identity import new_id
-from postern.usecases.dispatch import BATCH
+from postern.usecases.deliveries.dispatch import BATCH
 from postern.usecases.ports import Engine
 
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"

@@ -7,9 +7,9 @@ import statistics
 import timeit
 
 from postern import presets
-from postern.core.call import Call
-from postern.core.credential import VerifiedCall
-from postern.core.signature import SignatureCredential
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import VerifiedCall
+from postern.core.signatures.signature import SignatureCredential
 
 BODY = b'{"order":{"number":"1001"},"pad":"' + b"x" * 2010 + b'"}'
 SECRET, AT = b"bench-secret", 1_700_000_000

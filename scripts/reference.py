@@ -147,14 +147,16 @@ def commands() -> Iterator[tuple[list[str], Any]]:
 def use_cases() -> Iterator[tuple[str, list[str], str]]:
     """Each function that takes a gateway and an actor: its name, its parameters, and its docstring's first
     sentence."""
-    for module in sorted(found.name for found in pkgutil.iter_modules(usecases.__path__)):
+    found = pkgutil.walk_packages(usecases.__path__, "postern.usecases.")
+    for module in sorted((one.name for one in found), key=lambda name: name.rpartition(".")[2]):
         for name, function in inspect.getmembers(
-            importlib.import_module(f"postern.usecases.{module}"), inspect.iscoroutinefunction
+            importlib.import_module(module), inspect.iscoroutinefunction
         ):
             parameters = list(inspect.signature(function).parameters)
-            public = function.__module__ == f"postern.usecases.{module}" and not name.startswith("_")
+            public = function.__module__ == module and not name.startswith("_")
             if public and parameters[:2] == ["gateway", "actor"]:
-                yield f"{module}.{name}", parameters, " ".join((inspect.getdoc(function) or "").split())
+                doc = " ".join((inspect.getdoc(function) or "").split())
+                yield f"{module.rpartition('.')[2]}.{name}", parameters, doc
 
 
 def page(title: str, lead: str, *parts: str) -> str:

@@ -15,16 +15,17 @@ import sys
 import time
 from typing import Any
 
+from postern.core.access.accounts import Actor
 from postern.core.admit import admit, admit_head
 from postern.core.answer import Answer
-from postern.core.call import Call
-from postern.core.records import Actor
+from postern.core.calls.call import Call
 from postern.settings import Settings
-from postern.usecases import access, webhooks
-from postern.usecases.configuration import WebhookRequest, validated
-from postern.usecases.example import example_curl
-from postern.usecases.gateway import Gateway
-from postern.usecases.receive import receive
+from postern.usecases.access import accounts
+from postern.usecases.calls.receive import receive
+from postern.usecases.operations.example import example_curl
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
 
 ACTOR = Actor("sample data", "admin")
@@ -85,7 +86,7 @@ WEBHOOKS: dict[str, dict[str, Any]] = {
 
 async def fill(settings: Settings, calls: int = 420) -> None:
     async with opened(settings) as gateway:
-        await access.ensure_admin(gateway, settings.admin_password)
+        await accounts.ensure_admin(gateway, settings.admin_password)
         await example_curl(gateway)
         chance = random.Random(7)
         for name, settings_of in reversed(WEBHOOKS.items()):

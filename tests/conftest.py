@@ -1,11 +1,11 @@
-"""The fixtures that every test may ask for; what they are is said in `beds/`."""
+"""The fixtures that every test may ask for; what they are is said in `support/`."""
 
 import pytest
 
-from beds.browser import browser, browser_context, notes, page
-from beds.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
-from beds.program import start_program
-from beds.shop import shop
+from support.browser import browser, browser_context, notes, page
+from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
+from support.program import start_program
+from support.shop import shop
 
 __all__ = [
     "browser",
@@ -21,7 +21,7 @@ __all__ = [
     "start_program",
 ]
 
-LONGEST = ("journeys", "engines", "console", "surfaces", "duties")
+LONGEST = ("journeys", "engines", "wiring", "surfaces", "usecases")
 """Folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that
 began last would be waited for by nobody but itself."""
 

@@ -61,13 +61,13 @@ PURE = {
 }
 PURE_PACKAGES = {"cryptography", "cronsim", "jmespath", "msgspec"}
 CHANCE = {
-    "delivery.py": {"random"},  # jitter: what failed together must not come back together
+    "deliveries/delivery.py": {"random"},  # jitter: what failed together must not come back together
     "identity.py": {"secrets", "uuid_utils"},  # new ids and tokens cannot be computed from anything
 }
 CLOCKS = {"now", "utcnow", "today"}
 DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
 
-PROVERS = {"core/credential.py", "core/signature.py"}
+PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 
 # Imports that wait inside a function because they are slow and most commands never need them: file -> what it
 # may fetch late.
@@ -216,7 +216,7 @@ PLANTS: list[tuple[Rule, str, str]] = [
     (
         only_a_check_proves_a_caller,
         "usecases/planted.py",
-        "from postern.core.credential import VerifiedCall as V",
+        "from postern.core.signatures.credential import VerifiedCall as V",
     ),
     (only_a_check_proves_a_caller, "usecases/planted.py", "V = VerifiedCall"),
     (only_a_check_proves_a_caller, "usecases/planted.py", "ok = object.__new__(VerifiedCall)"),
@@ -225,7 +225,7 @@ PLANTS: list[tuple[Rule, str, str]] = [
     (
         imports_stand_at_the_top,
         "usecases/planted.py",
-        "class C:\n    async def f(self):\n        if self:\n            import postern.core.call",
+        "class C:\n    async def f(self):\n        if self:\n            import postern.core.calls.call",
     ),
     (
         nothing_is_imported_behind_our_back,

@@ -24,10 +24,10 @@ import pytest
 from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
-from beds.canaries import canary, files_in, forms, leaks
-from beds.client import admin_of
-from beds.program import Program, StartProgram, clean_environment, run_postern
-from beds.waiting import wait_until
+from support.canaries import canary, files_in, forms, leaks
+from support.client import admin_of
+from support.program import Program, StartProgram, clean_environment, run_postern
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BODY = b'{"orderNumber": "1001"}'

@@ -13,12 +13,12 @@ from reference import FOLDER, PAGES, commands, use_cases
 from screenshots import DARK, PHONE
 from screenshots import PAGES as SHOTS
 
-from beds.client import admin_of
-from beds.program import Program, StartProgram, clean_environment
-from beds.waiting import wait_until
 from postern import presets
 from postern.core.problems import PROBLEMS
 from postern.settings import SETTINGS
+from support.client import admin_of
+from support.program import Program, StartProgram, clean_environment
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from beds.program import StartProgram
-from beds.waiting import PATIENCE, wait_until
-from beds.wire import exchange
+from support.program import StartProgram
+from support.waiting import PATIENCE, wait_until
+from support.wire import exchange
 
 SAYING = """
 import sys, structlog

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from reference import use_cases
 
-from beds.client import PASSWORD
-from beds.house import House
-from beds.program import StartProgram
-from beds.surfaces import Cli, Console, Mcp, Rest, Surface, Told, in_a_house
-from postern.core.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter
+from support.client import PASSWORD
+from support.house import House
+from support.program import StartProgram
+from support.surfaces import Cli, Console, Mcp, Rest, Surface, Told, in_a_house
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "postern"
 SURFACES = ("rest", "mcp", "cli", "console")
@@ -38,20 +38,20 @@ OWN_WAY = "the page does the same in a way of its own"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
 NOT_OFFERED: dict[str, dict[str, str]] = {
-    "access.change_own_password": {"mcp": SIGNED_IN, "cli": SIGNED_IN},
-    "access.change_user": {"mcp": PEOPLE},
-    "access.create_key": {"mcp": PEOPLE},
-    "access.create_user": {"mcp": PEOPLE},
-    "access.delete_key": {"mcp": PEOPLE},
-    "access.delete_user": {"mcp": PEOPLE},
-    "access.keys": {"mcp": PEOPLE},
-    "access.revoke_session": {"mcp": PEOPLE},
-    "access.sessions": {"mcp": PEOPLE},
-    "access.user": {"mcp": PEOPLE, "cli": ONE_OF_MANY, "console": ONE_OF_MANY},
-    "access.users": {"mcp": PEOPLE},
+    "accounts.change_own_password": {"mcp": SIGNED_IN, "cli": SIGNED_IN},
+    "accounts.change_user": {"mcp": PEOPLE},
+    "accounts.create_key": {"mcp": PEOPLE},
+    "accounts.create_user": {"mcp": PEOPLE},
+    "accounts.delete_key": {"mcp": PEOPLE},
+    "accounts.delete_user": {"mcp": PEOPLE},
+    "accounts.keys": {"mcp": PEOPLE},
+    "accounts.revoke_session": {"mcp": PEOPLE},
+    "accounts.sessions": {"mcp": PEOPLE},
+    "accounts.user": {"mcp": PEOPLE, "cli": ONE_OF_MANY, "console": ONE_OF_MANY},
+    "accounts.users": {"mcp": PEOPLE},
     "audit.listing": {"mcp": PEOPLE},
-    "config.apply": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
-    "config.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
+    "as_code.apply": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
+    "as_code.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
     "engine.runs": {"cli": NO_ENGINE},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
@@ -61,7 +61,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
-    "secrets.rotate_key": {
+    "key_rotation.rotate_key": {
         "rest": ADMIN_AT_THE_MACHINE,
         "mcp": ADMIN_AT_THE_MACHINE,
         "console": ADMIN_AT_THE_MACHINE,
@@ -85,9 +85,8 @@ def asked_for(folder: Path) -> set[str]:
         modules: dict[str, str] = {}
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "postern.usecases":
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
                 modules |= {alias.asname or alias.name: alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
                 found |= {f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names}
         for node in ast.walk(tree):
             if (

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from postern.core.address import Allowlist, InvalidRanges
-from postern.core.names import is_header_name
+from postern.core.webhooks.names import is_header_name
 
 PREFIX = "POSTERN_"
 T = TypeVar("T")

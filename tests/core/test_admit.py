@@ -1,17 +1,17 @@
 """The order of the questions, and that every call gets exactly one verdict."""
 
-from calls import NOW, call, webhook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postern.core.address import Allowlist
 from postern.core.admit import Verdict, admit, admit_head
-from postern.core.call import Call
-from postern.core.cors import Cors
-from postern.core.credential import TokenCredential
+from postern.core.calls.call import Call
+from postern.core.calls.cors import Cors
 from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
 from postern.core.problems import PROBLEMS
-from postern.core.webhook import DuplicateKey, Webhook
+from postern.core.signatures.credential import TokenCredential
+from postern.core.webhooks.webhook import DuplicateKey, Webhook
+from support.calls import NOW, call, webhook
 
 TOKEN = ("X-Api-Key", "right")
 

@@ -31,8 +31,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from beds.waiting import PATIENCE
-from postern.core.delivery import (
+from postern.core.deliveries.delivery import (
     EngineRejected,
     EngineUnavailable,
     ResponseSlot,
@@ -42,6 +41,7 @@ from postern.core.delivery import (
 )
 from postern.usecases.ports import Engine
 from stand_in import Received, Reply, stand_in
+from support.waiting import PATIENCE
 
 _numbers = itertools.count(1)
 

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from beds.waiting import PATIENCE
-from postern.core.delivery import EngineUnavailable, ResponseSlot, Started, Trigger
+from postern.core.deliveries.delivery import EngineUnavailable, ResponseSlot, Started, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
+from support.waiting import PATIENCE
 
 
 class Door:

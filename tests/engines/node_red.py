@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from beds.waiting import free_port, wait_until
+from support.waiting import free_port, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node_red_flow.json"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postern-tests"

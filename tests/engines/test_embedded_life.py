@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engines.embedded_stage import Door, Stage, gone, resident_kilobytes, until
-from postern.core.delivery import EngineUnavailable, Trigger
+from postern.core.deliveries.delivery import EngineUnavailable, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
 pytestmark = pytest.mark.anyio
@@ -314,7 +314,7 @@ GATEWAY = """
 import asyncio, sys
 from pathlib import Path
 from postern.engines.embedded.engine import EmbeddedEngine
-from postern.core.delivery import Trigger
+from postern.core.deliveries.delivery import Trigger
 from postern.observe import set_up_logs
 
 async def main():

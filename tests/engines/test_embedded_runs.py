@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engines.embedded_stage import Door, Stage, until
-from postern.core.delivery import EngineRejected, Trigger
+from postern.core.deliveries.delivery import EngineRejected, Trigger
 
 pytestmark = pytest.mark.anyio
 

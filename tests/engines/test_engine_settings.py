@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from beds.program import Program, StartProgram, run_postern
 from engines.conformance import until
 from postern.engines.http import HttpEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
@@ -16,6 +15,7 @@ from postern.engines.temporal import TemporalEngine
 from postern.settings import SettingError, Settings
 from postern.wiring.engines import make_engine
 from stand_in import Received, Reply, stand_in
+from support.program import Program, StartProgram, run_postern
 
 pytestmark = pytest.mark.anyio
 

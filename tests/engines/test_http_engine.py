@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from postern.core.address import NOBODY
-from postern.core.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
 from postern.engines.handover import NEAR, read_ranges
 from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed

@@ -12,7 +12,7 @@ import pytest
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
 from engines.node_red import node_red
 from engines.relay import Relay
-from postern.core.delivery import Started
+from postern.core.deliveries.delivery import Started
 from postern.engines.http import HttpEngine
 
 

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from engines.conformance import Door, EngineConformance, Harness, door, trigger
-from postern.core.delivery import EngineRejected, EngineUnavailable, Started
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.handover import NEAR
 from postern.engines.shopify_flow import ALSO, ShopifyFlowEngine
 from stand_in import Answer, Received, Reply, stand_in

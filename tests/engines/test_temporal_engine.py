@@ -20,12 +20,12 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from beds.waiting import PATIENCE
 from engines.conformance import Door, EngineConformance, Harness, door, trigger, until
 from engines.relay import Relay
-from postern.core.delivery import EngineRejected, EngineUnavailable, Started
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.temporal import Target, TemporalEngine, read_targets
-from postern.usecases.dispatch import START_TIMEOUT
+from postern.usecases.deliveries.dispatch import START_TIMEOUT
+from support.waiting import PATIENCE
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal_worker.py"
 

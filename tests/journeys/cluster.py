@@ -13,8 +13,8 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from beds.program import Program
-from beds.waiting import PATIENCE
+from support.program import Program
+from support.waiting import PATIENCE
 
 Trigger = dict[str, Any]
 

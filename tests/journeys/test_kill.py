@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from beds.hooks import TOKEN, UNLIMITED, Hook, make_hook
-from beds.program import Program
-from beds.waiting import PATIENCE, free_port, wait_until
-from beds.wire import exchange
 from journeys.cluster import counting_engine
+from support.hooks import TOKEN, UNLIMITED, Hook, make_hook
+from support.program import Program
+from support.waiting import PATIENCE, free_port, wait_until
+from support.wire import exchange
 
 KILLS = 10
 CONNECTIONS = 200

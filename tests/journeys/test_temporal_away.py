@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from temporalio.client import Client
 
-from beds.program import StartProgram
-from beds.waiting import free_port, wait_until
 from journeys.cluster import ask, make_webhook
+from support.program import StartProgram
+from support.waiting import free_port, wait_until
 
 
 class TemporalServer:

@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from beds.postgres import PostgresProcess
-from beds.program import Program, StartProgram, run_postern
-from beds.waiting import PATIENCE, free_port, wait_until
 from journeys.cluster import Callers, CountingEngine, ask, counting_engine, make_webhook
+from support.postgres import PostgresProcess
+from support.program import Program, StartProgram, run_postern
+from support.waiting import PATIENCE, free_port, wait_until
 
 
 @pytest.fixture

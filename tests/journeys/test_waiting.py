@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from beds.hooks import TOKEN, Hook, make_hook, stories
-from beds.program import Program
-from beds.waiting import PATIENCE, free_port, wait_until
-from beds.wire import Heard, exchange
+from support.hooks import TOKEN, Hook, make_hook, stories
+from support.program import Program
+from support.waiting import PATIENCE, free_port, wait_until
+from support.wire import Heard, exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
 
@@ -237,7 +237,7 @@ def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked
 def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes_on(tmp_path: Path) -> None:
     """The real end waits 22 s for them; here it is one."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import postern.usecases.gateway as gateway; gateway.PATIENCE = 1.0"
+        "import postern.usecases.runtime.gateway as gateway; gateway.PATIENCE = 1.0"
     )
     house = House(tmp_path)
     heard: list[Heard] = []

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from beds.recording import kept
-from postern.core.delivery import delivery_key
-from postern.core.invocation import Delivery, Entry, Invocation
-from postern.core.records import StoredWebhook
+from postern.core.deliveries.delivery import delivery_key
+from postern.core.history.invocation import Delivery, Entry, Invocation
+from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import first_id_at, new_id
 from postern.stores.store import Store
+from support.recording import kept
 
 NOW = 1_800_000_000.0
 WEBHOOK = "wh_1"

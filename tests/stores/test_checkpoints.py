@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from beds.recording import kept
-from postern.stores import checkpoint
+from postern.stores.sql import checkpoint
 from postern.stores.store import Store
 from stores.conftest import entry
+from support.recording import kept
 
 pytestmark = pytest.mark.anyio
 

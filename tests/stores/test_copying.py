@@ -6,16 +6,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from beds.program import StartProgram, run_postern
-from beds.recording import kept
-from beds.rooms import ADMIN, gateway_on
 from postern.stores import copying
 from postern.stores.copying import CannotCopy, copy_all
-from postern.stores.database import Database
+from postern.stores.sql.database import Database
 from postern.stores.store import Store
-from postern.usecases import webhooks
-from postern.usecases.configuration import WebhookRequest, validated
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from stores.conftest import entry
+from support.program import StartProgram, run_postern
+from support.recording import kept
+from support.rooms import ADMIN, gateway_on
 
 KEYS = ["a key of the tests, long enough"]
 

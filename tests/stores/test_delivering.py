@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
-from postern.core.delivery import Started
-from postern.core.invocation import Delivery, Gone
-from postern.core.records import AuditEntry
+from postern.core.deliveries.delivery import Started
+from postern.core.history.invocation import Delivery, Gone
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded, webhook
 

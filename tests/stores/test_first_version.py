@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from beds.first_version import expected, unpack_database
-from beds.house import OWNER, House, NotingEngine, a_house
 from postern.core.answer import workflow_response
-from postern.usecases import access, history, replays, webhooks
+from postern.usecases.access import accounts
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history
+from postern.usecases.webhooks import webhooks
+from support.first_version import expected, unpack_database
+from support.house import OWNER, House, NotingEngine, a_house
 
 pytestmark = pytest.mark.anyio
 
@@ -90,8 +93,8 @@ async def test_what_was_accepted_then_can_be_replayed_now(house: House) -> None:
 
 
 async def test_whoever_had_access_has_it(house: House) -> None:
-    actor = await access.actor_of_key(house.gateway, THEN["apiKey"])
+    actor = await accounts.actor_of_key(house.gateway, THEN["apiKey"])
     assert (actor.name, actor.level) == ("monitoring", "read")
-    assert await access.sign_in(
+    assert await accounts.sign_in(
         house.gateway, "admin", "a password for the fixture", "127.0.0.1", "a browser"
     )

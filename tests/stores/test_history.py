@@ -3,8 +3,8 @@
 import pytest
 
 from postern.core.answer import WorkflowResponse
-from postern.core.delivery import Started
-from postern.core.invocation import HistoryFilter, status_of
+from postern.core.deliveries.delivery import Started
+from postern.core.history.invocation import HistoryFilter, status_of
 from postern.core.problems import Refused
 from postern.stores import history
 from postern.stores.store import Store

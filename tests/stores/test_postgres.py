@@ -8,17 +8,18 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, select, text, update
 
-from beds.postgres import PostgresProcess
-from beds.program import run_postern
-from beds.recording import kept
-from beds.waiting import PATIENCE
-from postern.core.invocation import HistoryFilter, StoreUnavailable
-from postern.core.records import AuditEntry, Replay
-from postern.stores import schema
-from postern.stores.database import Database
+from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.replay import Replay
+from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.stores.sql import schema
+from postern.stores.sql.database import Database
+from postern.stores.sql.tables import deliveries, tallies
 from postern.stores.store import Store
-from postern.stores.tables import deliveries, tallies
 from stores.conftest import NOW, entry
+from support.postgres import PostgresProcess
+from support.program import run_postern
+from support.recording import kept
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import event, func, select
 
-from beds.recording import kept
-from beds.waiting import PATIENCE
-from postern.core.invocation import HistoryFilter, StoreUnavailable
-from postern.stores import writer
+from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.stores.sql import writer
+from postern.stores.sql.tables import deliveries, duplicate_keys, invocations
 from postern.stores.store import Store
-from postern.stores.tables import deliveries, duplicate_keys, invocations
 from stores.conftest import NOW, WEBHOOK, entry, opened, recorded, webhook
+from support.recording import kept
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

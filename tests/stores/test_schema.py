@@ -10,9 +10,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
-from postern.stores import schema
-from postern.stores.database import Database
-from postern.stores.tables import for_migrations, metadata
+from postern.stores.sql import schema
+from postern.stores.sql.database import Database
+from postern.stores.sql.tables import for_migrations, metadata
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

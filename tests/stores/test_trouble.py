@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from beds.hooks import TOKEN, make_hook, stories
-from beds.program import StartProgram
-from beds.recording import kept
-from beds.waiting import wait_until
-from beds.wire import Heard, exchange
-from postern.core.invocation import StoreUnavailable
+from postern.core.history.invocation import StoreUnavailable
+from postern.stores.sql.tables import invocations
 from postern.stores.store import Store
-from postern.stores.tables import invocations
 from stores.conftest import entry, opened, recorded
+from support.hooks import TOKEN, make_hook, stories
+from support.program import StartProgram
+from support.recording import kept
+from support.waiting import wait_until
+from support.wire import Heard, exchange
 
 pytestmark = pytest.mark.anyio
 

@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from beds.client import PASSWORD, Client, admin_of
-from beds.program import Program
+from support.client import PASSWORD, Client, admin_of
+from support.program import Program
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,12 @@ import pytest
 from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
-from beds.client import PASSWORD, Client, admin_of
-from beds.program import Program, StartProgram
-from beds.waiting import wait_until
+from support.client import PASSWORD, Client, admin_of
+from support.program import Program, StartProgram
+from support.waiting import wait_until
 
 PLANTED = """
-import postern.stores.access, postern.stores.webhooks, postern.usecases.live
+import postern.stores.access, postern.stores.webhooks, postern.usecases.history.live
 
 
 async def broken(self, *_, **__):
@@ -39,7 +39,7 @@ async def broken_for_one(self, secret, was=postern.stores.access.Access.key):
 
 postern.stores.webhooks.Webhooks.page = broken
 postern.stores.access.Access.key = broken_for_one
-postern.usecases.live.Stream.events = broken_stream
+postern.usecases.history.live.Stream.events = broken_stream
 """
 
 

@@ -3,7 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from beds.house import House, a_house
+from support.desk import desk, settings
+from support.house import House, a_house
+
+__all__ = ["anyio_backend", "desk", "house", "settings"]
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from typing import Literal
 
 import msgspec
 
-from postern.core.call import Call
-from postern.core.content import Payload, Unreadable, read_object
-from postern.core.cors import is_preflight
-from postern.core.credential import Matched, Unproven, VerifiedCall
-from postern.core.handshake import HandshakeAnswer
+from postern.core.calls.call import Call
+from postern.core.calls.content import Payload, Unreadable, read_object
+from postern.core.calls.cors import is_preflight
+from postern.core.calls.paths import walk_members
 from postern.core.limits import Limits
-from postern.core.paths import walk_members
-from postern.core.webhook import DuplicateKey, Webhook
+from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
+from postern.core.signatures.handshake import HandshakeAnswer
+from postern.core.webhooks.webhook import DuplicateKey, Webhook
 
 Outcome = Literal["accepted", "rejected", "handshake", "preflight"]
 Step = tuple[str, bool, str]

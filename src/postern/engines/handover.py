@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.delivery import ResponseSlot, Trigger
+from postern.core.deliveries.delivery import ResponseSlot, Trigger
 
 NEAR = Allowlist.parse(
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"]

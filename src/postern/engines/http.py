@@ -19,7 +19,7 @@ import msgspec
 
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, workflow_response
-from postern.core.delivery import (
+from postern.core.deliveries.delivery import (
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
@@ -28,7 +28,7 @@ from postern.core.delivery import (
     Trigger,
     Workflow,
 )
-from postern.core.names import is_header_name
+from postern.core.webhooks.names import is_header_name
 from postern.engines.handover import NEAR, document, never_known
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.delivery import (
+from postern.core.deliveries.delivery import (
     EngineHealth,
     EngineRejected,
     EngineUnavailable,

@@ -27,7 +27,7 @@ from temporalio.common import RawValue, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
-from postern.core.delivery import (
+from postern.core.deliveries.delivery import (
     EngineHealth,
     EngineRejected,
     EngineUnavailable,

@@ -11,7 +11,7 @@ import httpcore2
 import httpx2
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.call import Headers, header_values
+from postern.core.calls.call import Headers, header_values
 from postern.outbound.guard import (
     FetchFailed,
     GuardedNetwork,

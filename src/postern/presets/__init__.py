@@ -10,8 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from postern.core.handshake import needs_verify_token
-from postern.core.scheme import SignatureScheme
+from postern.core.signatures.handshake import needs_verify_token
+from postern.core.signatures.scheme import SignatureScheme
 
 GENERIC = "generic"
 

@@ -4,12 +4,13 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from postern.core.records import ApiKey, AuditEntry
+from postern.core.access.accounts import ApiKey
+from postern.core.access.audit import AuditEntry
 from postern.stores.audit import write_note
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import api_keys
-from postern.stores.writer import Writer
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import api_keys
+from postern.stores.sql.writer import Writer
 
 
 class Access:

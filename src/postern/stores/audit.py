@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, insert, select
 
-from postern.core.records import AuditEntry
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import audit
-from postern.stores.writer import Writer
+from postern.core.access.audit import AuditEntry
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import audit
+from postern.stores.sql.writer import Writer
 
 
 class Audit:

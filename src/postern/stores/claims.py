@@ -17,10 +17,10 @@ from sqlalchemy import (
     tuple_,
 )
 
-from postern.core.invocation import Entry
-from postern.stores.moments import milliseconds
-from postern.stores.tables import duplicate_keys
-from postern.stores.upsert import insert_into
+from postern.core.history.invocation import Entry
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.tables import duplicate_keys
+from postern.stores.sql.upsert import insert_into
 
 Claims = dict[tuple[str, bytes], Entry]
 

@@ -26,10 +26,10 @@ from sqlalchemy import (
     tuple_,
 )
 
-from postern.stores import schema
-from postern.stores.bulk import insert_rows
-from postern.stores.database import Database
-from postern.stores.tables import epochs, metadata
+from postern.stores.sql import schema
+from postern.stores.sql.bulk import insert_rows
+from postern.stores.sql.database import Database
+from postern.stores.sql.tables import epochs, metadata
 
 STEP_ROWS = 2_000
 STEP_BYTES = 8 * 1024 * 1024

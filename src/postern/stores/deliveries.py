@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, update
 
+from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
-from postern.core.delivery import Started, State, delivery_key
-from postern.core.invocation import Delivery, Entry, Gone, Invocation
-from postern.core.records import AuditEntry
+from postern.core.deliveries.delivery import Started, State, delivery_key
+from postern.core.history.invocation import Delivery, Entry, Gone, Invocation
 from postern.identity import first_id_at
 from postern.stores.audit import write_note
 from postern.stores.claims import claim_keys
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import emit, insert_delivery, keep_sample
-from postern.stores.tables import DELIVERIES_APART, deliveries, invocations
-from postern.stores.wake import ANSWER, DUE, tell
-from postern.stores.writer import Writer
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import DELIVERIES_APART, deliveries, invocations
+from postern.stores.sql.wake import ANSWER, DUE, tell
+from postern.stores.sql.writer import Writer
 
 LONGEST_LOG = 20
 

@@ -17,12 +17,12 @@ from sqlalchemy import (
     select,
 )
 
-from postern.core.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
+from postern.core.history.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
 from postern.identity import first_id_at
-from postern.stores.database import Database
 from postern.stores.deliveries import delivery_of
-from postern.stores.moments import seconds
-from postern.stores.tables import APART, DELIVERIES_APART, belongs, deliveries, invocations
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import seconds
+from postern.stores.sql.tables import APART, DELIVERIES_APART, belongs, deliveries, invocations
 
 LONGEST_LOOK = 5_000
 """How many invocations one page looks through where no index helps (text search); the next page goes on from

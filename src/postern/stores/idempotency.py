@@ -3,13 +3,13 @@ sealed: an answer may hold an API key, and a request a password, whose plain has
 
 from sqlalchemy import Connection, delete, select, tuple_, update
 
-from postern.core.records import SeenRequest
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds
-from postern.stores.tables import idempotency
-from postern.stores.upsert import insert_into
+from postern.core.access.idempotency import SeenRequest
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.tables import idempotency
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
 from postern.stores.vault import Vault, VaultError
-from postern.stores.writer import Writer
 
 _REQUEST = "\0request\0"  # no key of a client holds a NUL: a sealed request can never pass for an answer
 

@@ -6,13 +6,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.core.records import AuditEntry, Session, User
+from postern.core.access.accounts import Session, User
+from postern.core.access.audit import AuditEntry
 from postern.stores.access import digest
 from postern.stores.audit import write_note
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import sessions, users
-from postern.stores.writer import Writer
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import sessions, users
+from postern.stores.sql.writer import Writer
 
 
 class People:

@@ -15,12 +15,12 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, func, select, update
 
-from postern.core.delivery import State, delivery_key
-from postern.core.invocation import Delivery, Entry, Invocation, Receipt
-from postern.stores.bulk import execute_for_each, insert_rows
+from postern.core.deliveries.delivery import State, delivery_key
+from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.stores.claims import claim_keys
-from postern.stores.moments import milliseconds
-from postern.stores.tables import (
+from postern.stores.sql.bulk import execute_for_each, insert_rows
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.tables import (
     LATENCY_BOUNDS_MS,
     belongs,
     deliveries,
@@ -30,7 +30,7 @@ from postern.stores.tables import (
     volumes,
     webhooks,
 )
-from postern.stores.upsert import insert_into
+from postern.stores.sql.upsert import insert_into
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",

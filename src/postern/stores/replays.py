@@ -6,17 +6,18 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from postern.core.delivery import State
-from postern.core.invocation import HistoryFilter
-from postern.core.records import AuditEntry, Replay
+from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.delivery import State
+from postern.core.deliveries.replay import Replay
+from postern.core.history.invocation import HistoryFilter
 from postern.stores.audit import write_note
-from postern.stores.database import Database
 from postern.stores.history import LONGEST_LOOK, conditions_of, too_many_for_an_index
-from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import emit
-from postern.stores.tables import invocations, replays
-from postern.stores.wake import DUE, tell
-from postern.stores.writer import Writer
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import invocations, replays
+from postern.stores.sql.wake import DUE, tell
+from postern.stores.sql.writer import Writer
 
 _filter = msgspec.json.Decoder(HistoryFilter)
 

@@ -19,9 +19,9 @@ from sqlalchemy import (
 )
 
 from postern.identity import first_id_at
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import (
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import (
     APART,
     audit,
     belongs,
@@ -37,8 +37,8 @@ from postern.stores.tables import (
     volumes,
     webhooks,
 )
-from postern.stores.upsert import insert_into
-from postern.stores.writer import Writer
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
 
 STEP = 500
 STEP_BYTES = 8 * 1024 * 1024

@@ -2,14 +2,15 @@
 
 from sqlalchemy import Connection, Select, delete, literal, select, update
 
-from postern.core.records import AuditEntry, Sample
+from postern.core.access.audit import AuditEntry
+from postern.core.history.sample import Sample
 from postern.stores.audit import write_note
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import samples, webhooks
-from postern.stores.upsert import insert_into
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import samples, webhooks
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
 from postern.stores.webhooks import next_epoch
-from postern.stores.writer import Writer
 
 
 class Samples:

@@ -7,16 +7,18 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, delete, or_, select, update
 
-from postern.core.invocation import Entry, Receipt
-from postern.core.records import AuditEntry, ScheduleRun, ScheduleState, StoredWebhook
-from postern.core.schedule import next_run, saved_schedule
+from postern.core.access.audit import AuditEntry
+from postern.core.history.invocation import Entry, Receipt
+from postern.core.schedules.schedule import next_run, saved_schedule
+from postern.core.schedules.state import ScheduleRun, ScheduleState
+from postern.core.webhooks.stored import StoredWebhook
 from postern.stores.audit import write_note
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
 from postern.stores.recorder import record_all
-from postern.stores.tables import schedules
-from postern.stores.upsert import insert_into
-from postern.stores.writer import Writer
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import schedules
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
 
 _SAID_ONCE = ("url", "every", "cron", "timeZone", "headers", "onlyWhenChanged", "splitArray")
 

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable
 
-from postern.core.invocation import Entry, Receipt, StoreUnavailable
-from postern.stores import schema, wake
+from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores.access import Access
 from postern.stores.audit import Audit
-from postern.stores.checkpoint import Checkpoints
-from postern.stores.database import Database
 from postern.stores.deliveries import Deliveries
 from postern.stores.history import History
 from postern.stores.idempotency import Idempotency
@@ -16,10 +13,13 @@ from postern.stores.replays import Replays
 from postern.stores.retention import Retention
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
+from postern.stores.sql import schema, wake
+from postern.stores.sql.checkpoint import Checkpoints
+from postern.stores.sql.database import Database
+from postern.stores.sql.writer import Writer
 from postern.stores.vault import Vault
 from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks
-from postern.stores.writer import Writer
 
 
 class Store:

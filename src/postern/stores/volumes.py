@@ -7,12 +7,12 @@ way, summing is not.
 
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
 
-from postern.core.volume import Volume
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds
-from postern.stores.tables import LATENCY_BOUNDS_MS, chores, quarters, volumes, webhooks
-from postern.stores.upsert import insert_into
-from postern.stores.writer import Writer
+from postern.core.history.volume import Volume
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, quarters, volumes, webhooks
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
 
 QUARTER = 15
 STEP = 16 * QUARTER

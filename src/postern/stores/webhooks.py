@@ -6,14 +6,16 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from postern.core.invocation import StoreUnavailable
-from postern.core.records import AuditEntry, StoredSecret, StoredWebhook, Tally
+from postern.core.access.audit import AuditEntry
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally
 from postern.identity import new_id
-from postern.stores import schedules, tables
+from postern.stores import schedules
 from postern.stores.audit import write_note
-from postern.stores.database import Database
-from postern.stores.moments import milliseconds, seconds
-from postern.stores.tables import (
+from postern.stores.sql import tables
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import (
     DELIVERIES_APART,
     deliveries,
     duplicate_keys,
@@ -23,9 +25,9 @@ from postern.stores.tables import (
     tallies,
     webhooks,
 )
+from postern.stores.sql.wake import CONFIGURATION, tell
+from postern.stores.sql.writer import Writer
 from postern.stores.vault import Vault
-from postern.stores.wake import CONFIGURATION, tell
-from postern.stores.writer import Writer
 
 SecretChanges = dict[str, bytes | None]
 """By field: a new value, or None to remove it. What is not named stays."""

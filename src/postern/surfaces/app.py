@@ -7,7 +7,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
-from postern.core.invocation import StoreUnavailable
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.console import console_routes
 from postern.surfaces.health import Numbers, health_routes

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from postern.observe import deliveries_waiting, oldest_due_seconds, own_numbers, writer_waiting
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
 
 Numbers = Callable[[], Awaitable[str]]
 """Where there are several workers: how to ask for everybody's."""

@@ -5,10 +5,10 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
+from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.core.records import Actor
-from postern.usecases.access import SESSION_LONGEST, actor_of_key, actor_of_session
-from postern.usecases.gateway import Gateway
+from postern.usecases.access.accounts import SESSION_LONGEST, actor_of_key, actor_of_session
+from postern.usecases.runtime.gateway import Gateway
 
 COOKIE = "postern_session"
 SAFE = ("GET", "HEAD", "OPTIONS")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from postern.usecases.live import Stream
+from postern.usecases.history.live import Stream
 
 # A proxy that collects an answer before it passes it on would hold events back for ever.
 HEADERS = {"x-accel-buffering": "no", "cache-control": "no-store"}

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
+from postern.core.access.accounts import ApiKey, Session, User
+from postern.core.access.audit import AuditEntry
+from postern.core.access.idempotency import SeenRequest
 from postern.core.answer import WorkflowResponse
-from postern.core.call import Headers
-from postern.core.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
-from postern.core.diagnosis.diagnose import Known
-from postern.core.invocation import (
+from postern.core.calls.call import Headers
+from postern.core.deliveries.delivery import EngineHealth, Run, Started, State, Trigger, Workflow
+from postern.core.deliveries.replay import Replay
+from postern.core.history.invocation import (
     Delivery,
     Entry,
     HistoryFilter,
@@ -16,16 +19,8 @@ from postern.core.invocation import (
     Receipt,
     StoreUnavailable,
 )
-from postern.core.records import (
-    ApiKey,
-    AuditEntry,
-    Replay,
-    SeenRequest,
-    Session,
-    StoredWebhook,
-    Tally,
-    User,
-)
+from postern.core.signatures.diagnosis.diagnose import Known
+from postern.core.webhooks.stored import StoredWebhook, Tally
 from postern.usecases.store_ports import RetentionStore, SampleStore, ScheduleStore, VolumeStore
 
 

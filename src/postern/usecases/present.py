@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from postern.core.invocation import Delivery, Invocation, status_of
+from postern.core.history.invocation import Delivery, Invocation, status_of
 
 
 @dataclass(slots=True)

@@ -2,9 +2,11 @@
 
 from typing import Any, Protocol
 
-from postern.core.invocation import Entry, Receipt
-from postern.core.records import AuditEntry, Sample, ScheduleRun, ScheduleState
-from postern.core.volume import Volume
+from postern.core.access.audit import AuditEntry
+from postern.core.history.invocation import Entry, Receipt
+from postern.core.history.sample import Sample
+from postern.core.history.volume import Volume
+from postern.core.schedules.state import ScheduleRun, ScheduleState
 
 
 class SampleStore(Protocol):

@@ -10,17 +10,17 @@ from typing import Any
 import uvloop
 from sqlalchemy.engine import make_url
 
-from postern.core.invocation import StoreUnavailable
+from postern.core.history.invocation import StoreUnavailable
 from postern.observe import set_up_logs
 from postern.settings import SettingError, Settings
-from postern.stores import schema
 from postern.stores.copying import CannotCopy, copy_all
-from postern.stores.database import Database
+from postern.stores.sql import schema
+from postern.stores.sql.database import Database
 from postern.stores.vault import VaultError
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
 from postern.surfaces.http.workers import Place
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.gateway import alone, opened
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import cast
 
 from postern import presets
-from postern.core.delivery import Workflow
-from postern.core.retention import Keeping
+from postern.core.deliveries.delivery import Workflow
+from postern.core.operations.retention import Keeping
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
@@ -19,12 +19,12 @@ from postern.settings import Settings
 from postern.stores.store import Store
 from postern.stores.vault import key_from_file
 from postern.surfaces.cli.run import FAILED, end
-from postern.usecases.compiling import compile_webhook
-from postern.usecases.directory import Directory
-from postern.usecases.dispatch import LEASE
-from postern.usecases.example import example_environment
-from postern.usecases.gateway import Gateway
+from postern.usecases.deliveries.dispatch import LEASE
+from postern.usecases.operations.example import example_environment
 from postern.usecases.ports import Fetched, FetchTrouble, PresetShelf
+from postern.usecases.runtime.directory import Directory
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine
 from postern.workflows.load import load
 

@@ -19,14 +19,14 @@ from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
 from postern.surfaces.http.siblings import Siblings
 from postern.surfaces.http.workers import Place, Workers, up
-from postern.usecases import waking
-from postern.usecases.access import ensure_admin
-from postern.usecases.dispatch import START_TIMEOUT, Dispatcher
-from postern.usecases.example import example_curl
-from postern.usecases.gateway import Gateway
-from postern.usecases.replays import Replayer
-from postern.usecases.retention import Keeper
-from postern.usecases.schedules import Scheduler
+from postern.usecases.access.accounts import ensure_admin
+from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
+from postern.usecases.deliveries.replays import Replayer
+from postern.usecases.operations.example import example_curl
+from postern.usecases.operations.retention import Keeper
+from postern.usecases.runtime import notifications
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.schedules.schedules import Scheduler
 from postern.wiring.gateway import alone, opened
 
 
@@ -57,7 +57,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             dispatcher = Dispatcher(gateway)
             following = [
                 asyncio.create_task(gateway.directory.follow(), name="directory"),
-                asyncio.create_task(waking.follow(gateway), name="wake"),
+                asyncio.create_task(notifications.follow(gateway), name="wake"),
             ]
             dispatching = (
                 asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None

@@ -8,7 +8,7 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from postern.core.delivery import ResponseSlot
+from postern.core.deliveries.delivery import ResponseSlot
 
 log = logging.getLogger("postern.engine")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbos import DBOS, PortableWorkflowError
 
-from postern.core.delivery import ResponseSlot
+from postern.core.deliveries.delivery import ResponseSlot
 from postern.engines.embedded.door import AnswerRefused, knock
 from postern.workflows.language import StepFailed
 

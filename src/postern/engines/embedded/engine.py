@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from postern.core.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.supervisor import Supervisor
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postern.core.delivery import Run, Started, Trigger, Workflow
+from postern.core.deliveries.delivery import Run, Started, Trigger, Workflow
 
 LARGEST = 64 * 1024 * 1024
 IN_USE = 3  # the process's exit status when another one has the data directory

@@ -7,7 +7,7 @@ from itertools import count
 
 import structlog
 
-from postern.core.delivery import EngineRejected, EngineUnavailable
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable
 from postern.engines.embedded import frames
 
 log = structlog.get_logger("postern.engine")

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from postern.core.delivery import Workflow
+from postern.core.deliveries.delivery import Workflow
 from postern.engines.embedded import frames
 from postern.workflows.load import Loaded, load
 
@@ -129,8 +129,8 @@ def main() -> None:
 
 def _serve(conversation: Conversation, loaded: Loaded, file: Path, keep_seconds: float) -> float:
     from postern.engines.embedded.runs import (
-        WorkflowRuns,
-    )  # DBOS costs memory and time: not for a broken file
+        WorkflowRuns,  # DBOS costs memory and time: not for a broken file
+    )
 
     awaited = Awaited(conversation.say)
     runs = WorkflowRuns(file, loaded.workflows, keep_seconds, awaited.ended)

@@ -21,7 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 from dbos import DBOS, DBOSPortableJSONSerializer, SetWorkflowID, WorkflowStatus
 
-from postern.core.delivery import ResponseSlot, Run, Started, Trigger
+from postern.core.deliveries.delivery import ResponseSlot, Run, Started, Trigger
 from postern.engines.embedded.durable import DurableRun, Suspended
 from postern.workflows.language import Declared, running
 

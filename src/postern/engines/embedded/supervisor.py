@@ -14,7 +14,7 @@ from typing import Literal
 
 import structlog
 
-from postern.core.delivery import EngineUnavailable, Workflow
+from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link
 from postern.workflows.load import workflow_files

@@ -10,7 +10,7 @@ import typer
 import yaml
 
 from postern.surfaces.cli.run import ACTOR, DIFFERS, USAGE, Json, end, err, out, plain, session, show_json
-from postern.usecases import config
+from postern.usecases.webhooks import as_code
 
 HEAD = """\
 # Postern's webhooks. `postern apply FILE` makes them what this file says; what a webhook leaves out has its default.
@@ -26,7 +26,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
-    document = session.run(lambda gateway: config.export(gateway, ACTOR))
+    document = session.run(lambda gateway: as_code.export(gateway, ACTOR))
     if as_json:
         show_json(document)
         return
@@ -59,7 +59,7 @@ def apply(
     document = _read(file)
     folder = Path(".") if file == "-" else Path(file).resolve().parent
     done = session.run(
-        lambda gateway: config.apply(
+        lambda gateway: as_code.apply(
             gateway, ACTOR, document, _secrets_in(folder), prune=prune, dry_run=dry_run
         )
     )

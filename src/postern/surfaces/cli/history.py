@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import STATUSES
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.invocation import STATUSES
 from postern.surfaces.cli.run import (
     ACTOR,
     USAGE,
@@ -20,7 +20,7 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.usecases import history
+from postern.usecases.history import history
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from postern.core.records import LEVELS
+from postern.core.access.accounts import LEVELS
 from postern.surfaces.cli.run import ACTOR, USAGE, Json, end, say, session, show_page
-from postern.usecases import access
+from postern.usecases.access import accounts
 from postern.usecases.present import Page
 
 commands = typer.Typer(no_args_is_help=True, help="API keys.")
@@ -21,14 +21,14 @@ def create(
     """Make an API key. It is shown now and never again."""
     if level not in LEVELS:
         end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
-    made = session.run(lambda gateway: access.create_key(gateway, ACTOR, name, level))
+    made = session.run(lambda gateway: accounts.create_key(gateway, ACTOR, name, level))
     say(made, made["key"], as_json)
 
 
 @commands.command("list")
 def listing(as_json: Json = False) -> None:
     """The API keys: what they are for, what they may do, when they were last used."""
-    found = session.run(lambda gateway: access.keys(gateway, ACTOR))
+    found = session.run(lambda gateway: accounts.keys(gateway, ACTOR))
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
     show_page(Page(found), as_json, columns, "No API key yet: postern keys create NAME")
 
@@ -36,5 +36,5 @@ def listing(as_json: Json = False) -> None:
 @commands.command("delete")
 def delete(key: Annotated[str, typer.Argument(help="The key's id (key_…).")], as_json: Json = False) -> None:
     """Revoke an API key at once."""
-    session.run(lambda gateway: access.delete_key(gateway, ACTOR, key))
+    session.run(lambda gateway: accounts.delete_key(gateway, ACTOR, key))
     say({"deleted": key}, "Revoked.", as_json)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from postern.core.records import LEVELS, Actor
+from postern.core.access.accounts import LEVELS, Actor
 from postern.surfaces.cli.run import USAGE, end, session
 from postern.surfaces.mcp import load_sdk
 

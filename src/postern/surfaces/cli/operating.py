@@ -8,7 +8,9 @@ import typer
 from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, Json, end, say, session, show_json, show_table
 from postern.surfaces.cli.webhooks import WebhookId
 from postern.surfaces.cli.webhooks import commands as commands
-from postern.usecases import holds, samples, schedules
+from postern.usecases.deliveries import holds
+from postern.usecases.history import samples
+from postern.usecases.schedules import schedules
 
 
 @commands.command("run")

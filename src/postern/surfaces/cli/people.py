@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.core.records import LEVELS
+from postern.core.access.accounts import LEVELS
 from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, say, session, show_page
 from postern.surfaces.cli.webhooks import read_secret
-from postern.usecases import access
-from postern.usecases import audit as audit_trail
+from postern.usecases.access import accounts
+from postern.usecases.access import audit as audit_trail
 from postern.usecases.present import Page
 
 users = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
@@ -25,7 +25,7 @@ A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
 @users.command("list")
 def list_users(as_json: Json = False) -> None:
     """The users, what they may do, when they last signed in."""
-    found = session.run(lambda gateway: access.users(gateway, ACTOR))
+    found = session.run(lambda gateway: accounts.users(gateway, ACTOR))
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
     show_page(Page(found), as_json, columns, "No user yet; the first start of the gateway makes one.")
 
@@ -46,7 +46,7 @@ def create_user(
       PASSWORD=… postern users create maria --level write --password env:PASSWORD
     """
     secret = _password(password)
-    made = session.run(lambda gateway: access.create_user(gateway, ACTOR, name, secret, level))
+    made = session.run(lambda gateway: accounts.create_user(gateway, ACTOR, name, secret, level))
     say(made, f"{made['name']} may sign in, with access level {made['level']}: {made['id']}", as_json)
 
 
@@ -64,7 +64,7 @@ def change_user(
     if level is None and password is None:
         end("say --level or --password", USAGE)
     secret = None if password is None else _password(password)
-    done = session.run(lambda gateway: access.change_user(gateway, ACTOR, user, level, secret))
+    done = session.run(lambda gateway: accounts.change_user(gateway, ACTOR, user, level, secret))
     say(
         done,
         f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.",
@@ -77,14 +77,14 @@ def delete_user(user: UserId, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a user and end their sessions. The last admin stays."""
     if not yes and not as_json:
         typer.confirm("They can no longer sign in. Delete the user?", abort=True)
-    session.run(lambda gateway: access.delete_user(gateway, ACTOR, user))
+    session.run(lambda gateway: accounts.delete_user(gateway, ACTOR, user))
     say({"deleted": user}, "Deleted.", as_json)
 
 
 @sessions.command("list")
 def list_sessions(as_json: Json = False) -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
-    found = session.run(lambda gateway: access.sessions(gateway, ACTOR))
+    found = session.run(lambda gateway: accounts.sessions(gateway, ACTOR))
     show_page(
         Page(found),
         as_json,
@@ -99,7 +99,7 @@ def revoke_session(
     as_json: Json = False,
 ) -> None:
     """Sign a session out; its next request is refused."""
-    session.run(lambda gateway: access.revoke_session(gateway, ACTOR, session_id))
+    session.run(lambda gateway: accounts.revoke_session(gateway, ACTOR, session_id))
     say({"revoked": session_id}, "Signed out.", as_json)
 
 

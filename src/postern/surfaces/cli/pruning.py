@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from postern.surfaces.cli.run import ACTOR, Json, err, out, session, show_json
-from postern.usecases import retention
+from postern.usecases.operations import retention
 
 _SAID = {
     "invocations": "calls",

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.core.invocation import STATUSES
+from postern.core.history.invocation import STATUSES
 from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, say, session, show_page
-from postern.usecases import history, replays
-from postern.usecases.gateway import Gateway
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history
+from postern.usecases.runtime.gateway import Gateway
 
 commands = typer.Typer(
     no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it."

@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from postern.core.invocation import StoreUnavailable
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.core.records import Actor
-from postern.usecases.gateway import Gateway
 from postern.usecases.present import Page
+from postern.usecases.runtime.gateway import Gateway
 
 T = TypeVar("T")
 

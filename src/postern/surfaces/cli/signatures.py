@@ -22,10 +22,12 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.webhooks import read_secret
-from postern.usecases import readmission, secrets, signatures
-from postern.usecases.configuration import validated
+from postern.usecases.calls import readmission
+from postern.usecases.operations import key_rotation
 from postern.usecases.present import Page
-from postern.usecases.signatures import SignatureTest
+from postern.usecases.signatures import signatures
+from postern.usecases.signatures.signatures import SignatureTest
+from postern.usecases.webhooks.configuration import validated
 
 LONGEST_SHOWN = 500
 
@@ -158,7 +160,7 @@ def rotate_key(as_json: Json = False) -> None:
 
     Put the new key first and keep the old one behind it, run this, then drop the old one.
     """
-    done = session.run(lambda gateway: secrets.rotate_key(gateway, ACTOR))
+    done = session.run(lambda gateway: key_rotation.rotate_key(gateway, ACTOR))
     say({"reencrypted": done}, f"{done} secrets are encrypted with the new key now.", as_json)
 
 

@@ -23,8 +23,8 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.usecases import webhooks
-from postern.usecases.configuration import WebhookRequest, validated
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 

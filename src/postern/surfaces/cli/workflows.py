@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from postern.surfaces.cli.run import ACTOR, FAILED, Json, end, out, session, show_json, show_page
-from postern.usecases import engine, samples
+from postern.usecases.history import samples
+from postern.usecases.operations import engine
 from postern.usecases.present import Page
 
 commands = typer.Typer(no_args_is_help=True, help="The workflows that the embedded engine runs.")

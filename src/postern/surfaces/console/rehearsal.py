@@ -11,9 +11,9 @@ from typing import Any
 import structlog
 from starlette.requests import Request
 
-from postern.core.invocation import HistoryFilter, StoreUnavailable
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
-from postern.core.records import Actor
 from postern.surfaces.console import pages
 from postern.surfaces.console.views import (
     advanced,
@@ -28,9 +28,9 @@ from postern.surfaces.console.views import (
     webhooks,
 )
 from postern.surfaces.console.visit import View, Visit
-from postern.usecases import history as calls
-from postern.usecases import webhooks as known
-from postern.usecases.gateway import Gateway
+from postern.usecases.history import history as calls
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks as known
 
 # Only what looks: nothing that reveals, follows or asks the engine. First what people come to first.
 PAGES: list[View] = [

@@ -25,7 +25,7 @@ from postern.surfaces.console.views import (
     webhooks,
 )
 from postern.surfaces.console.visit import View, route
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
 
 VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/webhooks", webhooks.listing),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
 
 # Not in the order of the alphabet: a shop's owner finds the shop first.
 FIRST = ("shopify", "woocommerce", "stripe", "github", "slack", "paddle")

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from postern.core.paths import extended
+from postern.core.calls.paths import extended
 
 MOST_NODES = 1500
 DEEPEST = 24

@@ -9,14 +9,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from postern.core.invocation import StoreUnavailable
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.core.records import Actor
 from postern.surfaces.console import pages
 from postern.surfaces.console.labels import label
 from postern.surfaces.session import COOKIE, SAFE, check_origin
-from postern.usecases import access
-from postern.usecases.gateway import Gateway
+from postern.usecases.access import accounts
+from postern.usecases.runtime.gateway import Gateway
 
 MOST_FIELDS = 2000
 LARGEST_FORM = 4 * 1024 * 1024
@@ -111,7 +111,7 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
             check_origin(gateway, request)
-            actor = await access.actor_of_session(gateway, request.cookies.get(COOKIE, ""))
+            actor = await accounts.actor_of_session(gateway, request.cookies.get(COOKIE, ""))
         except Refused as refused:
             if refused.code == "access_denied":
                 return pages.page(request, "stopped.html", 403, problem=problem_of(refused))

@@ -12,7 +12,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from postern.core import answer as say
-from postern.core.call import Headers
+from postern.core.calls.call import Headers
 from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import PREFIX
 

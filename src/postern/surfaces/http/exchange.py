@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from postern.core.answer import Answer
-from postern.core.call import Headers
+from postern.core.calls.call import Headers
 from postern.surfaces.http.ingress import Arrival, Ingress
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -7,11 +7,11 @@ from postern.core import answer as say
 from postern.core.address import Allowlist, client_address
 from postern.core.admit import Verdict, admit, admit_head, too_large
 from postern.core.answer import Answer
-from postern.core.call import Call, Headers
-from postern.core.webhook import Webhook
+from postern.core.calls.call import Call, Headers
+from postern.core.webhooks.webhook import Webhook
 from postern.observe import unknown_codes
-from postern.usecases.gateway import Gateway
-from postern.usecases.receive import receive
+from postern.usecases.calls.receive import receive
+from postern.usecases.runtime.gateway import Gateway
 
 PREFIX = b"/webhook/"
 MOST_ARRIVING = 256 * 1024 * 1024

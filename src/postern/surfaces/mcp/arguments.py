@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from postern.core.invocation import Status
-from postern.usecases.configuration import FieldMapping, Shape
+from postern.core.history.invocation import Status
+from postern.usecases.webhooks.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[
     str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)

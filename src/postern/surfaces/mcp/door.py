@@ -8,8 +8,8 @@ from starlette.requests import Request
 from postern.core.problems import Refused
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest.problems import problem_response
-from postern.usecases.access import actor_of_key
-from postern.usecases.gateway import Gateway
+from postern.usecases.access.accounts import actor_of_key
+from postern.usecases.runtime.gateway import Gateway
 
 PATH = "/mcp"
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from postern.core.records import Actor
+from postern.core.access.accounts import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
 from postern.surfaces.mcp.told import story, untrusted
-from postern.usecases import engine, history, readmission, replays, volumes
-from postern.usecases.gateway import Gateway
+from postern.usecases.calls import readmission
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history, volumes
+from postern.usecases.operations import engine
+from postern.usecases.runtime.gateway import Gateway
 
 
 @tool("Search the history", "read", ask.SearchHistory)

@@ -17,14 +17,14 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 
-from postern.core.invocation import StoreUnavailable
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.core.records import Actor
 from postern.surfaces.mcp import history, signatures, webhooks
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
 from postern.surfaces.mcp.told import bounded
-from postern.usecases.configuration import validated
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks.configuration import validated
 
 __all__ = ["history", "signatures", "webhooks"]  # imported so that they enter their tools in the table
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
-from postern.core.records import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
 from postern.surfaces.mcp.told import diagnosis, provider_in_short
-from postern.usecases import remedies, signatures
-from postern.usecases.gateway import Gateway
-from postern.usecases.signatures import SignatureTest
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.signatures import remedies, signatures
+from postern.usecases.signatures.signatures import SignatureTest
 
 
 @tool("List providers", "read", ask.Nothing)

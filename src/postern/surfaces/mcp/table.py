@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from postern.core.records import Actor, Level
-from postern.usecases.configuration import Shape
-from postern.usecases.gateway import Gateway
+from postern.core.access.accounts import Actor, Level
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks.configuration import Shape
 
 INSTRUCTIONS = """Postern receives webhooks: outside systems call a webhook's URL, Postern proves who is calling, records the call as an \
 invocation, and starts a workflow with up to four mapped fields.

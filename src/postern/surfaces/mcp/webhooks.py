@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from postern.core.records import Actor
+from postern.core.access.accounts import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp.table import tool
 from postern.surfaces.mcp.told import untrusted, webhook_in_short
-from postern.usecases import holds, samples, schedules, webhooks
-from postern.usecases.configuration import WebhookRequest
-from postern.usecases.gateway import Gateway
+from postern.usecases.deliveries import holds
+from postern.usecases.history import samples
 from postern.usecases.present import Page
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.schedules import schedules
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest
 
 
 @tool("List webhooks", "read", ask.ListWebhooks)

@@ -10,8 +10,8 @@ from postern.surfaces import session
 from postern.surfaces.rest import access_shapes, shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page, whole
 from postern.surfaces.rest.table import PREFIX, Asking, Table
-from postern.usecases import access, audit
-from postern.usecases.gateway import Gateway
+from postern.usecases.access import accounts, audit
+from postern.usecases.runtime.gateway import Gateway
 
 
 def made(thing: dict[str, Any], path: str) -> Response:
@@ -23,7 +23,7 @@ def key_rows(table: Table, gateway: Gateway) -> None:
 
     @row("GET", "/api-keys", "List API keys", level="admin", answers=shapes.Listing[access_shapes.ApiKey])
     async def list_api_keys(actor: Asking) -> Any:
-        return whole(await access.keys(gateway, actor))
+        return whole(await accounts.keys(gateway, actor))
 
     @row(
         "POST",
@@ -35,11 +35,11 @@ def key_rows(table: Table, gateway: Gateway) -> None:
         idempotent=True,
     )
     async def create_api_key(actor: Asking, request: access_shapes.ApiKeyRequest) -> Any:
-        return made(await access.create_key(gateway, actor, request.name, request.level), "api-keys")
+        return made(await accounts.create_key(gateway, actor, request.name, request.level), "api-keys")
 
     @row("DELETE", "/api-keys/{key_id}", "Delete an API key", level="admin", status=204)
     async def delete_api_key(actor: Asking, key_id: str) -> Any:
-        await access.delete_key(gateway, actor, key_id)
+        await accounts.delete_key(gateway, actor, key_id)
         return Response(status_code=204)
 
     @row("GET", "/audit", "List changes", level="admin", answers=shapes.Listing[access_shapes.AuditEntry])
@@ -60,7 +60,7 @@ def user_rows(table: Table, gateway: Gateway) -> None:
 
     @row("GET", "/users", "List users", level="admin", answers=shapes.Listing[access_shapes.User])
     async def list_users(actor: Asking) -> Any:
-        return whole(await access.users(gateway, actor))
+        return whole(await accounts.users(gateway, actor))
 
     @row(
         "POST",
@@ -73,12 +73,12 @@ def user_rows(table: Table, gateway: Gateway) -> None:
     )
     async def create_user(actor: Asking, request: access_shapes.UserRequest) -> Any:
         return made(
-            await access.create_user(gateway, actor, request.name, request.password, request.level), "users"
+            await accounts.create_user(gateway, actor, request.name, request.password, request.level), "users"
         )
 
     @row("GET", "/users/{user_id}", "Show a user", level="admin", answers=access_shapes.User)
     async def show_user(actor: Asking, user_id: str) -> Any:
-        return JSONResponse(await access.user(gateway, actor, user_id))
+        return JSONResponse(await accounts.user(gateway, actor, user_id))
 
     @row(
         "PATCH",
@@ -90,12 +90,14 @@ def user_rows(table: Table, gateway: Gateway) -> None:
     )
     async def change_user(actor: Asking, user_id: str, change: access_shapes.UserChange) -> Any:
         """A new password ends the user's sessions."""
-        return JSONResponse(await access.change_user(gateway, actor, user_id, change.level, change.password))
+        return JSONResponse(
+            await accounts.change_user(gateway, actor, user_id, change.level, change.password)
+        )
 
     @row("DELETE", "/users/{user_id}", "Delete a user", level="admin", status=204, refuses=("conflict",))
     async def delete_user(actor: Asking, user_id: str) -> Any:
         """The last admin cannot be deleted."""
-        await access.delete_user(gateway, actor, user_id)
+        await accounts.delete_user(gateway, actor, user_id)
         return Response(status_code=204)
 
 
@@ -109,8 +111,8 @@ def session_rows(table: Table, gateway: Gateway) -> None:
     async def sign_in(request: Request, who: access_shapes.SignIn) -> Any:
         """The session is in the cookie of the answer."""
         agent = request.headers.get("user-agent", "")
-        secret = await access.sign_in(gateway, who.name, who.password, session.address_of(request), agent)
-        actor = await access.actor_of_session(gateway, secret)
+        secret = await accounts.sign_in(gateway, who.name, who.password, session.address_of(request), agent)
+        actor = await accounts.actor_of_session(gateway, secret)
         response = JSONResponse(me(actor), 201, {"location": f"{PREFIX}/me"})
         session.remember(gateway, response, secret)
         return response
@@ -125,13 +127,13 @@ def session_rows(table: Table, gateway: Gateway) -> None:
     )
     async def list_sessions(actor: Asking) -> Any:
         """An admin sees everybody's, everybody else their own."""
-        return whole(await access.sessions(gateway, actor))
+        return whole(await accounts.sessions(gateway, actor))
 
     @row("DELETE", "/sessions/{session_id}", "End a session", level="read", status=204)
     async def end_session(actor: Asking, session_id: str) -> Any:
         """``current`` is the one that asks: signing out."""
         mine = session_id in ("current", actor.session)
-        await access.revoke_session(gateway, actor, (actor.session or "none") if mine else session_id)
+        await accounts.revoke_session(gateway, actor, (actor.session or "none") if mine else session_id)
         response = Response(status_code=204)
         if mine:
             session.forget(response)
@@ -151,7 +153,7 @@ def session_rows(table: Table, gateway: Gateway) -> None:
     )
     async def change_own_password(actor: Asking, change: access_shapes.PasswordChange) -> Any:
         """Ends every other session of theirs."""
-        await access.change_own_password(gateway, actor, change.old_password, change.new_password)
+        await accounts.change_own_password(gateway, actor, change.old_password, change.new_password)
         return Response(status_code=204)
 
 

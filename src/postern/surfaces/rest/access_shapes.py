@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from postern.core.records import Level
+from postern.core.access.accounts import Level
 from postern.surfaces.rest.shapes import Told
 from postern.usecases.shapes import Shape
 

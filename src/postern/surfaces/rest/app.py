@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from postern.core.invocation import StoreUnavailable
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.rest.access import key_rows, session_rows, user_rows
 from postern.surfaces.rest.document import asset, docs, document_route
@@ -28,7 +28,7 @@ from postern.surfaces.rest.replays import replay_rows
 from postern.surfaces.rest.signatures import signature_rows
 from postern.surfaces.rest.table import PREFIX, Table
 from postern.surfaces.rest.webhooks import duty_rows, webhook_rows
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
 
 TABLES = (
     webhook_rows,

@@ -4,8 +4,8 @@ JSON."""
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from postern.core.call import Call
-from postern.core.content import Unreadable, read_object
+from postern.core.calls.call import Call
+from postern.core.calls.content import Unreadable, read_object
 from postern.core.problems import Refused
 
 LARGEST_BODY = 2 * 1024 * 1024

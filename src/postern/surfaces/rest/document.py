@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from postern.core.problems import Refused
 from postern.surfaces.rest.patch import patch_schema
 from postern.surfaces.rest.shapes import Problem
-from postern.usecases.configuration import WebhookRequest
+from postern.usecases.webhooks.configuration import WebhookRequest
 
 VENDOR = Path(__file__).parent.parent / "console" / "static" / "vendor"
 ASSETS = {"swagger-ui.js": "text/javascript", "swagger-ui.css": "text/css"}

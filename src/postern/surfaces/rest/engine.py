@@ -7,8 +7,8 @@ from fastapi import Query
 from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.pages import Limit, whole
 from postern.surfaces.rest.table import Asking, Table
-from postern.usecases import engine
-from postern.usecases.gateway import Gateway
+from postern.usecases.operations import engine
+from postern.usecases.runtime.gateway import Gateway
 
 DeliveryKey = Annotated[
     str | None, Query(alias="deliveryKey", max_length=80, description="Only the runs of one delivery.")

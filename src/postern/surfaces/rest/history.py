@@ -6,14 +6,16 @@ from fastapi import Body, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import Status
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.invocation import Status
 from postern.surfaces.rest import history_shapes, shapes, signature_shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import Asking, Table
-from postern.usecases import history, readmission, signatures, volumes
-from postern.usecases.gateway import Gateway
-from postern.usecases.respond import delivery_of_token, respond
+from postern.usecases.calls import readmission
+from postern.usecases.calls.respond import delivery_of_token, respond
+from postern.usecases.history import history, volumes
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.signatures import signatures
 
 Text = Annotated[str | None, Query(max_length=80)]
 FieldPath = Annotated[

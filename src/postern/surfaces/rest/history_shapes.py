@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from postern.core.invocation import Status
+from postern.core.history.invocation import Status
 from postern.surfaces.rest.shapes import Told
 from postern.surfaces.rest.signature_shapes import Step
 from postern.usecases.shapes import Shape

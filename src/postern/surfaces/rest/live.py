@@ -10,8 +10,8 @@ from starlette.responses import Response
 from postern.surfaces.rest.table import Asking, Table
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import HEADERS, MEDIA_TYPE, Feed
-from postern.usecases.gateway import Gateway
-from postern.usecases.live import Stream, follow
+from postern.usecases.history.live import Stream, follow
+from postern.usecases.runtime.gateway import Gateway
 
 ID = "^inv_[0-9a-f]{32}$"
 

@@ -7,8 +7,9 @@ from starlette.responses import JSONResponse
 from postern.surfaces.rest import history_shapes, shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, Table
-from postern.usecases import history, replays
-from postern.usecases.gateway import Gateway
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history
+from postern.usecases.runtime.gateway import Gateway
 
 
 def replay_rows(table: Table, gateway: Gateway) -> None:

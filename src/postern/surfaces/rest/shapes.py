@@ -13,7 +13,7 @@ class Told(BaseModel):
     """An answer. A field with a default is left out where it has nothing to say; every other one is always
     there.
 
-    Answers are not made of these shapes: `tests/beds/described.py` holds every answer that a test hears
+    Answers are not made of these shapes: `tests/support/described.py` holds every answer that a test hears
     against them.
     """
 

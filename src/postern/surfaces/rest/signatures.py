@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse
 from postern.surfaces.rest import shapes, signature_shapes
 from postern.surfaces.rest.pages import whole
 from postern.surfaces.rest.table import Asking, Table
-from postern.usecases import signatures
-from postern.usecases.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.signatures import signatures
 
 EXAMPLE = {
     "authentication": {"method": "hmac", "provider": "stripe", "secret": "whsec_…"},

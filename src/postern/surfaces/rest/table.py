@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from postern.core.access.accounts import Actor, Level
 from postern.core.problems import PROBLEMS, FieldError, Refused
-from postern.core.records import Actor, Level
 from postern.surfaces.rest.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.surfaces.rest.problems import MEDIA_TYPE
 from postern.surfaces.session import SAFE, actor_of
-from postern.usecases.configuration import field_errors
-from postern.usecases.gateway import Gateway, require
-from postern.usecases.idempotency import once
+from postern.usecases.access.idempotency import once
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.configuration import field_errors
 
 PREFIX = "/api/v1"
 

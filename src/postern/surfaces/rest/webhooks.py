@@ -6,14 +6,18 @@ from typing import Annotated, Any
 from fastapi import Body, Query
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.core.records import Actor
 from postern.surfaces.rest import shapes, webhook_shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
-from postern.usecases import holds, readmission, samples, schedules, webhooks
-from postern.usecases.configuration import WebhookRequest
-from postern.usecases.gateway import Gateway
+from postern.usecases.calls import readmission
+from postern.usecases.deliveries import holds
+from postern.usecases.history import samples
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.schedules import schedules
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest
 
 EXAMPLE = {
     "name": "Orders",

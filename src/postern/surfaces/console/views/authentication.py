@@ -8,7 +8,7 @@ from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.webhook import field_messages, loaded, rotation, tab, version_seen
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
-from postern.usecases import webhooks
+from postern.usecases.webhooks import webhooks
 
 GENERATE = {"generate": True}
 

@@ -9,10 +9,11 @@ from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.tester import read_request
 from postern.surfaces.console.visit import Form, Visit, problem_of
-from postern.usecases import signatures, webhooks
-from postern.usecases.configuration import WebhookRequest, validated
-from postern.usecases.gateway import require
-from postern.usecases.signatures import TestedCall
+from postern.usecases.runtime.gateway import require
+from postern.usecases.signatures import signatures
+from postern.usecases.signatures.signatures import TestedCall
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
 
 GENERATE = {"generate": True}
 

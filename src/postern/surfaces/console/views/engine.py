@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console.visit import Visit
-from postern.usecases import engine, samples, webhooks
+from postern.usecases.history import samples
+from postern.usecases.operations import engine
+from postern.usecases.webhooks import webhooks
 
 KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Shopify Flow"}
 

@@ -5,13 +5,16 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from postern.core.delivery import FIELD_NAMES
-from postern.core.invocation import STATUSES, HistoryFilter
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.invocation import STATUSES, HistoryFilter
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
 from postern.surfaces.console.visit import Visit, whole_number
-from postern.usecases import history, readmission, remedies, webhooks
+from postern.usecases.calls import readmission
+from postern.usecases.history import history
+from postern.usecases.signatures import remedies
+from postern.usecases.webhooks import webhooks
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
 FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from postern.core.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console import pages
 from postern.surfaces.console.views import story
 from postern.surfaces.console.visit import Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
-from postern.usecases import history
-from postern.usecases.live import Stream, follow
+from postern.usecases.history import history
+from postern.usecases.history.live import Stream, follow
 
 MOST = 25
 _ID = re.compile(r"inv_[0-9a-f]{32}")

@@ -3,11 +3,12 @@ again."""
 
 from starlette.responses import Response
 
-from postern.core.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console.views import story
 from postern.surfaces.console.views.webhook import loaded, tab
 from postern.surfaces.console.visit import Visit
-from postern.usecases import history, readmission
+from postern.usecases.calls import readmission
+from postern.usecases.history import history
 
 SHOWN = 50
 

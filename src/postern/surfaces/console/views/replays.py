@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from postern.surfaces.console.views.history import chosen_in, names, wanted
 from postern.surfaces.console.visit import Visit
-from postern.usecases import replays
+from postern.usecases.deliveries import replays
 
 
 async def listing(visit: Visit) -> Response:

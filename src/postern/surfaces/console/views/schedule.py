@@ -7,7 +7,8 @@ from starlette.responses import Response
 from postern.core.problems import Refused
 from postern.surfaces.console.views.webhook import field_messages, loaded, tab, version_seen
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
-from postern.usecases import schedules, webhooks
+from postern.usecases.schedules import schedules
+from postern.usecases.webhooks import webhooks
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "s": "seconds"}
 EMPTY: dict[str, Any] = {

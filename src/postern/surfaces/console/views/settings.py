@@ -7,7 +7,9 @@ from starlette.responses import Response
 from postern.core.problems import Refused
 from postern.surfaces.console.views.history import names
 from postern.surfaces.console.visit import Visit, problem_of
-from postern.usecases import access, audit, retention, settings, webhooks
+from postern.usecases.access import accounts, audit
+from postern.usecases.operations import retention, settings
+from postern.usecases.webhooks import webhooks
 
 TABS = [
     ("", "API keys"),
@@ -56,7 +58,7 @@ async def keys(visit: Visit) -> Response:
 
 async def _keys(visit: Visit, status: int = 200, **context: Any) -> Response:
     return _page(
-        visit, "", status, keys=await access.keys(visit.gateway, visit.actor), **({"made": None} | context)
+        visit, "", status, keys=await accounts.keys(visit.gateway, visit.actor), **({"made": None} | context)
     )
 
 
@@ -65,7 +67,7 @@ async def make_key(visit: Visit) -> Response:
     address."""
     form = await visit.form()
     try:
-        made = await access.create_key(visit.gateway, visit.actor, form.text("name"), form.text("level"))
+        made = await accounts.create_key(visit.gateway, visit.actor, form.text("name"), form.text("level"))
     except Refused as refused:
         if not refused.errors:
             raise
@@ -74,7 +76,7 @@ async def make_key(visit: Visit) -> Response:
 
 
 async def delete_key(visit: Visit) -> Response:
-    await access.delete_key(visit.gateway, visit.actor, visit.at("key"))
+    await accounts.delete_key(visit.gateway, visit.actor, visit.at("key"))
     return visit.to("/settings", "key-deleted")
 
 
@@ -83,13 +85,13 @@ async def users(visit: Visit) -> Response:
 
 
 async def _users(visit: Visit, status: int = 200, **context: Any) -> Response:
-    return _page(visit, "users", status, users=await access.users(visit.gateway, visit.actor), **context)
+    return _page(visit, "users", status, users=await accounts.users(visit.gateway, visit.actor), **context)
 
 
 async def add_user(visit: Visit) -> Response:
     form = await visit.form()
     try:
-        await access.create_user(
+        await accounts.create_user(
             visit.gateway, visit.actor, form.text("name"), form.get("password", ""), form.text("level")
         )
     except Refused as refused:
@@ -101,23 +103,23 @@ async def add_user(visit: Visit) -> Response:
 
 async def change_user(visit: Visit) -> Response:
     form = await visit.form()
-    await access.change_user(
+    await accounts.change_user(
         visit.gateway, visit.actor, visit.at("user"), form.text("level") or None, form.get("password") or None
     )
     return visit.to("/settings/users", "saved")
 
 
 async def remove_user(visit: Visit) -> Response:
-    await access.delete_user(visit.gateway, visit.actor, visit.at("user"))
+    await accounts.delete_user(visit.gateway, visit.actor, visit.at("user"))
     return visit.to("/settings/users", "user-removed")
 
 
 async def sessions(visit: Visit) -> Response:
-    return _page(visit, "sessions", sessions=await access.sessions(visit.gateway, visit.actor))
+    return _page(visit, "sessions", sessions=await accounts.sessions(visit.gateway, visit.actor))
 
 
 async def end_session(visit: Visit) -> Response:
-    await access.revoke_session(visit.gateway, visit.actor, visit.at("session"))
+    await accounts.revoke_session(visit.gateway, visit.actor, visit.at("session"))
     return visit.to("/settings/sessions")
 
 
@@ -170,7 +172,7 @@ async def password(visit: Visit) -> Response:
 async def change_password(visit: Visit) -> Response:
     form = await visit.form()
     try:
-        await access.change_own_password(
+        await accounts.change_own_password(
             visit.gateway, visit.actor, form.get("oldPassword", ""), form.get("newPassword", "")
         )
     except Refused as refused:

@@ -8,8 +8,8 @@ from postern.core.problems import Refused
 from postern.surfaces.console import pages
 from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, problem_of, read_form
 from postern.surfaces.session import COOKIE, address_of, check_origin, forget, remember
-from postern.usecases import access
-from postern.usecases.gateway import Gateway
+from postern.usecases.access import accounts
+from postern.usecases.runtime.gateway import Gateway
 
 
 def routes(gateway: Gateway) -> list[Route]:
@@ -28,7 +28,7 @@ def routes(gateway: Gateway) -> list[Route]:
         name, onward = form.text("name"), _ours(form.text("next"))
         try:
             check_origin(gateway, request)
-            secret = await access.sign_in(
+            secret = await accounts.sign_in(
                 gateway,
                 name,
                 form.get("password", ""),
@@ -54,7 +54,7 @@ def routes(gateway: Gateway) -> list[Route]:
             "/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'}
         )
         check_origin(gateway, request)
-        await access.sign_out(gateway, request.cookies.get(COOKIE, ""))
+        await accounts.sign_out(gateway, request.cookies.get(COOKIE, ""))
         forget(response)
         return response
 

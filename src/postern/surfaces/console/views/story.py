@@ -3,12 +3,14 @@
 from typing import Any
 
 from postern.core.admit import NEVER_READ
-from postern.core.delivery import FIELD_NAMES
+from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS, Refused
-from postern.core.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Visit
-from postern.usecases import history, signatures, webhooks
+from postern.usecases.history import history
+from postern.usecases.signatures import signatures
+from postern.usecases.webhooks import webhooks
 
 FIELD_LABELS = {
     "fieldOne": "Field one",

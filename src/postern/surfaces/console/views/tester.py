@@ -8,9 +8,11 @@ from starlette.responses import Response
 from postern.core.problems import Refused
 from postern.surfaces.console import senders
 from postern.surfaces.console.visit import Form, Visit, problem_of
-from postern.usecases import history, signatures, webhooks
-from postern.usecases.configuration import validated
-from postern.usecases.signatures import SignatureTest
+from postern.usecases.history import history
+from postern.usecases.signatures import signatures
+from postern.usecases.signatures.signatures import SignatureTest
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import validated
 
 
 async def ask(visit: Visit) -> Response:

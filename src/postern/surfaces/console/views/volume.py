@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from postern.surfaces.console.visit import Visit
-from postern.usecases import volumes
+from postern.usecases.history import volumes
 
 
 async def show(visit: Visit) -> Response:

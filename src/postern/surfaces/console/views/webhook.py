@@ -4,14 +4,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from postern.core.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, tree
 from postern.surfaces.console.views import story
 from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
-from postern.usecases import history, volumes, webhooks
+from postern.usecases.history import history, volumes
+from postern.usecases.webhooks import webhooks
 
 TABS = [
     ("", "Overview"),

@@ -4,7 +4,9 @@ from starlette.responses import Response
 
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.visit import Visit
-from postern.usecases import holds, volumes, webhooks
+from postern.usecases.deliveries import holds
+from postern.usecases.history import volumes
+from postern.usecases.webhooks import webhooks
 
 
 async def listing(visit: Visit) -> Response:

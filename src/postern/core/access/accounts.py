@@ -1,0 +1,56 @@
+"""Who may ask for what: API keys, users, their sessions."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["read", "write", "admin"]
+LEVELS: tuple[Level, ...] = ("read", "write", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    id: str
+    name: str
+    level: Level
+    prefix: str
+    created_at: float
+    created_by: str
+    last_used_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who is asking, and what they may do."""
+
+    name: str
+    level: Level
+    id: str = ""
+    """The user's or the key's id; empty where neither asks (the command line, the first start)."""
+    session: str = ""
+    """The id of the session, where a person asks through one."""
+
+    def may(self, needed: Level) -> bool:
+        return LEVELS.index(self.level) >= LEVELS.index(needed)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    id: str
+    name: str
+    level: Level
+    password_hash: str
+    created_at: float
+    created_by: str
+    last_signed_in_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A signed-in browser. Its secret is known to the browser alone."""
+
+    id: str
+    user_id: str
+    created_at: float
+    seen_at: float
+    address: str
+    user_agent: str

@@ -1,0 +1,11 @@
+"""Requests that a client may send again."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """An earlier request with the same Idempotency-Key; no answer yet while it is still at work."""
+
+    request: bytes
+    answer: bytes | None

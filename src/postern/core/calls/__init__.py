@@ -1,0 +1,1 @@
+"""A call as it arrived: its address, body, fields."""

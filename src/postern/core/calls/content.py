@@ -1,0 +1,165 @@
+"""From body bytes to one JSON object, or the reason why not."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from postern.core.calls.call import Call, query_pairs
+from postern.core.calls.paths import members
+
+DEEPEST = 100
+USUAL_DEPTH = 8
+MOST_FORM_FIELDS = 1000
+LONGEST_REMEMBERED = 100
+
+_FORM = b"application/x-www-form-urlencoded"
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_ALIKE = re.compile(rb"\[+|\]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    code: str
+    detail: str
+
+
+class Payload(msgspec.Struct):
+    """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks
+    something up."""
+
+    text: bytes
+    members: dict[str, msgspec.Raw]
+
+
+def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
+    """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its
+    ``items``."""
+    types = call.header(b"content-type")
+    if len(types) > 1:
+        return Unreadable("unsupported_media_type", "two Content-Type headers")
+    for encoding in call.header(b"content-encoding"):
+        if encoding.strip().lower() not in (b"", b"identity"):
+            return Unreadable("unsupported_media_type", "the body is compressed; send it as it is")
+    full = types[0] if types else b""
+    kind = _kind_of(full) if len(full) <= LONGEST_REMEMBERED else _kind_of.__wrapped__(full)
+    if isinstance(kind, Unreadable):
+        return kind
+    if kind == "json":
+        read = _json_object(call.body)
+        if (
+            wrap_arrays
+            and isinstance(read, Unreadable)
+            and read.code == "payload_not_an_object"
+            and call.body.lstrip()[:1] == b"["
+        ):
+            return _json_object(b'{"items":' + call.body + b"}")
+        return read
+    if kind == "text":
+        read = _json_object(call.body)
+        return (
+            Unreadable(
+                "unsupported_media_type",
+                f"text/plain is accepted only when it is a JSON object: {read.detail}",
+            )
+            if isinstance(read, Unreadable)
+            else read
+        )
+    return _form_object(call.body)
+
+
+@lru_cache(maxsize=1000)
+def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | Unreadable:
+    kind, _, parameters = content_type.partition(b";")
+    kind = kind.strip().lower()
+    if parameters and not _is_utf8(parameters):
+        return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
+    if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
+        return "json"
+    if kind == b"text/plain":
+        return "text"
+    if kind == _FORM:
+        return "form"
+    return Unreadable("unsupported_media_type", "neither JSON nor a URL-encoded form")
+
+
+def _is_utf8(parameters: bytes) -> bool:
+    for parameter in parameters.lower().split(b";"):
+        name, _, value = parameter.strip().partition(b"=")
+        if name == b"charset":
+            return value.strip(b" \"'") in (b"utf-8", b"utf8", b"us-ascii", b"ascii")
+    return True
+
+
+_HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+
+
+def _without_half_characters(text: bytes) -> bytes:
+    """Senders that cut a text after so many characters may cut an emoji in two. Half a surrogate pair is
+    valid grammar and no character: it becomes the replacement character. What was received is stored as it
+    came."""
+    if b"\0" in text:
+        return text  # no JSON, whatever becomes of it
+    # An escaped backslash begins no other escape, so it is out of the way meanwhile. All of it without a step
+    # of Python for each escape: a stranger may send a body that holds nothing else.
+    return _HALF.sub(rb"\\ufffd", text.replace(rb"\\", b"\0")).replace(b"\0", rb"\\")
+
+
+def _json_object(body: bytes) -> Payload | Unreadable:
+    # Some .NET senders put a byte order mark in front; it is no part of the JSON.
+    text = body.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text.decode()  # the decoder below passes text over without looking inside it
+        opened = members(text)
+        if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(text) > DEEPEST:
+            return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+    except UnicodeDecodeError:
+        return Unreadable("malformed_json", "the body is not UTF-8")
+    except msgspec.ValidationError:
+        return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
+    except RecursionError:
+        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+    except (msgspec.DecodeError, ValueError) as error:
+        mended = _without_half_characters(text) if b"\\u" in text else text
+        if mended != text:
+            return _json_object(mended)
+        return Unreadable("malformed_json", str(error) if text else "the body is empty")
+    return Payload(text, opened)
+
+
+def _depth(text: bytes) -> int:
+    """How deep valid JSON nests. Real orders hold thousands of brackets, so nothing here looks at single
+    bytes in Python."""
+    outside_strings = b"".join(text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
+    brackets = outside_strings.translate(_ONE_KIND, _NO_BRACKET)
+    levels = 0
+    while brackets and levels < USUAL_DEPTH:
+        brackets = brackets.replace(b"[]", b"")  # the innermost pairs
+        levels += 1
+    # Nearly always nothing is left. What is left is deep, and to take it away level by level would take as
+    # often as it is deep.
+    here = deepest = 0
+    for run in _ALIKE.finditer(brackets):
+        length = run.end() - run.start()
+        if brackets[run.start()] == 0x5B:
+            here += length
+            deepest = max(deepest, here)
+        else:
+            here -= length
+    return levels + deepest
+
+
+def _form_object(body: bytes) -> Payload | Unreadable:
+    if body.count(b"&") >= MOST_FORM_FIELDS:
+        return Unreadable("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
+    fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
+    if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
+        return _json_object(fields["payload"])
+    return _json_object(
+        msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
+    )

@@ -1,0 +1,77 @@
+"""Which pages of other origins may call, and the headers that tell their browsers so."""
+
+import re
+
+from postern.core.calls.call import Call
+
+Header = tuple[bytes, bytes]
+
+_EXACT = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:\d{1,5})?")
+_WILD = re.compile(r"(https?)://\*\.([a-z0-9]([a-z0-9.-]*[a-z0-9])?\.[a-z0-9-]+)(:\d{1,5})?")
+_HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{0,1000}")
+
+
+def origin_problem(origin: str) -> str | None:
+    """What is wrong with an origin as a setting, or None."""
+    if origin == "*" or _EXACT.fullmatch(origin.lower()) or _WILD.fullmatch(origin.lower()):
+        return None
+    return "write an origin like https://shop.example.com, https://*.example.com or *; no path, no trailing slash"
+
+
+class Cors:
+    """The origins of one webhook. Credentials are never allowed: a webhook's caller proves itself in the
+    call."""
+
+    def __init__(self, origins: tuple[str, ...]) -> None:
+        lowered = [origin.lower() for origin in origins]
+        self._any = "*" in lowered
+        self._exact = {origin.encode() for origin in lowered if "*" not in origin}
+        wild = [match for match in map(_WILD.fullmatch, lowered) if match]
+        # One or more labels before the suffix; the suffix itself has to be listed on its own.
+        self._wild = [
+            re.compile(
+                f"{match[1]}://[a-z0-9-]+(\\.[a-z0-9-]+)*\\.{re.escape(match[2])}{match[4] or ''}".encode()
+            )
+            for match in wild
+        ]
+
+    def allows(self, origin: bytes) -> bool:
+        origin = origin.lower()
+        return (
+            self._any
+            or origin in self._exact
+            or (len(origin) < 300 and any(pattern.fullmatch(origin) for pattern in self._wild))
+        )
+
+    def headers(self, call: Call) -> list[Header]:
+        """For every answer of this webhook, errors too: without them a page's script could not read why it
+        was refused."""
+        origin = call.first_header(b"origin")
+        vary = [(b"vary", b"Origin")]
+        if origin is None or not self.allows(origin):
+            return vary
+        allowed = b"*" if self._any else origin
+        return [
+            *vary,
+            (b"access-control-allow-origin", allowed),
+            (b"access-control-expose-headers", b"X-Invocation-Id, Retry-After"),
+        ]
+
+    def preflight(self, call: Call) -> list[Header]:
+        """The answer to a browser that asks before it sends."""
+        asked = call.first_header(b"access-control-request-headers") or b"content-type"
+        names = asked if _HEADER_NAMES.fullmatch(asked) else b"content-type"
+        return [
+            *self.headers(call),
+            (b"access-control-allow-methods", b"POST"),
+            (b"access-control-allow-headers", names),
+            (b"access-control-max-age", b"600"),
+        ]
+
+
+def is_preflight(call: Call) -> bool:
+    return (
+        call.method == "OPTIONS"
+        and call.first_header(b"origin") is not None
+        and call.first_header(b"access-control-request-method") is not None
+    )

@@ -1,0 +1,113 @@
+"""What may be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can
+be checked again."""
+
+import re
+
+import msgspec
+
+from postern.core.calls.call import Headers, unquote_plus
+from postern.core.signatures.credential import Credential
+
+MASK = "***"
+_MASK = MASK.encode()
+
+_ALWAYS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
+# By these a body is read, once more when its call is started or replayed. A short secret in there is most
+# likely a word like "json".
+_HOW_TO_READ = frozenset({"content-type", "content-encoding"})
+_NO_WORD = 16
+# Wherever a sender puts a credential that this webhook does not even look at, it is still one.
+_LOOKS_SECRET = re.compile(
+    rb"(^|[-_])(api[-_]?key|token|secret|password|passwd|credentials?|authorization|session)s?$"
+)
+_SECRET_PARAMETERS = frozenset(
+    {
+        b"token",
+        b"access_token",
+        b"api_key",
+        b"apikey",
+        b"key",
+        b"secret",
+        b"password",
+        b"auth",
+        b"hub.verify_token",
+    }
+)
+
+
+MOST_REMEMBERED = 1000
+LONGEST_REMEMBERED = 100
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _is_secret_header(name: bytes) -> bool:
+    return name in _ALWAYS or _LOOKS_SECRET.search(name) is not None
+
+
+class Mask:
+    """The masks of one webhook, made once with its credential."""
+
+    def __init__(self, credential: Credential) -> None:
+        self._names = credential.masked_headers
+        self._parameters = credential.masked_parameters | (_SECRET_PARAMETERS - credential.read_parameters)
+        self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
+        self._long_secrets = tuple(secret for secret in self._secrets if len(secret) >= _NO_WORD)
+        self._keep = credential.read_headers
+        self._masks: dict[bytes, tuple[str, bool]] = {}
+        """What is known of a header's name: how it is written down, and whether its value is masked."""
+
+    def headers(self, headers: Headers) -> bytes:
+        """The headers as stored: JSON pairs, credentials masked, in order."""
+        learned = self._masks
+        pairs = []
+        open_values = []
+        for name, value in headers:
+            text, masked = learned.get(name) or self._learn(name)
+            if masked:
+                pairs.append((text, MASK))
+            else:
+                open_values.append(value)
+                pairs.append((text, value.decode("latin-1")))
+        # Nearly always none of them holds the webhook's own secret: one look at all of them together says so.
+        if _holds(self._secrets, b"\n".join(open_values)):
+            pairs = [
+                (name, MASK if _holds(self._secrets_in(name), value.encode("latin-1")) else value)
+                for name, value in pairs
+            ]
+        return _encode(pairs)
+
+    def _learn(self, name: bytes) -> tuple[str, bool]:
+        learned = (
+            name.decode("latin-1"),
+            name in self._names or (_is_secret_header(name) and name not in self._keep),
+        )
+        if (
+            len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED
+        ):  # strangers choose names, too
+            self._masks[name] = learned
+        return learned
+
+    def query(self, query: bytes) -> bytes:
+        """The query string as stored. What is not masked keeps every byte: a signature may cover it."""
+        if not query:
+            return query
+        parts = []
+        for part in query.split(b"&"):
+            name, equals, value = part.partition(b"=")
+            plain = unquote_plus(name)
+            if equals and (plain in self._parameters or _holds(self._secrets, unquote_plus(value))):
+                parts.append(name + b"=" + _MASK)
+            else:
+                parts.append(part)
+        return b"&".join(parts)
+
+    def _secrets_in(self, name: str) -> tuple[bytes, ...]:
+        return self._long_secrets if name in _HOW_TO_READ else self._secrets
+
+
+def _holds(secrets: tuple[bytes, ...], value: bytes) -> bool:
+    """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole
+    URL."""
+    plain = unquote_plus(value) if b"%" in value else value
+    return any(secret in value or secret in plain for secret in secrets)

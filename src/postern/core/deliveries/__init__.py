@@ -1,0 +1,1 @@
+"""The intent to start a workflow once, and how that went."""

@@ -1,0 +1,25 @@
+"""A replay of many invocations."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from postern.core.history.invocation import HistoryFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay of many: planned with a count, then run in the background, the oldest call first."""
+
+    id: str
+    state: Literal["planned", "running", "completed", "cancelled", "failed"]
+    wanted: HistoryFilter
+    count: int
+    created_at: float
+    created_by: str
+    done: int = 0
+    skipped: int = 0
+    position: str = ""
+    """Replayed up to and including this invocation: where a restart goes on."""
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: str = ""

@@ -1,0 +1,145 @@
+"""What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small,
+moving part)."""
+
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+import msgspec
+
+from postern.core.answer import WorkflowResponse
+from postern.core.calls.call import Call
+from postern.core.deliveries.delivery import State
+
+Json = bytes
+
+Status = Literal[
+    "rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"
+]
+"""What a user sees of an invocation; ``status_of`` tells it."""
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+class Invocation(msgspec.Struct):
+    """One call to a known webhook and what was decided about it. Headers and query are masked before they get
+    here."""
+
+    id: str
+    webhook_id: str
+    received_at: float
+    outcome: str
+    code: str
+    status: int
+    """The HTTP status of the answer; 0 where a workflow supplies it later (its delivery then says)."""
+    config_version: int
+    method: str
+    path: bytes
+    query: bytes
+    headers: Json
+    body: bytes | None
+    body_size: int
+    address: str
+    duration_us: int
+    matched: str
+    detail: str
+    trace: Json
+    duplicate_of: str | None = None
+
+    def as_call(self, base_url: str = "") -> Call:
+        """The call as far as it is kept: credentials are masked, signatures are not, the time is that of
+        receipt."""
+        headers = tuple(
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in msgspec.json.decode(self.headers)
+        )
+        return Call(
+            self.method,
+            self.path,
+            self.query,
+            headers,
+            self.body or b"",
+            self.address,
+            self.received_at,
+            base_url,
+        )
+
+
+class Delivery(msgspec.Struct):
+    key: str
+    invocation_id: str
+    webhook_id: str
+    emission: int
+    state: State
+    attempts: int
+    next_at: float
+    fields: dict[str, str]
+    created_at: float
+    deadline: float | None = None
+    """Until when a caller waits for the workflow's answer; None where nobody waits."""
+    started_at: float | None = None
+    runs: int | None = None
+    error: str = ""
+    log: list[dict[str, object]] = msgspec.field(default_factory=list)
+    """What each attempt came to, the newest last, bounded."""
+    response: WorkflowResponse | None = None
+    responded_at: float | None = None
+    released_at: float | None = None
+    """When a hold that it waited through ended: before that nobody tried to start it."""
+    answer_code: str = ""
+    """What the waiting caller heard: accepted, completed, workflow_failed, response_timeout."""
+
+
+class Entry(msgspec.Struct):
+    """What one call asks the recorder to write, all or nothing."""
+
+    invocation: Invocation
+    delivery: Delivery | None = None
+    duplicate_key: bytes | None = None
+    duplicate_until: float = 0.0
+    secret_id: str | None = None
+    sample: bytes | None = None
+    """The finished trigger as JSON, where Record Events is armed."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """It is on disk. ``first`` names the earlier invocation when the unique insert said: seen before."""
+
+    first: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Which invocations: every part that is given must hold."""
+
+    webhook_id: str | None = None
+    status: Status | None = None
+    code: str | None = None
+    since: float | None = None
+    until: float | None = None
+    search: str | None = None
+
+
+@dataclass(slots=True)
+class HistoryPage:
+    """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next
+    one."""
+
+    rows: list[tuple[Invocation, list[Delivery]]]
+    """Each with its deliveries in the order of their emissions."""
+    next_before: str | None = None
+
+
+def status_of(outcome: str, delivery: Delivery | None) -> Status:
+    """The invocation status a user sees, told by the newest delivery."""
+    if delivery is None:
+        return cast(Status, outcome)
+    if delivery.responded_at is not None and delivery.state == "started":
+        return "responded"
+    return "accepted" if delivery.state == "queued" else delivery.state
+
+
+class Gone(Exception):
+    """Retention has taken the invocation between the look at it and what was to become of it."""
+
+
+class StoreUnavailable(Exception):
+    """The store cannot take it now: full, locked, absent, or too much is waiting. Nothing was written."""

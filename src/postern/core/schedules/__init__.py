@@ -1,0 +1,1 @@
+"""When a scheduled webhook runs, and what its source answered."""

@@ -1,0 +1,1 @@
+"""Proving who sent a call: schemes as data, one verifier, and what explains a failure."""

@@ -1,0 +1,188 @@
+"""Who is calling? A credential checks a call and says who proved what, or why not.
+
+``VerifiedCall`` is made here and in ``signature.py`` only, as the answer of a check: whatever holds one may
+rely on the caller being genuine. Everything after authentication takes a ``VerifiedCall`` and nothing else.
+"""
+
+import binascii
+import hmac
+from base64 import b64decode
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal, Protocol
+
+import msgspec
+
+from postern.core.calls.call import Call
+
+Matched = Literal["", "main", "second"]
+
+
+class VerifiedCall(msgspec.Struct):
+    """A call whose sender is proven (or need not be: method None). ``delivery_id`` is the sender's own id for
+    it."""
+
+    call: Call
+    matched: Matched
+    step: str
+    delivery_id: bytes | None = None
+    delivery_id_signed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """Why a call's sender is not proven. ``detail`` is for the webhook's owner; a caller hears the code
+    alone."""
+
+    code: str
+    detail: str
+
+
+class Credential(Protocol):
+    """How callers of one webhook prove themselves. Made once per configuration, asked once per call."""
+
+    challenge: bytes | None
+    """The ``WWW-Authenticate`` value that goes with a 401, or None."""
+
+    masked_headers: frozenset[bytes]
+    """Lower-case names of headers that carry the credential itself and must never be stored."""
+
+    masked_parameters: frozenset[bytes]
+    """Names of query parameters that carry the credential itself."""
+
+    secrets: tuple[bytes, ...]
+    """Secrets that a call may carry verbatim, so that one sent in the wrong place is masked there too."""
+
+    read_headers: frozenset[bytes]
+    """Headers the check itself reads and that are no credential: stored even where their names look like
+    one."""
+
+    read_parameters: frozenset[bytes]
+    """Query parameters, likewise."""
+
+    body_is_signed: bool
+    """False where whoever saw one call could send another body with it."""
+
+    def check(self, call: Call) -> VerifiedCall | Unproven: ...
+
+
+class NoCredential:
+    """Method None: anybody may call."""
+
+    challenge: bytes | None = None
+    masked_headers: frozenset[bytes] = frozenset()
+    masked_parameters: frozenset[bytes] = frozenset()
+    secrets: tuple[bytes, ...] = ()
+    read_headers: frozenset[bytes] = frozenset()
+    read_parameters: frozenset[bytes] = frozenset()
+    body_is_signed = False
+
+    def check(self, call: Call) -> VerifiedCall | Unproven:
+        return VerifiedCall(call, "", "no authentication is asked for")
+
+
+class OwnRequest(NoCredential):
+    """What a schedule fetched: the gateway itself asked, at the URL that the webhook's owner wrote."""
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+
+    def check(self, call: Call) -> VerifiedCall:
+        return VerifiedCall(call, "", self._said)
+
+
+class TokenCredential:
+    """A fixed secret in one of four places: a header, Bearer, Basic, or a URL parameter."""
+
+    body_is_signed = False
+    read_headers: frozenset[bytes] = frozenset()
+    read_parameters: frozenset[bytes] = frozenset()
+
+    def __init__(
+        self,
+        placement: Literal["header", "bearer", "basic", "url"],
+        main: bytes,
+        second: bytes | None = None,
+        *,
+        header_name: str = "X-Api-Key",
+        username: str = "",
+        parameter_name: str = "token",
+    ) -> None:
+        if not main or second == b"":
+            raise ValueError("an empty token would let everybody in")
+        # Digests have one length, so that comparing them tells nothing about the token's length.
+        self._main = sha256(main).digest()
+        self._second = sha256(second).digest() if second is not None else None
+        self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
+        self.placement = placement
+        self._header = header_name.lower().encode()
+        self._username = username.encode()
+        self._parameter = parameter_name.encode()
+        self.challenge: bytes | None = {
+            "bearer": b'Bearer realm="webhook"',
+            "basic": b'Basic realm="webhook", charset="UTF-8"',
+        }.get(placement)
+        self.masked_headers = frozenset({self._header} if placement == "header" else ())
+        self.masked_parameters = frozenset({self._parameter} if placement == "url" else ())
+        self._place, self._find = {
+            "header": (f"the header {header_name}", self._in_header),
+            "bearer": ("Authorization: Bearer", self._in_bearer),
+            "basic": ("HTTP Basic", self._in_basic),
+            "url": (f"the URL parameter {parameter_name}", self._in_url),
+        }[placement]
+        self._steps = {which: f"the {which} token was sent in {self._place}" for which in ("main", "second")}
+
+    def check(self, call: Call) -> VerifiedCall | Unproven:
+        found = self._find(call)
+        if isinstance(found, Unproven):
+            return found
+        if not found:
+            return Unproven("credential_missing", f"no token was sent in {self._place}")
+        if len(found) > 1:
+            # A proxy and the gateway might each look at another one of them.
+            return Unproven(
+                "credential_mismatch", f"{self._place} was sent {len(found)} times; it must be sent once"
+            )
+        matched = self._match(found[0])
+        if not matched:
+            return Unproven("credential_mismatch", f"the token in {self._place} is not the right one")
+        return VerifiedCall(call, matched, self._steps[matched])
+
+    def _match(self, token: bytes) -> Matched:
+        """Both are always compared, so that the time taken does not tell which one came close."""
+        digest = sha256(token).digest()
+        is_main = hmac.compare_digest(digest, self._main)
+        is_second = hmac.compare_digest(digest, self._second or self._main) and self._second is not None
+        return "main" if is_main else "second" if is_second else ""
+
+    def _in_header(self, call: Call) -> list[bytes]:
+        return [value.strip() for value in call.header(self._header)]
+
+    def _in_bearer(self, call: Call) -> list[bytes]:
+        return self._authorization(call, b"bearer")
+
+    def _in_basic(self, call: Call) -> "list[bytes] | Unproven":
+        tokens = []
+        for value in self._authorization(call, b"basic"):
+            try:
+                # Only the first colon divides: a password may hold colons.
+                username, colon, password = b64decode(value, validate=True).partition(b":")
+            except (binascii.Error, ValueError):
+                return Unproven("credential_mismatch", "what follows Basic is not base64")
+            if not colon or not hmac.compare_digest(username, self._username):
+                return Unproven("credential_mismatch", "the username is not the right one")
+            tokens.append(password)
+        return tokens
+
+    def _in_url(self, call: Call) -> list[bytes]:
+        return [value for name, value in call.query_pairs if name == self._parameter]
+
+    @staticmethod
+    def _authorization(call: Call, scheme: bytes) -> list[bytes]:
+        """What follows the scheme's name (in any case) in each Authorization header of that scheme."""
+        found = []
+        for value in call.header(b"authorization"):
+            name, _, rest = value.strip().partition(b" ")
+            if name.lower() == scheme and rest.strip():
+                found.append(rest.strip())
+        return found

@@ -1,0 +1,262 @@
+"""Why does this call not verify, and what would have to change?
+
+Every answer is tried, not guessed: a change is offered only after the one verifier has accepted the call with
+it. The work is bounded, by a number of tries and by the bytes they hash.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
+from postern.core.signatures.diagnosis.guesses import other_schemes
+from postern.core.signatures.diagnosis.sightings import other_digests
+from postern.core.signatures.diagnosis.variants import (
+    Change,
+    Setup,
+    Trial,
+    changed_calls,
+    changed_joins,
+    changed_secrets,
+    changed_times,
+    changed_urls,
+)
+from postern.core.signatures.encoding import Encoding
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.select import finder, parse_ref
+from postern.core.signatures.signature import Reading, SignatureCredential
+
+MOST_TRIALS = 700
+MOST_BYTES = 96 * 1024 * 1024
+MOST_CHANGES = 6
+
+Step = tuple[str, bool, str]
+
+# A secret for asking what a call looks like, not whether it is genuine: every secret encoding can read it.
+_ANY_SECRET = b"abcdef12"
+
+EXPLANATIONS = {
+    "signature_missing": "The call carries no signature where the scheme looks for it: the sender has no secret, or is another one.",
+    "signature_malformed": "There is something where the signature should be, but not in the form the scheme expects.",
+    "signature_mismatch": "The signature is well-formed, and it is not the one these bytes and this secret make.",
+    "timestamp_missing": "The scheme signs the time of sending, and the call does not say it.",
+    "timestamp_malformed": "The time of sending is not written in the form the scheme expects.",
+    "timestamp_expired": "The signature is right, but was made too long before the call arrived: an old call, a queue, or a wrong clock.",
+    "timestamp_in_future": "The signature is right, but by its own clock it was made after the call arrived: one of the clocks is wrong.",
+}
+
+
+class Known(Protocol):
+    """A preset, as far as a diagnosis wants to know it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def scheme(self) -> SignatureScheme: ...
+    @property
+    def telling_headers(self) -> frozenset[bytes]:
+        """Lower-case names of the headers this sender usually sends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the tester shows. Nothing in it is secret; ``expected`` is for the owner alone, who could compute
+    it as well."""
+
+    verified: bool
+    matched: Matched
+    code: str | None
+    explanation: str
+    steps: tuple[Step, ...]
+    signed_bytes: bytes | None
+    """Exactly what the sender must have signed, or None where that cannot be told."""
+    received: tuple[str, ...]
+    expected: tuple[tuple[Matched, str], ...]
+    """The signature that each secret makes of these bytes, as the sender would write it."""
+    would_verify_if: tuple[Change, ...]
+
+
+def diagnose(
+    setup: Setup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None
+) -> Diagnosis:
+    """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in
+    words."""
+    if at is not None:
+        call = call.but(received_at=at)
+    received = _received(setup.scheme, call)
+    try:
+        credential = setup.credential()
+    except ValueError as error:
+        steps: tuple[Step, ...] = (("secret", False, str(error)),)
+        changes = _changes(setup, call, "signature_mismatch", presets or {})
+        return Diagnosis(
+            False, "", "signature_mismatch", _sentence(str(error)), steps, None, received, (), changes
+        )
+
+    reading = credential.read(call)
+    verdict = credential.check(call)
+    steps = tuple(_steps(credential, setup, reading, verdict))
+    content = reading.content if isinstance(reading, Reading) else None
+    expected = tuple(_expected(credential, setup, content)) if content is not None else ()
+    if isinstance(verdict, VerifiedCall):
+        return Diagnosis(
+            True, verdict.matched, None, _sentence(verdict.step), steps, content, received, expected, ()
+        )
+    changes = _changes(setup, call, verdict.code, presets or {})
+    opening = EXPLANATIONS[verdict.code]
+    if verdict.code == "signature_mismatch" and any(
+        ok for name, ok, _ in steps if name.startswith("compare")
+    ):
+        opening = "The signature is right, and the body is not the one it speaks of."
+    explanation = " ".join([opening, _sentence(verdict.detail), *_remarks(call, verdict, changes)])
+    return Diagnosis(False, "", verdict.code, explanation, steps, content, received, expected, changes)
+
+
+def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
+    """The presets whose senders make calls like this one, best first: by the names and forms of what was
+    sent."""
+    names = frozenset(name for name, _ in call.headers)
+    scores = {}
+    for name, preset in presets.items():
+        present = any(finder(parse_ref(text))(call) for text in preset.scheme.signature)
+        if present and isinstance(SignatureCredential(preset.scheme, _ANY_SECRET).read(call), Reading):
+            scores[name] = len(preset.telling_headers & names)
+    return sorted(scores, key=lambda name: -scores[name])
+
+
+def _changes(setup: Setup, call: Call, code: str, presets: Mapping[str, Known]) -> tuple[Change, ...]:
+    """The single changes first; only where none of them helps, several at once."""
+    spent = _Spending(setup, call)
+    found: dict[tuple[str, str], Change] = {}
+    tiers: list[Iterable[Trial]]
+    if code in ("timestamp_expired", "timestamp_in_future", "timestamp_malformed"):
+        tiers = [changed_times(setup, call)]
+    else:
+        tiers = [_other_presets(setup, call, presets)]
+        tiers += [
+            change(setup, call) for change in (changed_secrets, changed_urls, changed_calls, changed_joins)
+        ]
+    for tier in tiers:
+        _try(tier, spent, found)
+    if not found:
+        _try(other_schemes(setup, call), spent, found)
+    return tuple(found.values())[:MOST_CHANGES]
+
+
+class _Spending:
+    """How much more may be tried."""
+
+    def __init__(self, setup: Setup, call: Call) -> None:
+        self._trials = MOST_TRIALS
+        self._bytes = MOST_BYTES
+        self._each = (len(call.body) + 1000) * (1 if setup.second is None else 2)
+
+    def allows_one_more(self) -> bool:
+        self._trials -= 1
+        self._bytes -= self._each
+        return self._trials >= 0 and self._bytes >= 0
+
+
+def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str], Change]) -> None:
+    for trial in trials:
+        if len(found) >= MOST_CHANGES or not spent.allows_one_more():
+            return
+        if not trial.setup.without_clock().verifies(trial.call):
+            continue
+        change = trial.change
+        late = trial.setup.refusal(trial.call)
+        if late is not None:
+            change = replace(
+                change,
+                explanation=f"{change.explanation} Then the time would still be refused: {late.detail}.",
+            )
+        found.setdefault((change.change, str(change.patch)), change)
+
+
+def _other_presets(setup: Setup, call: Call, presets: Mapping[str, Known]) -> Iterator[Trial]:
+    for name in resembles(call, presets):
+        preset = presets[name]
+        if preset.scheme != setup.scheme:
+            explanation = f"The call is signed the way {preset.title} signs: {_in_short(preset.scheme)}."
+            patch: dict[str, Any] = {"provider": name, "scheme": None}
+            if setup.tolerance_seconds is not None:
+                patch["toleranceSeconds"] = None
+            change = Change(f"Choose {preset.title} as the sender", explanation, patch)
+            yield Trial(replace(setup, scheme=preset.scheme, tolerance_seconds=None), call, change)
+
+
+def _in_short(scheme: SignatureScheme) -> str:
+    return (
+        f"{scheme.encoding} HMAC-SHA256 of {scheme.signed_content} in {scheme.signature[0].partition(':')[2]}"
+    )
+
+
+def _steps(
+    credential: SignatureCredential,
+    setup: Setup,
+    reading: Reading | Unproven,
+    verdict: VerifiedCall | Unproven,
+) -> Iterator[Step]:
+    if isinstance(reading, Unproven):
+        yield ("read the signature", False, reading.detail)
+        return
+    count = len(reading.candidates)
+    yield (
+        "read the signature",
+        True,
+        f"{count} signature{'' if count == 1 else 's'} found, {credential.scheme.encoding}",
+    )
+    if reading.timestamp:
+        yield ("read the timestamp", True, reading.timestamp.decode("latin-1"))
+    yield (
+        "put together what is signed",
+        True,
+        f"{credential.scheme.signed_content}: {len(reading.content)} bytes",
+    )
+    matches = False
+    for which in ("main", "second") if setup.second is not None else ("main",):
+        made = credential.sign(reading.content, second=which == "second") in reading.candidates
+        matches |= made
+        yield (f"compare with the {which} secret", made, "the same" if made else "another signature")
+    if matches and isinstance(verdict, Unproven):
+        yield ("check time and body digest", False, verdict.detail)
+    elif matches and reading.signed_at is not None and credential.tolerance:
+        yield ("check time and body digest", True, f"within {credential.tolerance} s of the time of receipt")
+
+
+def _expected(credential: SignatureCredential, setup: Setup, content: bytes) -> Iterator[tuple[Matched, str]]:
+    scheme = credential.scheme
+    before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
+    yield "main", before + _encoded(credential.sign(content), scheme.encoding)
+    if setup.second is not None:
+        yield "second", before + _encoded(credential.sign(content, second=True), scheme.encoding)
+
+
+def _encoded(digest: bytes, encoding: Encoding) -> str:
+    if encoding == "base64":
+        return base64.b64encode(digest).decode()
+    if encoding == "base64url":
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return digest.hex()
+
+
+def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:
+    return tuple(
+        value.decode("latin-1") for text in scheme.signature for value in finder(parse_ref(text))(call)
+    )[:32]
+
+
+def _remarks(call: Call, verdict: Unproven, changes: tuple[Change, ...]) -> Iterator[str]:
+    for algorithm in other_digests(call) if not changes and verdict.code.startswith("signature") else ():
+        yield f"The call carries a digest as long as {algorithm} makes them; only HMAC-SHA256 is verified here."
+    if verdict.code == "signature_mismatch" and not changes:
+        yield "Nothing else that was tried matched either: most likely the secret is another one, or something changed the body on its way."
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

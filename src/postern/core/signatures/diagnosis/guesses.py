@@ -1,0 +1,103 @@
+"""How a call may have been signed by a sender nobody described: what it carries, over what senders usually
+sign."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from postern.core.calls.call import Call
+from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
+from postern.core.signatures.diagnosis.variants import Change, Setup, Trial, custom_patch, secret_forms
+from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
+
+CONTENTS = (
+    "{body}",
+    "{timestamp}.{body}",
+    "{timestamp}:{body}",
+    "{timestamp}{body}",
+    "{body}{timestamp}",
+    "v0:{timestamp}:{body}",
+    "{id}.{timestamp}.{body}",
+    "{id}{timestamp}{body}",
+    "{url}{body}",
+    "{method}{url}{body}{timestamp}",
+    "{body_sha256}",
+)
+"""What senders sign, most common first."""
+
+
+def other_schemes(setup: Setup, call: Call) -> Iterator[Trial]:
+    """Everything in the call that looks like a digest, over everything senders usually sign, with every form
+    of the secret."""
+    secrets = [setup.scheme, *(scheme for scheme, _ in secret_forms(setup))]
+    for content, timestamp, form, delivery_id in _contents(setup, call):
+        for shape in shapes(call):
+            for secret in secrets:
+                document = {
+                    **setup.scheme.to_document(),
+                    "signature": shape.ref,
+                    "itemSeparator": shape.item_separator,
+                    "keySeparator": shape.key_separator,
+                    "signatureKey": shape.key,
+                    "encoding": shape.encoding,
+                    "signedContent": content,
+                    "secretEncoding": secret.secret_encoding,
+                    "secretPrefix": secret.secret_prefix,
+                    "timestamp": timestamp,
+                    "timestampFormat": form,
+                    "toleranceSeconds": (setup.scheme.tolerance_seconds or None) if timestamp else 0,
+                    "timestampRequired": "{timestamp}" in content or setup.scheme.timestamp_required,
+                    "deliveryId": delivery_id or list(setup.scheme.delivery_id),
+                    "bodyDigest": [],
+                }
+                try:
+                    scheme = SignatureScheme.from_document(document)
+                except InvalidScheme:
+                    continue
+                yield Trial(
+                    replace(setup, scheme=scheme), call, _described(setup.scheme, scheme, shape.words)
+                )
+
+
+def _contents(setup: Setup, call: Call) -> Iterator[tuple[str, str, str, str]]:
+    seen = moments(call, call.received_at)
+    own = setup.scheme.timestamp[0] if setup.scheme.timestamp else ""
+    for content in dict.fromkeys([setup.scheme.signed_content, *CONTENTS]):
+        if "{timestamp}" in content:
+            times = [(moment.ref, moment.form) for moment in seen]
+        else:
+            # A time outside of what is signed proves nothing, so a new scheme does not ask for it.
+            kept = own if content == setup.scheme.signed_content or own.startswith("body:") else ""
+            times = [(kept, setup.scheme.timestamp_format)]
+        for timestamp, form in times[:2]:
+            for delivery_id in ids(call) if "{id}" in content and not setup.scheme.delivery_id else [""]:
+                yield content, timestamp, form, delivery_id
+
+
+def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change:
+    """The differences in words. The commonest mistake has words of its own: a body signature where the
+    generic scheme is set."""
+    if then.signed_content == "{body}" and "{headers:" in now.signed_content:
+        words = f"This looks like a body signature ({seen}), not one over headers. Choose the sender's preset or this custom scheme."
+        return Change("Use a custom scheme that signs the body", words, custom_patch(then))
+    differing = []
+    if (now.signature, now.item_separator, now.key_separator, now.signature_key, now.encoding) != (
+        then.signature,
+        then.item_separator,
+        then.key_separator,
+        then.signature_key,
+        then.encoding,
+    ):
+        differing.append(f"read the signature as {seen}")
+    if now.signed_content != then.signed_content:
+        differing.append(f"take {then.signed_content} as what is signed")
+    if (now.secret_encoding, now.secret_prefix) != (then.secret_encoding, then.secret_prefix):
+        after = f" after {then.secret_prefix}" if then.secret_prefix else ""
+        differing.append(f"use the secret as {then.secret_encoding}{after}")
+    if now.timestamp != then.timestamp and then.timestamp:
+        differing.append(f"take the timestamp from {then.timestamp[0]}")
+    words = " and ".join(differing) or "use this custom scheme"
+    return Change(
+        words[:1].upper() + words[1:],
+        "With these settings of a custom scheme the signature is right.",
+        custom_patch(then),
+    )

@@ -1,0 +1,269 @@
+"""What may differ between how a call was signed and how it is checked: the secret's form, the URL, the body
+on its way.
+
+Each variant is a whole set-up and call to try, with words and, where a setting would help, the change of that
+setting.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.encoding import SECRET_ENCODINGS
+from postern.core.signatures.freshness import TIMESTAMP_FORMATS
+from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
+from postern.core.signatures.signature import Reading, SignatureCredential
+from postern.core.signatures.signed_content import MOST_TOKENS, parse_template
+
+_PREFIX = re.compile(rb"[A-Za-z]{2,12}_")
+_LARGEST_REWRITTEN = 256 * 1024
+_WRAPPING = b" \t\r\n\"'"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What would make the call verify. ``patch`` changes the webhook's authentication; None where the sender
+    has to change."""
+
+    change: str
+    explanation: str
+    patch: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything that decides about a signature besides the call."""
+
+    scheme: SignatureScheme
+    main: bytes
+    second: bytes | None = None
+    public_url: str | None = None
+    tolerance_seconds: int | None = None
+    require_timestamp_and_digest: bool = False
+
+    def credential(self) -> SignatureCredential:
+        return SignatureCredential(
+            self.scheme,
+            self.main,
+            self.second,
+            public_url=self.public_url,
+            tolerance_seconds=self.tolerance_seconds,
+            require_timestamp_and_digest=self.require_timestamp_and_digest,
+        )
+
+    def without_clock(self) -> "Setup":
+        return replace(self, tolerance_seconds=0)
+
+    def refusal(self, call: Call) -> Unproven | None:
+        try:
+            verdict = self.credential().check(call)
+        except ValueError as error:
+            return Unproven("signature_mismatch", str(error))
+        return verdict if isinstance(verdict, Unproven) else None
+
+    def verifies(self, call: Call) -> bool:
+        try:
+            return isinstance(self.credential().check(call), VerifiedCall)
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    setup: Setup
+    call: Call
+    change: Change
+
+
+def custom_patch(scheme: SignatureScheme) -> dict[str, Any]:
+    """Of the webhook's authentication: this scheme instead of the present one."""
+    return {"provider": "custom", "scheme": scheme.to_document()}
+
+
+def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
+    """The signature is right and its time is not: another form of writing it, a longer window, a signature of
+    today."""
+    for form in TIMESTAMP_FORMATS:
+        scheme = replace(setup.scheme, timestamp_format=form)
+        other = replace(setup, scheme=scheme)
+        if form != setup.scheme.timestamp_format and other.verifies(call):
+            change = Change(
+                f"Read the timestamp as {form}",
+                f"Written as {form}, the timestamp is that of the call's receipt.",
+                custom_patch(scheme),
+            )
+            yield Trial(other, call, change)
+    reading = setup.without_clock().credential().read(call)
+    if isinstance(reading, Reading) and reading.signed_at is not None:
+        seconds = int(abs(call.received_at - reading.signed_at)) + 1
+        if seconds > LONGEST_TOLERANCE:
+            change = Change(
+                "Have the call signed anew",
+                "The signature is right, and its time is over a month away from its receipt.",
+            )
+            yield Trial(setup, call, change)
+            return
+        change = Change(
+            f"Allow {seconds} seconds between signing and receipt",
+            "The signature is right and only its time is off. Test a call that was recorded earlier at the time it was received.",
+            {"toleranceSeconds": seconds},
+        )
+        yield Trial(replace(setup, tolerance_seconds=seconds), call, change)
+
+
+def changed_secrets(setup: Setup, call: Call) -> Iterator[Trial]:
+    """The same secret, turned into key bytes in another way."""
+    for scheme, words in secret_forms(setup):
+        explanation = f"The signature was made with the secret {words}."
+        yield Trial(
+            replace(setup, scheme=scheme),
+            call,
+            Change(f"Use the secret {words}", explanation, custom_patch(scheme)),
+        )
+    trimmed = setup.main.strip(_WRAPPING), setup.second.strip(_WRAPPING) if setup.second is not None else None
+    if trimmed != (setup.main, setup.second):
+        change = Change(
+            "Paste the secret again, without blanks or quotes around it",
+            "The secret that was pasted has blanks or quotes at its ends.",
+        )
+        yield Trial(replace(setup, main=trimmed[0], second=trimmed[1]), call, change)
+
+
+def secret_forms(setup: Setup) -> Iterator[tuple[SignatureScheme, str]]:
+    prefix = _PREFIX.match(setup.main)
+    prefixes = dict.fromkeys(["", prefix[0].decode() if prefix else "", setup.scheme.secret_prefix])
+    for encoding in SECRET_ENCODINGS:
+        for text in prefixes:
+            scheme = replace(setup.scheme, secret_encoding=encoding, secret_prefix=text)
+            if scheme != setup.scheme:
+                how = "as the plain text it is" if encoding == "utf8" else f"decoded from {encoding}"
+                yield scheme, f"{how}, after taking {text} off its front" if text else how
+
+
+def changed_urls(setup: Setup, call: Call) -> Iterator[Trial]:
+    """The same call under the other URLs by which its sender may know the webhook."""
+    if "{url}" not in setup.scheme.signed_content and "{path}" not in setup.scheme.signed_content:
+        return
+    for url in _urls(setup, call):
+        explanation = f"The sender signs the URL it was given, and that was {url}."
+        yield Trial(
+            replace(setup, public_url=url),
+            call,
+            Change(f"Set the public URL to {url}", explanation, {"publicUrl": url}),
+        )
+    if call.query:
+        change = Change(
+            "Leave the query string out of the URL at the sender",
+            "The sender signed the URL without its query string.",
+        )
+        yield Trial(setup, call.but(query=b""), change)
+
+
+def _urls(setup: Setup, call: Call) -> list[str]:
+    known = [url for url in (setup.public_url, call.base_url + call.path.decode("latin-1")) if url]
+    hosts = [
+        value.decode("latin-1")
+        for name in (b"x-forwarded-host", b"host", b"x-original-host")
+        for value in call.header(name)[:2]
+    ]
+    found: dict[str, None] = {}
+    for url in known:
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            continue
+        for scheme in ("https", "http"):
+            for host in dict.fromkeys(
+                [parts.netloc, *hosts, parts.netloc.rpartition(":")[0] or parts.netloc]
+            ):
+                for path in (parts.path.rstrip("/"), parts.path.rstrip("/") + "/"):
+                    found.setdefault(urlunsplit((scheme, host, path, parts.query, "")))
+    return [url for url in found if url != setup.public_url][:24]
+
+
+def changed_calls(setup: Setup, call: Call) -> Iterator[Trial]:
+    """The body as it may have been before something on its way wrote it anew; nothing a setting here could
+    mend."""
+    for body, words in _bodies(call.body):
+        if body != call.body:
+            explanation = f"The signature is that of the body {words}: it was changed on its way, or the sender signs another text than it sends."
+            yield Trial(
+                setup,
+                call.but(body=body),
+                Change("Send the body byte for byte as it was signed", explanation),
+            )
+
+
+def changed_joins(setup: Setup, call: Call) -> Iterator[Trial]:
+    """The values of signed headers, put together in other ways than sorted and one a line."""
+    globs = [
+        token.ref
+        for token in parse_template(setup.scheme.signed_content)
+        if token.kind == "headers" and token.ref is not None
+    ]
+    if len(globs) != 1 or not globs[0].is_glob:
+        return
+    sent = [name.decode("latin-1") for name, _ in call.headers if name.startswith(globs[0].name.encode())]
+    if not 1 < len(sent) <= MOST_TOKENS:
+        return
+    for names, order in ((sorted(sent), "sorted by name"), (sent, "in the order they were sent")):
+        for joiner, words in (
+            ("", "nothing"),
+            ("\n", "a line feed"),
+            (",", "a comma"),
+            (".", "a dot"),
+            ("&", "an ampersand"),
+            ("|", "a bar"),
+            (" ", "a blank"),
+        ):
+            template = joiner.join(f"{{header:{name}}}" for name in names)
+            try:
+                scheme = SignatureScheme.from_document(
+                    {**setup.scheme.to_document(), "signedContent": template}
+                )
+            except InvalidScheme:
+                continue
+            change = Change(
+                "Sort the headers by lower-case name and join their values with a line feed",
+                f"The sender joined the values {order} with {words}.",
+            )
+            yield Trial(replace(setup, scheme=scheme), call, change)
+
+
+def _bodies(body: bytes) -> Iterator[tuple[bytes, str]]:
+    yield body.rstrip(b"\r\n"), "without the line break at its end"
+    yield body + b"\n", "with a line feed at its end"
+    yield body + b"\r\n", "with a line break (CR LF) at its end"
+    yield body.strip(), "without blanks around it"
+    yield body.replace(b"\r\n", b"\n"), "with line feeds (LF) for line breaks"
+    yield body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"), "with CR LF for line breaks"
+    yield body.removeprefix(b"\xef\xbb\xbf"), "without the byte order mark"
+    yield b"", "left out altogether"
+    if len(body) > _LARGEST_REWRITTEN:
+        return
+    try:
+        document = json.loads(body)
+        for text, words in (
+            (json.dumps(document, separators=(",", ":"), ensure_ascii=False), "written compactly"),
+            (json.dumps(document, separators=(",", ":")), "written compactly, in ASCII"),
+            (json.dumps(document, ensure_ascii=False), "written with a blank after commas and colons"),
+            (json.dumps(document), "written with a blank after commas and colons, in ASCII"),
+            (json.dumps(document, indent=2, ensure_ascii=False), "written over several lines, indented by 2"),
+            (json.dumps(document, indent=4, ensure_ascii=False), "written over several lines, indented by 4"),
+            (
+                json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=False),
+                "written compactly, keys sorted",
+            ),
+            (
+                json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("/", "\\/"),
+                "written compactly, slashes escaped",
+            ),
+        ):
+            yield text.encode(), words
+    except (ValueError, RecursionError):
+        return

@@ -1,0 +1,241 @@
+"""How a sender tests a URL before it sends anything: it wants one particular answer, and nothing is started.
+
+What is echoed or signed has a narrow alphabet and a length, so that nobody can have this gateway sign a body
+of theirs or show a page of theirs. Each way is one function; a scheme names the one its sender uses.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Literal, TypeVar, get_args
+
+import msgspec
+
+from postern.core.answer import JSON, NOSNIFF, Answer
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Unproven, VerifiedCall
+
+HandshakeKind = Literal[
+    "none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox"
+]
+HANDSHAKES: tuple[HandshakeKind, ...] = get_args(HandshakeKind)
+
+Sign = Callable[[bytes], bytes]
+"""The digest that the main secret makes of these bytes."""
+
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_NO_STORE = (b"cache-control", b"no-store")
+_CHALLENGE = re.compile(rb"[A-Za-z0-9_.~=+/-]{1,512}")
+# No =, & or : either: what is signed here must not be what a form, a JSON text or a timestamped scheme would
+# sign.
+_PLAIN_TOKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
+_SECRET = re.compile(rb"[A-Za-z0-9_=+/-]{8,256}")
+_PING = re.compile(rb"webhook_id=\d{1,20}")
+_LONGEST_PROBE = 16_384
+
+
+@dataclass(slots=True)
+class HandshakeAnswer:
+    """What the sender hears, and words for the owner."""
+
+    answer: Answer
+    detail: str
+    captured: bytes | None = None
+    """A secret or token the sender has just announced: for the owner alone, who decides whether it is the
+    sender's."""
+
+
+Reply = HandshakeAnswer | Unproven | None
+
+
+class Handshake:
+    """The handshake of one webhook. None from either question means: this is an ordinary call, go on."""
+
+    def __init__(
+        self, kind: HandshakeKind, *, verify_token: bytes | None = None, sign: Sign | None = None
+    ) -> None:
+        self.kind = kind
+        self.methods = methods(kind)
+        self._verify_token = sha256(verify_token).digest() if verify_token else None
+        self._sign = sign
+        self._before = {
+            "meta": self._meta,
+            "dropbox": _dropbox,
+            "woocommerce_ping": _woocommerce_ping,
+            "notion": _notion,
+            "asana": _asana,
+        }.get(kind)
+        self._after = {"slack": _slack, "xero": _xero, "zoom": self._zoom, "twitch": _twitch}.get(kind)
+
+    def before_authentication(self, call: Call) -> Reply:
+        """Some senders cannot sign yet. What they are told is nothing a stranger may not know."""
+        return self._before(call) if self._before else None
+
+    def after_authentication(self, verified: VerifiedCall) -> Reply:
+        return self._after(verified.call) if self._after else None
+
+    def _meta(self, call: Call) -> Reply:
+        sent = dict(call.query_pairs)
+        if call.method != "GET" or b"hub.mode" not in sent:
+            return None
+        token, challenge = sent.get(b"hub.verify_token", b""), sent.get(b"hub.challenge", b"")
+        if len(sent) < len(call.query_pairs):
+            return Unproven("credential_mismatch", "a parameter of the set-up handshake was sent twice")
+        if self._verify_token is None:
+            return Unproven(
+                "credential_mismatch", "the sender asks for the verify token, and none is set here"
+            )
+        if not token:
+            return Unproven("credential_missing", "hub.verify_token is missing")
+        if not compare_digest(sha256(token).digest(), self._verify_token):
+            return Unproven(
+                "credential_mismatch", "the verify token typed at the sender is not the one set here"
+            )
+        return _echo(challenge, "hub.challenge")
+
+    def _zoom(self, call: Call) -> Reply:
+        probe = _decode(call, b"endpoint.url_validation", _ZoomValidation)
+        if probe is None or probe.event != "endpoint.url_validation":
+            return None
+        token = probe.payload.plainToken.encode("utf-8", "replace")
+        if self._sign is None or not _PLAIN_TOKEN.fullmatch(token):
+            return Unproven(
+                "signature_malformed",
+                "the plainToken to be signed has characters or a length that no sender uses",
+            )
+        said = {"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()}
+        return HandshakeAnswer(
+            Answer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(said)),
+            "the sender's URL validation was answered",
+        )
+
+
+def methods(kind: HandshakeKind) -> frozenset[str]:
+    """What a webhook with this handshake is called with, besides POST."""
+    return frozenset({"GET"} if kind in ("meta", "dropbox") else ())
+
+
+def needs_verify_token(kind: HandshakeKind) -> bool:
+    """The user chooses a second text, typed at the sender too, that has to come back in the handshake."""
+    return kind == "meta"
+
+
+def wants_empty_answers(kind: HandshakeKind) -> bool:
+    """Xero takes a webhook only if 200 and 401 both come without a body."""
+    return kind == "xero"
+
+
+class _SlackVerification(msgspec.Struct):
+    type: str
+    challenge: str
+
+
+class _ZoomToken(msgspec.Struct):
+    plainToken: str
+
+
+class _ZoomValidation(msgspec.Struct):
+    event: str
+    payload: _ZoomToken
+
+
+class _TwitchVerification(msgspec.Struct):
+    challenge: str
+
+
+class _NotionVerification(msgspec.Struct, forbid_unknown_fields=True):
+    verification_token: str
+
+
+class _XeroIntent(msgspec.Struct):
+    events: list[msgspec.Raw]
+
+
+_Probe = TypeVar("_Probe", bound=msgspec.Struct)
+
+
+def _decode(call: Call, word: bytes, shape: type[_Probe]) -> _Probe | None:
+    """The probe, if this is one. Ordinary calls are told by one word and never parsed here."""
+    if call.method != "POST" or len(call.body) > _LONGEST_PROBE or word not in call.body:
+        return None
+    try:
+        return msgspec.json.decode(call.body, type=shape)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _echo(challenge: bytes, name: str) -> Reply:
+    if not _CHALLENGE.fullmatch(challenge):
+        return Unproven("signature_malformed", f"{name} has characters or a length that no sender uses")
+    return HandshakeAnswer(
+        Answer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge), "the sender's challenge was answered"
+    )
+
+
+def _empty(detail: str, captured: bytes | None = None) -> HandshakeAnswer:
+    return HandshakeAnswer(Answer(200, []), detail, captured)
+
+
+def _slack(call: Call) -> Reply:
+    probe = _decode(call, b"url_verification", _SlackVerification)
+    if probe is None or probe.type != "url_verification":
+        return None
+    return _echo(probe.challenge.encode("utf-8", "replace"), "challenge")
+
+
+def _twitch(call: Call) -> Reply:
+    if call.header(b"twitch-eventsub-message-type") != [b"webhook_callback_verification"]:
+        return None
+    probe = _decode(call, b"challenge", _TwitchVerification)
+    return _echo(probe.challenge.encode("utf-8", "replace"), "challenge") if probe else None
+
+
+def _xero(call: Call) -> Reply:
+    probe = _decode(call, b'"events"', _XeroIntent)
+    return (
+        _empty("the sender's intent to receive was answered")
+        if probe is not None and not probe.events
+        else None
+    )
+
+
+def _dropbox(call: Call) -> Reply:
+    challenges = [value for name, value in call.query_pairs if name == b"challenge"]
+    return _echo(challenges[0], "challenge") if call.method == "GET" and len(challenges) == 1 else None
+
+
+def _woocommerce_ping(call: Call) -> Reply:
+    """Sent, unsigned, when the webhook is saved there. Anything but 200 and the shop cannot save it."""
+    signed = call.first_header(b"x-wc-webhook-signature") is not None
+    if call.method != "POST" or signed or not _PING.fullmatch(call.body):
+        return None
+    return _empty("the shop's unsigned test call was answered; it starts nothing")
+
+
+def _notion(call: Call) -> Reply:
+    """The first call brings the token that later calls are signed with. Only its owner can say whether it is
+    the real one."""
+    probe = _decode(call, b"verification_token", _NotionVerification)
+    token = probe.verification_token.encode("utf-8", "replace") if probe else b""
+    if call.first_header(b"x-notion-signature") is not None or not _SECRET.fullmatch(token):
+        return None
+    return _empty(
+        "the sender announced its verification token; copy it to the sender's page and paste it as the secret",
+        token,
+    )
+
+
+def _asana(call: Call) -> Reply:
+    secrets = [value.strip() for value in call.header(b"x-hook-secret")]
+    if (
+        call.method != "POST"
+        or call.first_header(b"x-hook-signature") is not None
+        or len(secrets) != 1
+        or not _SECRET.fullmatch(secrets[0])
+    ):
+        return None
+    reply = _empty("the sender announced the secret it will sign with; paste it as the secret", secrets[0])
+    reply.answer.headers = [(b"x-hook-secret", secrets[0]), _NO_STORE]
+    return reply

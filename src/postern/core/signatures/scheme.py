@@ -1,0 +1,314 @@
+"""A scheme: how a signature proves who sent a call, as data. Presets, the generic scheme and custom ones are
+rows of this model.
+
+``signature.py`` verifies calls with it and never asks whose scheme it is.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from postern.core.problems import FieldError
+from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
+from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
+from postern.core.signatures.handshake import HANDSHAKES, HandshakeKind
+from postern.core.signatures.select import InvalidReference, Ref, covers, parse_ref
+from postern.core.signatures.signed_content import InvalidTemplate, Token, parse_template
+
+USUAL_TOLERANCE = 300
+LONGEST_TOLERANCE = 30 * 24 * 3600
+_MOST_REFS = 8
+_LONGEST_TEXT = 64
+
+# What a form or a person may write for a separator; the character itself is what is kept.
+_SEPARATOR_WORDS = {"none": "", "space": " ", "comma": ",", "semicolon": ";", "equals": "="}
+
+
+class InvalidScheme(ValueError):
+    """The document is not a scheme; ``errors`` has one message for each wrong field."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors))
+        self.errors = errors
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureScheme:
+    """Each field is one question about the sender; ``providers`` in the reference answers them for 22 of
+    them."""
+
+    signature: tuple[str, ...] = ("header:X-Signature",)
+    """Where signatures are. Every one that is present is a candidate."""
+    item_separator: str = ""
+    """Splits a value into several items."""
+    key_separator: str = ""
+    """Splits an item at its first occurrence into key and value."""
+    signature_key: str = ""
+    """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
+    ``=``."""
+    encoding: Encoding = "hex"
+    signed_content: str = "{body}"
+    secret_encoding: SecretEncoding = "utf8"
+    """How the pasted secret becomes the key's bytes."""
+    secret_prefix: str = ""
+    """Removed before decoding, where the secret has it."""
+    timestamp: tuple[str, ...] = ()
+    """Where the time of signing is; the first present wins."""
+    timestamp_format: TimestampFormat = "unix"
+    tolerance_seconds: int = 0
+    """How far that time may be from the time of receipt, on both sides. 0 checks nothing."""
+    timestamp_required: bool = True
+    body_digest: tuple[str, ...] = ()
+    """Where the SHA-256 of the body is, for schemes that sign headers; a value that is present must be
+    right."""
+    delivery_id: tuple[str, ...] = ()
+    """Where the sender's own id of this delivery is."""
+    url_unescape: str = ""
+    """Characters whose percent escapes are decoded in ``{url}``."""
+    handshake: HandshakeKind = "none"
+    """How the sender tests the URL before it sends anything; no part of verifying."""
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "SignatureScheme":
+        scheme, errors = _read(document)
+        if errors:
+            raise InvalidScheme(errors)
+        return scheme
+
+    def to_document(self) -> dict[str, Any]:
+        """Every field under its name in the API, as plain JSON values."""
+        values = ((name, getattr(self, attribute)) for name, attribute in _ATTRIBUTES.items())
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+    @property
+    def covered_refs(self) -> tuple[Ref, ...]:
+        """The headers, parameters and body fields that are themselves signed."""
+        return tuple(token.ref for token in parse_template(self.signed_content) if token.ref is not None)
+
+    @property
+    def signs_body(self) -> bool:
+        return any(token.kind in ("body", "body_sha256") for token in parse_template(self.signed_content))
+
+    def signs(self, ref: Ref) -> bool:
+        """Is what this reference finds covered by the signature?"""
+        return (ref.kind == "body" and self.signs_body) or any(
+            covers(wider, ref) for wider in self.covered_refs
+        )
+
+
+def problems(document: Mapping[str, Any]) -> list[FieldError]:
+    """What is wrong with a scheme's document: one message a field, none if all is well."""
+    return _read(document)[1]
+
+
+def warnings(scheme: SignatureScheme) -> list[FieldError]:
+    """What is allowed and weaker than its owner may think."""
+    found = []
+    kinds = {token.kind for token in parse_template(scheme.signed_content)}
+    signed_digest = any(scheme.signs(parse_ref(text)) for text in scheme.body_digest)
+    if not scheme.signs_body:
+        message = "the body is not signed: whoever has seen one call can send it again with another body"
+        found.append(
+            FieldError(
+                "signedContent", message + (" unless the body digest is required" if signed_digest else "")
+            )
+        )
+    refs = [parse_ref(text) for text in scheme.timestamp]
+    if refs and "timestamp" not in kinds and not all(scheme.signs(ref) for ref in refs):
+        found.append(
+            FieldError(
+                "timestamp",
+                "the timestamp is not part of the signed content, so anybody can write a fresh one",
+            )
+        )
+    if refs and not scheme.tolerance_seconds:
+        found.append(
+            FieldError(
+                "toleranceSeconds", "0 accepts calls of any age: one that was seen can be sent again for ever"
+            )
+        )
+    return found
+
+
+_ATTRIBUTES = {
+    "signature": "signature",
+    "itemSeparator": "item_separator",
+    "keySeparator": "key_separator",
+    "signatureKey": "signature_key",
+    "encoding": "encoding",
+    "signedContent": "signed_content",
+    "secretEncoding": "secret_encoding",
+    "secretPrefix": "secret_prefix",
+    "timestamp": "timestamp",
+    "timestampFormat": "timestamp_format",
+    "toleranceSeconds": "tolerance_seconds",
+    "timestampRequired": "timestamp_required",
+    "bodyDigest": "body_digest",
+    "deliveryId": "delivery_id",
+    "urlUnescape": "url_unescape",
+    "handshake": "handshake",
+}
+FIELDS = tuple(_ATTRIBUTES)
+
+
+class _Wrong(ValueError):
+    """One field's value cannot be used; the message says why."""
+
+
+def _read(document: Mapping[str, Any]) -> tuple[SignatureScheme, list[FieldError]]:
+    values: dict[str, Any] = {}
+    unknown = f"a scheme has no such field; it has {', '.join(FIELDS)}"
+    errors = [FieldError(str(name)[:60], unknown) for name in document if name not in _ATTRIBUTES]
+    for name, attribute in _ATTRIBUTES.items():
+        value = document.get(name)
+        if value is None:
+            continue
+        try:
+            values[attribute] = _READERS[name](value)
+        except _Wrong as wrong:
+            errors.append(FieldError(name, str(wrong)))
+    if not errors and document.get("toleranceSeconds") is None and values.get("timestamp"):
+        values["tolerance_seconds"] = USUAL_TOLERANCE
+    scheme = SignatureScheme(**values)
+    return scheme, errors or _disagreements(scheme)
+
+
+def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
+    """Fields that are each in order and do not go together."""
+    found = []
+    if scheme.signature_key and not scheme.key_separator:
+        found.append(
+            FieldError(
+                "keySeparator", "a signature key needs the separator that divides it from the signature"
+            )
+        )
+    if scheme.item_separator and scheme.item_separator == scheme.key_separator:
+        found.append(
+            FieldError(
+                "keySeparator", "items, and the key within an item, cannot be divided by the same character"
+            )
+        )
+    if (
+        any(text.startswith("item:") for text in (*scheme.timestamp, *scheme.delivery_id))
+        and not scheme.key_separator
+    ):
+        found.append(
+            FieldError(
+                "keySeparator",
+                "a reference to an item of the signature needs a separator between key and value",
+            )
+        )
+    tokens = parse_template(scheme.signed_content)
+    if _uses(tokens, "timestamp") and not scheme.timestamp:
+        found.append(FieldError("timestamp", "{timestamp} is signed, so say where the timestamp is"))
+    if _uses(tokens, "timestamp") and not scheme.timestamp_required:
+        found.append(FieldError("timestampRequired", "{timestamp} is signed, so it is always required"))
+    if _uses(tokens, "id") and not scheme.delivery_id:
+        found.append(FieldError("deliveryId", "{id} is signed, so say where the id is"))
+    return found
+
+
+def _uses(tokens: tuple[Token, ...], kind: str) -> bool:
+    return any(token.kind == kind for token in tokens)
+
+
+def _refs(kinds: tuple[str, ...], *, needed: bool = False) -> Callable[[Any], tuple[str, ...]]:
+    def read(value: Any) -> tuple[str, ...]:
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+            raise _Wrong("a text or a list of texts, such as header:X-Signature")
+        texts = tuple(text.strip() for text in value if text.strip())
+        if needed and not texts:
+            raise _Wrong("say where the signature is, for example header:X-Signature")
+        if len(texts) > _MOST_REFS:
+            raise _Wrong(f"at most {_MOST_REFS} places")
+        for text in texts:
+            try:
+                kind = parse_ref(text).kind
+            except InvalidReference as error:
+                raise _Wrong(str(error)) from None
+            if kind not in kinds:
+                raise _Wrong(f"{text!r} cannot be used here; use {', '.join(kinds)}")
+        return texts
+
+    return read
+
+
+def _one_of(choices: tuple[str, ...], default: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value == "":
+            return default
+        if value not in choices:
+            raise _Wrong(f"one of {', '.join(choices)}")
+        return cast(str, value)
+
+    return read
+
+
+def _separator(characters: str, words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        character = _SEPARATOR_WORDS.get(value, value) if isinstance(value, str) else None
+        if character is None or len(character) > 1 or character not in characters:
+            raise _Wrong(f"one of {words}, or the character itself")
+        return character
+
+    return read
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise _Wrong(f"a text of at most {_LONGEST_TEXT} printable characters")
+    return value
+
+
+def _template(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Wrong("a text, for example {timestamp}.{body}")
+    try:
+        parse_template(value)
+        value.encode()
+    except InvalidTemplate as error:
+        raise _Wrong(str(error)) from None
+    except UnicodeEncodeError:
+        raise _Wrong("holds a character that cannot be written as UTF-8") from None
+    return value
+
+
+def _seconds(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST_TOLERANCE:
+        raise _Wrong(f"a whole number of seconds from 0 to {LONGEST_TOLERANCE}")
+    return value
+
+
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("true or false")
+    return value
+
+
+def _escapes(value: Any) -> str:
+    text = _text(value)
+    if not text.isascii() or "%" in text or any(character.isalnum() for character in text):
+        raise _Wrong("ASCII characters that are neither letters, digits nor %, for example :/?@")
+    return text
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "signature": _refs(("header", "query", "body"), needed=True),
+    "itemSeparator": _separator(",; ", "none, comma, semicolon, space"),
+    "keySeparator": _separator("=,", "none, equals, comma"),
+    "signatureKey": _text,
+    "encoding": _one_of(ENCODINGS, "hex"),
+    "signedContent": _template,
+    "secretEncoding": _one_of(SECRET_ENCODINGS, "utf8"),
+    "secretPrefix": _text,
+    "timestamp": _refs(("header", "query", "body", "item")),
+    "timestampFormat": _one_of(TIMESTAMP_FORMATS, "unix"),
+    "toleranceSeconds": _seconds,
+    "timestampRequired": _switch,
+    "bodyDigest": _refs(("header", "query", "body")),
+    "deliveryId": _refs(("header", "query", "body", "item")),
+    "urlUnescape": _escapes,
+    "handshake": _one_of(HANDSHAKES, "none"),
+}

@@ -1,0 +1,119 @@
+"""Where something is in a call, as text: ``header:Name``, ``query:name``, ``body:json.path``, ``item:t``.
+
+A reference is parsed once, when a webhook's configuration changes, and then only asked.
+``header:X-Signature-*`` is every header whose name starts so. ``item:`` means a named part of the signature
+value itself (``t=…,v1=…``).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from postern.core.calls.call import Call
+from postern.core.calls.paths import InvalidPath, Path, as_text, parse_path, walk
+
+Kind = Literal["header", "query", "body", "item"]
+Find = Callable[[Call], list[bytes]]
+
+_HEADER = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]{1,100}\*?")
+_LONGEST_NAME = 100
+_BLANK = b" \t"
+
+
+class InvalidReference(ValueError):
+    """The text is not a reference; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One place in a call. ``name`` is lower-case for headers, which are case-insensitive, and verbatim for
+    all else."""
+
+    kind: Kind
+    name: str
+    is_glob: bool = False
+    path: Path = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}{'*' if self.is_glob else ''}"
+
+
+def parse_ref(text: str) -> Ref:
+    kind, colon, name = text.strip().partition(":")
+    if not colon or not name:
+        raise InvalidReference(
+            f"{text[:60]!r} is not a place in a call; write header:Name, query:name or body:path"
+        )
+    if kind == "header":
+        return header_ref(name)
+    if kind == "body":
+        return Ref("body", name, path=_path(name))
+    if kind == "query" or kind == "item":
+        if len(name) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidReference(f"a name after {kind}: has 1 to {_LONGEST_NAME} printable characters")
+        return Ref("query" if kind == "query" else "item", name)
+    raise InvalidReference(
+        f"{kind[:20]!r} is no part of a call; the parts are header, query, body and, for parts of the signature, item"
+    )
+
+
+def header_ref(name: str) -> Ref:
+    if not _HEADER.fullmatch(name):
+        raise InvalidReference(
+            f"{name[:60]!r} is not a header name; a * may only stand at its end, after the name's beginning"
+        )
+    return Ref("header", name.removesuffix("*").lower(), is_glob=name.endswith("*"))
+
+
+def _path(text: str) -> Path:
+    try:
+        return parse_path(text)
+    except InvalidPath as error:
+        raise InvalidReference(str(error)) from None
+
+
+def finder(ref: Ref) -> Find:
+    """A function that finds every value at this place, in order. ``item:`` is not in the call but in a value
+    found there."""
+    name = ref.name.encode()
+    if ref.kind == "header" and ref.is_glob:
+        return lambda call: [value.strip(_BLANK) for key, value in call.headers if key.startswith(name)]
+    if ref.kind == "header":
+        return lambda call: [value.strip(_BLANK) for key, value in call.headers if key == name]
+    if ref.kind == "query":
+        return lambda call: [value for key, value in call.query_pairs if key == name]
+    if ref.kind == "body":
+        return lambda call: in_body(call, ref.path)
+    return lambda call: []
+
+
+def in_body(call: Call, path: Path) -> list[bytes]:
+    """The value at the path as a mapped field would show it: texts without quotes, numbers with the digits
+    that were sent."""
+    value = walk(call.body.lstrip(b" \t\r\n"), path)
+    if value is None or value == b"null":
+        return []
+    return [as_text(value).encode("utf-8", "surrogatepass")]
+
+
+def matching_headers(call: Call, ref: Ref) -> list[tuple[bytes, bytes]]:
+    """The headers a glob means, names and trimmed values, in the order of their names.
+
+    The order on the wire is not to be relied on: proxies and HTTP/2 change it.
+    """
+    prefix = ref.name.encode()
+    return sorted(
+        (key, value.strip(_BLANK))
+        for key, value in call.headers
+        if (key.startswith(prefix) if ref.is_glob else key == prefix)
+    )
+
+
+def covers(wider: Ref, narrower: Ref) -> bool:
+    """Is everything that ``narrower`` finds also found by ``wider``?"""
+    if wider.kind != narrower.kind:
+        return False
+    if wider.is_glob:
+        return narrower.name.startswith(wider.name)
+    return not narrower.is_glob and narrower.name == wider.name

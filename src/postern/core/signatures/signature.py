@@ -1,0 +1,289 @@
+"""The one verifier: a scheme and its secrets, compiled once for a webhook, asked once for every call.
+
+``read`` collects what the sender signed and with what; ``check`` compares. Nothing here knows whose scheme it
+is.
+"""
+
+import hmac
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.encoding import DIGEST_DECODERS, ENCODING_WORDS, decode_digest, signing_key
+from postern.core.signatures.freshness import out_of_window, parse_timestamp
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.select import Find, Ref, finder, parse_ref
+from postern.core.signatures.signed_content import Missing, SignedContent
+
+MOST_CANDIDATES = 128
+"""DocuSign sends one header for each of up to 100 keys; nobody honest sends more."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a call says about its own signing, before any secret is asked."""
+
+    candidates: list[bytes]
+    content: bytes
+    timestamp: bytes = b""
+    signed_at: float | None = None
+    delivery_id: bytes | None = None
+    delivery_id_signed: bool = False
+
+
+@dataclass(slots=True)
+class _Values:
+    """The signature values of one call, and their items by key."""
+
+    candidates: list[bytes] = field(default_factory=list)
+    items: dict[bytes, list[bytes]] = field(default_factory=dict)
+    repeated: set[bytes] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    ref: Ref
+    find: Find
+    signed: bool = False
+
+
+class SignatureCredential:
+    """An HMAC-SHA256 signature in the form a scheme says, made with the main or the second secret."""
+
+    challenge: bytes | None = None
+    # Signatures are stored with the call, so that a rejected one can be checked again once its secret is
+    # right.
+    masked_headers: frozenset[bytes] = frozenset()
+    masked_parameters: frozenset[bytes] = frozenset()
+
+    def __init__(
+        self,
+        scheme: SignatureScheme,
+        main: bytes,
+        second: bytes | None = None,
+        *,
+        public_url: str | None = None,
+        tolerance_seconds: int | None = None,
+        require_timestamp_and_digest: bool = False,
+    ) -> None:
+        self.scheme = scheme
+        # Keyed once and copied for each call: half the cost of a new HMAC.
+        self._main = hmac.new(_key_of(scheme, main), digestmod=sha256)
+        self._second = hmac.new(_key_of(scheme, second), digestmod=sha256) if second is not None else None
+        self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
+        self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
+        self.content = SignedContent(
+            scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
+        )
+
+        self._signature = [finder(parse_ref(text)) for text in scheme.signature]
+        self._place = " or ".join(
+            text.partition(":")[2] if text.startswith("header:") else text for text in scheme.signature
+        )
+        self._item_separator = scheme.item_separator.encode()
+        self._key_separator = scheme.key_separator.encode()
+        self._key = scheme.signature_key.encode()
+        self._decode = DIGEST_DECODERS[scheme.encoding]
+        self._timestamp = [_Place(ref, finder(ref)) for ref in map(parse_ref, scheme.timestamp)]
+        self._digest = [_Place(ref, finder(ref)) for ref in map(parse_ref, scheme.body_digest)]
+        self._needs_timestamp = bool(scheme.timestamp) and (
+            scheme.timestamp_required or require_timestamp_and_digest
+        )
+        self._needs_digest = bool(scheme.body_digest) and require_timestamp_and_digest
+        digest_binds = self._needs_digest and all(scheme.signs(place.ref) for place in self._digest)
+        self.body_is_signed = scheme.signs_body or digest_binds
+        self._signs_id = "id" in self.content.kinds
+        self._id = [
+            _Place(
+                ref,
+                finder(ref),
+                self._signs_id or scheme.signs(ref) or (ref.kind == "body" and self.body_is_signed),
+            )
+            for ref in map(parse_ref, scheme.delivery_id)
+        ]
+        refs = (
+            *map(parse_ref, (*scheme.signature, *scheme.timestamp, *scheme.body_digest, *scheme.delivery_id)),
+            *scheme.covered_refs,
+        )
+        self.read_headers = frozenset(
+            ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob
+        )
+        """Headers the scheme reads: stored even where their names look like a credential's."""
+        self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
+        self._steps = {
+            which: f"the signature in {self._place} was made with the {which} secret"
+            for which in ("main", "second")
+        }
+
+    def check(self, call: Call) -> VerifiedCall | Unproven:
+        reading = self.read(call)
+        if isinstance(reading, Unproven):
+            return reading
+        main = self.sign(reading.content)
+        second = self.sign(reading.content, second=True) if self._second is not None else None
+        is_main = is_second = False
+        # No early way out: every candidate meets every secret, so that the time taken tells nothing.
+        for candidate in reading.candidates:
+            is_main |= hmac.compare_digest(candidate, main)
+            if second is not None:
+                is_second |= hmac.compare_digest(candidate, second)
+        if not (is_main or is_second):
+            return Unproven(
+                "signature_mismatch",
+                f"the signature in {self._place} was made with another secret or over other bytes",
+            )
+        refused = self._digest_refused(call) if self._digest else None
+        if refused is None and reading.signed_at is not None:
+            refused = out_of_window(reading.signed_at, call.received_at, self.tolerance)
+        if refused is not None:
+            return Unproven(*refused)
+        if is_main:
+            return VerifiedCall(
+                call, "main", self._steps["main"], reading.delivery_id, reading.delivery_id_signed
+            )
+        return VerifiedCall(
+            call, "second", self._steps["second"], reading.delivery_id, reading.delivery_id_signed
+        )
+
+    def sign(self, content: bytes, *, second: bool = False) -> bytes:
+        """The digest that a genuine sender would have made."""
+        keyed = (self._second or self._main if second else self._main).copy()
+        keyed.update(content)
+        return keyed.digest()
+
+    def read(self, call: Call) -> Reading | Unproven:
+        """Everything that is signed and every signature, or why there is nothing to compare."""
+        values = self._values(call)
+        if isinstance(values, Unproven):
+            return values
+        candidates = [digest for digest in map(self._decode, values.candidates) if digest is not None]
+        if not candidates:
+            return Unproven("signature_malformed", self._why_malformed(values))
+
+        timestamp, signed_at = b"", None
+        if self._timestamp:
+            text = self._timestamp_text(call, values)
+            if isinstance(text, Unproven):
+                return text
+            if text is not None:
+                timestamp = text
+                signed_at = parse_timestamp(text, self.scheme.timestamp_format)
+                if signed_at is None and self.tolerance:
+                    return Unproven(
+                        "timestamp_malformed",
+                        f"the timestamp is not in the form {self.scheme.timestamp_format}",
+                    )
+
+        delivery_id, id_signed = None, False
+        if self._id:
+            delivery_id, id_signed, times = self._delivery_id(call, values)
+            if self._signs_id and times != 1:
+                return Unproven(
+                    "signature_malformed",
+                    f"the id, which is signed, was sent {times} times; it must be sent once",
+                )
+
+        content = self.content.of(call, timestamp, delivery_id or b"")
+        if isinstance(content, Missing):
+            return Unproven("signature_malformed", content.detail)
+        return Reading(candidates, content, timestamp, signed_at, delivery_id, id_signed)
+
+    def _values(self, call: Call) -> _Values | Unproven:
+        found = [value for find in self._signature for value in find(call) if value]
+        if not found:
+            return Unproven("signature_missing", f"no signature was sent in {self._place}")
+        if not self._key_separator and not self._item_separator:
+            values = _Values(found)
+        else:
+            values = _Values()
+            for value in found:
+                self._take_items(value, values)
+        if len(values.candidates) > MOST_CANDIDATES:
+            return Unproven(
+                "signature_malformed",
+                f"{len(values.candidates)} signatures were sent, more than {MOST_CANDIDATES}",
+            )
+        return values
+
+    def _take_items(self, value: bytes, values: _Values) -> None:
+        seen: set[bytes] = set()
+        for item in value.split(self._item_separator) if self._item_separator else (value,):
+            item = item.strip()
+            key, separator, rest = (
+                item.partition(self._key_separator) if self._key_separator else (b"", b"", item)
+            )
+            if separator:
+                key = key.strip()
+                if key in seen:
+                    values.repeated.add(key)
+                seen.add(key)
+                values.items.setdefault(key, []).append(rest)
+                if not self._key or key == self._key:
+                    # Without a key to go by, base64's padding may be what looks like a separator.
+                    values.candidates.append(rest or item)
+            elif not self._key:
+                values.candidates.append(item)
+
+    def _why_malformed(self, values: _Values) -> str:
+        if not values.candidates:
+            return f"what was sent in {self._place} has no item {self.scheme.signature_key}{self.scheme.key_separator}…"
+        return f"what was sent in {self._place} is not a SHA-256 digest in {ENCODING_WORDS[self.scheme.encoding]}"
+
+    def _timestamp_text(self, call: Call, values: _Values) -> bytes | Unproven | None:
+        for place in self._timestamp:
+            found = _at(place, call, values)
+            if not found:
+                continue
+            if len(found) > 1:
+                # One of them may be what was signed and another what is judged.
+                return Unproven(
+                    "timestamp_malformed",
+                    f"the timestamp in {place.ref} was sent {len(found)} times; it must be sent once",
+                )
+            return found[0]
+        if self._needs_timestamp or "timestamp" in self.content.kinds:
+            return Unproven(
+                "timestamp_missing", f"no timestamp was sent in {' or '.join(self.scheme.timestamp)}"
+            )
+        return None
+
+    def _delivery_id(self, call: Call, values: _Values) -> tuple[bytes | None, bool, int]:
+        for place in self._id:
+            found = _at(place, call, values)
+            if found:
+                return found[0], place.signed, len(found)
+        return None, False, 0
+
+    def _digest_refused(self, call: Call) -> tuple[str, str] | None:
+        said = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
+        if not said and self._needs_digest:
+            return (
+                "signature_malformed",
+                f"the SHA-256 of the body is required in {' or '.join(self.scheme.body_digest)}, and was not sent",
+            )
+        digest = sha256(call.body).digest() if said else b""
+        for ref, value in said:
+            decoded = decode_digest(value)
+            if decoded is None:
+                return (
+                    "signature_malformed",
+                    f"what was sent in {ref} is not a SHA-256 digest in hex or base64",
+                )
+            if not hmac.compare_digest(decoded, digest):
+                return "signature_mismatch", f"the body is not the one whose SHA-256 was sent in {ref}"
+        return None
+
+
+def _at(place: _Place, call: Call, values: _Values) -> list[bytes]:
+    """What is at a place: once for each time it was sent, or once where every signature header repeats the
+    same item."""
+    if place.ref.kind != "item":
+        return [value for value in place.find(call) if value]
+    name = place.ref.name.encode()
+    found = values.items.get(name, [])
+    return found if name in values.repeated else list(dict.fromkeys(found))
+
+
+def _key_of(scheme: SignatureScheme, secret: bytes) -> bytes:
+    return signing_key(secret, scheme.secret_encoding, scheme.secret_prefix)

@@ -1,0 +1,213 @@
+"""The exact bytes a sender signs, as a template: ``{timestamp}.{body}``, ``{method}{url}{body}``,
+``{headers:X-Webhook-*}``.
+
+Only bytes that arrived go in, verbatim: a body that was parsed and written anew is another body to an HMAC.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+from urllib.parse import urlsplit
+
+from postern.core.calls.call import Call
+from postern.core.signatures.select import (
+    InvalidReference,
+    Ref,
+    finder,
+    header_ref,
+    in_body,
+    matching_headers,
+    parse_ref,
+)
+
+MOST_TOKENS = 32
+LONGEST = 1000
+
+PLAIN_TOKENS = ("body", "body_sha256", "timestamp", "id", "method", "url", "path")
+NAMED_EXAMPLES = ("{header:Name}", "{headers:Prefix-*}", "{query:name}", "{bodyfield:path}")
+TokenKind = Literal[
+    "literal",
+    "body",
+    "body_sha256",
+    "timestamp",
+    "id",
+    "method",
+    "url",
+    "path",
+    "header",
+    "headers",
+    "query",
+    "bodyfield",
+]
+
+_PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<token>[^{}]*)\}|(?P<literal>[^{}]+)")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+class InvalidTemplate(ValueError):
+    """The text is not a template; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: TokenKind
+    text: str = ""
+    ref: Ref | None = None
+
+
+@dataclass(slots=True)
+class Missing:
+    """Something that is signed is not there, or is there in a form nobody could sign unambiguously."""
+
+    detail: str
+
+
+Piece = Callable[[Call, bytes, bytes], "bytes | Missing"]
+"""The call, its timestamp's text and its delivery id, to the bytes of one token."""
+
+
+def parse_template(text: str) -> tuple[Token, ...]:
+    if not text:
+        raise InvalidTemplate("say what is signed, for example {body}")
+    if len(text) > LONGEST:
+        raise InvalidTemplate(f"at most {LONGEST} characters")
+    tokens: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _PART.match(text, position)
+        if match is None:
+            raise InvalidTemplate(
+                f"the brace at character {position + 1} belongs to no token; write {{{{ or }}}} for a brace itself"
+            )
+        literal = match["brace"][0] if match["brace"] else match["literal"]
+        tokens.append(Token("literal", literal) if literal else _token(match["token"] or ""))
+        position = match.end()
+    named = sum(token.kind != "literal" for token in tokens)
+    if not named:
+        # An HMAC over nothing but fixed text is the same for every call: a password, not a signature.
+        raise InvalidTemplate("nothing of the call is signed; use at least one token, for example {body}")
+    if named > MOST_TOKENS:
+        raise InvalidTemplate(f"at most {MOST_TOKENS} tokens")
+    return tuple(tokens)
+
+
+def _token(text: str) -> Token:
+    for plain in PLAIN_TOKENS:
+        if text == plain:
+            return Token(plain)  # type: ignore[arg-type]
+    kind, colon, name = text.partition(":")
+    try:
+        if colon and kind == "header" and not name.endswith("*"):
+            return Token("header", ref=header_ref(name))
+        if colon and kind == "headers":
+            return Token("headers", ref=header_ref(name))
+        if colon and kind == "query":
+            return Token("query", ref=parse_ref(f"query:{name}"))
+        if colon and kind == "bodyfield":
+            return Token("bodyfield", ref=parse_ref(f"body:{name}"))
+    except InvalidReference as error:
+        raise InvalidTemplate(f"{{{text}}}: {error}") from None
+    known = ", ".join([*(f"{{{name}}}" for name in PLAIN_TOKENS), *NAMED_EXAMPLES])
+    raise InvalidTemplate(f"{{{text[:40]}}} is not known; the tokens are {known}")
+
+
+class SignedContent:
+    """A template made ready for one webhook."""
+
+    def __init__(self, template: str, *, public_url: str | None = None, url_unescape: str = "") -> None:
+        self.tokens = parse_template(template)
+        self.kinds = frozenset(token.kind for token in self.tokens)
+        self._public_url = public_url.encode() if public_url else None
+        self._public_path = urlsplit(public_url).path.encode() if public_url else None
+        self._unescape = {f"{ord(character):02x}".encode(): character.encode() for character in url_unescape}
+        self._pieces = [self._piece(token) for token in self.tokens]
+        self._is_body = self.kinds == {"body"} and len(self.tokens) == 1
+
+    def of(self, call: Call, timestamp: bytes, delivery_id: bytes) -> bytes | Missing:
+        if self._is_body:
+            return call.body
+        parts = []
+        for piece in self._pieces:
+            part = piece(call, timestamp, delivery_id)
+            if isinstance(part, Missing):
+                return part
+            parts.append(part)
+        if self.kinds <= {"literal", "bodyfield"} and not any(
+            part for part, token in zip(parts, self.tokens, strict=True) if token.ref
+        ):
+            return Missing("none of the signed body fields is in the body")
+        return b"".join(parts)
+
+    def url(self, call: Call) -> bytes:
+        """The URL as the sender knows it.
+
+        A public URL with a query string is taken exactly as typed. One without gets the query string of the
+        call: HubSpot signs the URI it really asked for, query included, while Square calls exactly what was
+        typed, so that there is then nothing to add.
+        """
+        query = b"?" + call.query if call.query else b""
+        if self._public_url is None:
+            url = call.base_url.encode() + call.path + query
+        elif b"?" in self._public_url:
+            url = self._public_url
+        else:
+            url = self._public_url + query
+        if self._unescape:
+            url = _ESCAPE.sub(lambda match: self._unescape.get(match[1].lower(), match[0]), url)
+        return url
+
+    def _piece(self, token: Token) -> Piece:
+        if token.ref is not None:
+            return _named_piece(token.kind, token.ref)
+        text = token.text.encode()
+        pieces: dict[str, Piece] = {
+            "literal": lambda call, timestamp, delivery_id: text,
+            "body": lambda call, timestamp, delivery_id: call.body,
+            "body_sha256": lambda call, timestamp, delivery_id: sha256(call.body).hexdigest().encode(),
+            "timestamp": lambda call, timestamp, delivery_id: timestamp,
+            "id": lambda call, timestamp, delivery_id: delivery_id,
+            "method": lambda call, timestamp, delivery_id: call.method.encode("utf-8", "surrogatepass"),
+            "url": lambda call, timestamp, delivery_id: self.url(call),
+            "path": lambda call, timestamp, delivery_id: (
+                call.path if self._public_path is None else self._public_path
+            ),
+        }
+        return pieces[token.kind]
+
+
+def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
+    if kind == "headers":
+        return lambda call, timestamp, delivery_id: _joined(call, ref)
+    if kind == "bodyfield":
+        # Senders leave out what is empty and still sign it as an empty text (Adyen's originalReference).
+        return lambda call, timestamp, delivery_id: b"".join(in_body(call, ref.path))
+    find = finder(ref)
+
+    def one(call: Call, timestamp: bytes, delivery_id: bytes) -> bytes | Missing:
+        values = find(call)
+        if len(values) == 1:
+            return values[0]
+        return Missing(
+            f"{ref}, which is signed, was sent {len(values)} times"
+            if values
+            else f"{ref}, which is signed, was not sent"
+        )
+
+    return one
+
+
+def _joined(call: Call, ref: Ref) -> bytes | Missing:
+    """Every header the glob means, in the order of their names, trimmed, one a line: no value can run into
+    the next."""
+    pairs = matching_headers(call, ref)
+    if not pairs:
+        # An HMAC of nothing would be a fixed password.
+        return Missing(f"no {ref} was sent, so nothing of this call is signed")
+    if len({name for name, _ in pairs}) < len(pairs):
+        return Missing(f"a header of {ref} was sent twice")
+    content = b"\n".join([value for _, value in pairs])
+    if content.count(b"\n") != len(pairs) - 1:
+        return Missing(f"a value of {ref} holds a line break")
+    return content

@@ -1,0 +1,61 @@
+"""A webhook as the path of a call sees it: compiled once when its configuration changes, read by every
+call."""
+
+from dataclasses import dataclass, field
+
+from postern.core.address import Allowlist
+from postern.core.calls.cors import Cors
+from postern.core.calls.mapping import Mapping
+from postern.core.calls.paths import Path
+from postern.core.calls.redact import Mask
+from postern.core.signatures.credential import Credential
+from postern.core.signatures.handshake import Handshake
+
+PAYLOAD_LIMIT = 1024 * 1024
+LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateKey:
+    """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else
+    the body."""
+
+    window_seconds: int
+    header: bytes | None = None
+    path: Path | None = None
+
+
+@dataclass(slots=True)
+class Webhook:
+    id: str
+    short_code: str
+    name: str
+    version: int
+    enabled: bool
+    credential: Credential
+    mapping: Mapping
+    mask: Mask
+    allowlist: Allowlist | None = None
+    cors: Cors | None = None
+    handshake: Handshake | None = None
+    duplicates: DuplicateKey | None = None
+    payload_limit: int = PAYLOAD_LIMIT
+    calls_per_second: float = 100.0
+    burst: float = 200.0
+    answer_timeout: float | None = None
+    """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
+    held: bool = False
+    wraps_arrays: bool = False
+    """Its sender sends arrays: they are read as the object ``{"items": […]}``."""
+    recording_until: float = 0.0
+    """Record Events is armed until then; 0.0 where it is not."""
+    method: str = "none"
+    secret_ids: dict[str, str] = field(default_factory=dict)
+    """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose
+    them."""
+    allowed_methods: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.allowed_methods = frozenset({"POST"}) | (
+            self.handshake.methods if self.handshake else frozenset()
+        )

@@ -1,0 +1,1 @@
+"""The database: connection, tables, migrations, and the one writer."""

@@ -1,0 +1,165 @@
+"""One database, two ways in: a pool of readers, and the one writer (``writer.py``) that everything durable
+goes through."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
+
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.problems import Refused
+
+T = TypeVar("T")
+
+READERS = 4
+BUSY_TIMEOUT_SECONDS = 5.0
+
+SHARDS = 1024
+SHARD_LOCK = 0x706F7374
+"""Advisory locks: their first number is one of Postern's own, their second says which shard."""
+MIGRATION_LOCK = f"{SHARD_LOCK}, -1"
+ALONE_LOCK = f"{SHARD_LOCK}, -2"
+
+# A server that has vanished without a word must be noticed, or every waiting call would wait with it.
+REACHING: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+class Database:
+    """Readers run in a few threads of their own, so that a slow search never holds up the event loop or the
+    writer."""
+
+    def __init__(self, url: str) -> None:
+        self.url: URL = make_url(url)
+        if self.url.get_backend_name() == "sqlite":
+            if self.url.database:
+                Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+            self.readers = _sqlite_engine(self.url, begin="BEGIN")
+            # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
+            # long it may wait.
+            self.writer = _sqlite_engine(self.url, begin="BEGIN IMMEDIATE")
+        elif self.url.get_backend_name() == "postgresql":
+            self.readers = _postgres_engine(self.url, READERS, _READING)
+            self.writer = _postgres_engine(self.url, 1, _WRITING)
+        else:
+            raise ValueError("the database URL must begin with sqlite:/// or postgresql://")
+        self.is_sqlite = self.writer.dialect.name == "sqlite"
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, query)
+
+    def read_now(self, query: Callable[[Connection], T]) -> T:
+        try:
+            try:
+                return self._read_once(query)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                return self._read_once(
+                    query
+                )  # the server was restarted; the pool has thrown its old connections away
+        except (
+            DataError
+        ) as error:  # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name
+            raise Refused(
+                "invalid_request", "something in it is no value that the database can hold"
+            ) from error
+        except DBAPIError as error:
+            raise StoreUnavailable(str(error.orig)) from error
+        except PoolTimeout as error:
+            raise StoreUnavailable("every connection for reading is busy") from error
+
+    def _read_once(self, query: Callable[[Connection], T]) -> T:
+        with self.readers.connect() as connection:
+            return query(connection)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+        self.readers.dispose()
+        self.writer.dispose()
+
+
+def _sqlite_engine(url: URL, begin: str) -> Engine:
+    engine = create_engine(
+        url,
+        hide_parameters=True,  # an error's text gets into logs, and parameters hold what callers sent
+        poolclass=QueuePool,
+        pool_size=READERS,
+        max_overflow=2,
+        # the connection used last has the pages and statements at hand that will be asked for next
+        pool_use_lifo=True,
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False, "cached_statements": 256},
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # the driver's own BEGIN comes too late and is never IMMEDIATE
+        for pragma in (
+            "journal_mode=WAL",
+            # NORMAL may lose the last commits with the power; an accepted call was promised
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            # a checkpoint inside a commit is what callers would wait for; see checkpoint.py
+            "wal_autocheckpoint=0",
+            "journal_size_limit=67108864",
+            "temp_store=MEMORY",
+            "cache_size=-16000",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+_READING = ("SET default_transaction_read_only = on", "SET statement_timeout = '20s'")
+_WRITING = (
+    # What a stopped process or a lost lock would make callers wait for ends in a 503 instead.
+    "SET statement_timeout = '10s'",
+    "SET lock_timeout = '5s'",
+    "SET idle_in_transaction_session_timeout = '30s'",
+    # An accepted call was promised to be on disk, whatever the server's own setting says.
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+    # The number under which this connection counts calls. The lock keeps it ours: no two processes wait for
+    # one row.
+    _OWN_SHARD := f"""SELECT coalesce((SELECT n FROM generate_series(0, {SHARDS - 1}) n
+        WHERE pg_try_advisory_lock({SHARD_LOCK}, n) LIMIT 1), {SHARDS} + pg_backend_pid())""",
+)
+
+
+def _postgres_engine(url: URL, size: int, greeting: tuple[str, ...]) -> Engine:
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        hide_parameters=True,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=10,
+        connect_args=dict(REACHING),
+    )
+
+    @event.listens_for(engine, "connect")
+    def greet(connection: Any, record: Any) -> None:
+        before, connection.autocommit = connection.autocommit, True
+        for statement in greeting:
+            found = connection.execute(statement)
+            if statement is _OWN_SHARD:
+                record.info["shard"] = int(found.fetchone()[0])
+        connection.autocommit = before
+
+    return engine

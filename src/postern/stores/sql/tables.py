@@ -1,0 +1,342 @@
+"""The tables, one per concept. Times are milliseconds since 1970; ids are time-ordered, so inserts append.
+
+What strangers send is kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its
+neighbours' commit.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    and_,
+    literal_column,
+    text,
+)
+
+from postern.core.history.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
+
+metadata = MetaData()
+
+
+def Ascii(length: int) -> String:
+    """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own
+    order skips dots."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+def _partial(name: str, *columns: str, where: str) -> Index:
+    """Of the rows where that is so. Postgres is told in ``for_migrations``: to say it here would load its
+    dialect at every start."""
+    return Index(name, *columns, sqlite_where=text(where), info={"where": where})
+
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column(
+        "short_code", Ascii(40), nullable=False, unique=True
+    ),  # kept after deletion: a code is never given out again
+    Column("name", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("held", Boolean, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("epoch", BigInteger, nullable=False, index=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("deleted_at", BigInteger),
+)
+
+# One row: counted up by every change of configuration, so that each process notices what another one changed.
+epochs = Table(
+    "epochs", metadata, Column("id", Integer, primary_key=True), Column("epoch", BigInteger, nullable=False)
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("webhook_id", Ascii(40), nullable=False),
+    Column("field", Ascii(120), nullable=False),
+    Column("envelope", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index("secrets_of_webhook", "webhook_id", "field", unique=True),
+)
+
+invocations = Table(
+    "invocations",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("webhook_id", Ascii(40), nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("outcome", Ascii(12), nullable=False),
+    Column("code", Ascii(40), nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("config_version", Integer, nullable=False),
+    Column("method", Ascii(20), nullable=False),
+    Column("path", LargeBinary, nullable=False),
+    Column("query", LargeBinary, nullable=False),
+    Column("headers", LargeBinary, nullable=False),
+    Column("body_size", Integer, nullable=False),
+    Column("address", Ascii(80), nullable=False),
+    Column("duration_us", Integer, nullable=False),
+    Column("matched", Ascii(8), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("trace", LargeBinary, nullable=False),
+    Column("duplicate_of", Ascii(40)),
+    Column(
+        "body", LargeBinary
+    ),  # last: a page of history reads the columns before it and never touches the overflow
+    Index("invocations_of_webhook", "webhook_id", "id"),
+    # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it
+    # amounts to.
+    _partial("invocations_apart", "outcome", "id", where="outcome <> 'accepted'"),
+    _partial("invocations_apart_of_webhook", "webhook_id", "outcome", "id", where="outcome <> 'accepted'"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", Ascii(48), primary_key=True),
+    Column("invocation_id", Ascii(40), nullable=False),
+    Column("webhook_id", Ascii(40), nullable=False),
+    Column("emission", Integer, nullable=False),
+    Column("state", Ascii(12), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", BigInteger, nullable=False),  # when it is due; claiming moves it on by the lease
+    Column("fields", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("deadline", BigInteger),
+    Column("started_at", BigInteger),
+    Column("runs", Integer),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("log", LargeBinary),
+    Column("response_status", SmallInteger),
+    Column("response_headers", LargeBinary),
+    Column("response_body", LargeBinary),
+    Column("responded_at", BigInteger),
+    Column("answer_code", Ascii(40), nullable=False, server_default=""),
+    Column("released_at", BigInteger),
+    _partial("deliveries_due", "next_at", where="state = 'queued'"),
+    _partial(
+        "deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"
+    ),
+    sqlite_with_rowid=False,
+)
+
+# The conditions of the partial indexes, to be repeated in whatever is to use one: SQLite does not conclude
+# from `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
+APART = invocations.c.outcome != literal_column("'accepted'")
+DELIVERIES_APART = deliveries.c.state.in_(
+    [literal_column(f"'{state}'") for state in ("failed", "held", "dropped")]
+)
+
+
+def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> ColumnElement[bool]:
+    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another
+    index."""
+    return and_(deliveries.c.key >= invocation_id + ".", deliveries.c.key < invocation_id + "/")
+
+
+duplicate_keys = Table(
+    "duplicate_keys",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("key", LargeBinary(32), primary_key=True),
+    Column("invocation_id", Ascii(40), nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    sqlite_with_rowid=False,
+)
+
+# Record Events: whether the next accepted call is to be kept as the webhook's sample, and the one that was.
+samples = Table(
+    "samples",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("armed_until", BigInteger),
+    Column("stored_at", BigInteger),
+    Column("invocation_id", Ascii(40)),
+    Column("trigger", LargeBinary),
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column(
+        "fingerprint", Ascii(64), nullable=False
+    ),  # of what is fetched and when: another one starts afresh
+    Column("anchor", BigInteger, nullable=False),
+    Column("next_run_at", BigInteger),  # none while it is switched off or paused
+    Column("lease_until", BigInteger),
+    Column("consecutive_failures", Integer, nullable=False),
+    Column("paused_at", BigInteger),
+    Column("paused_reason", Text, nullable=False, server_default=""),
+    Column("last_at", BigInteger),
+    Column("last_result", Ascii(16), nullable=False, server_default=""),
+    Column("last_reason", Text, nullable=False, server_default=""),
+    Column("last_duration_ms", Integer),
+    Column("etag", Text, nullable=False, server_default=""),
+    Column("last_modified", Text, nullable=False, server_default=""),
+    Column("body_hash", Ascii(64), nullable=False, server_default=""),
+    _partial("schedules_due", "next_run_at", where="next_run_at IS NOT NULL"),
+)
+
+# How far what is done now and then has come: when retention last went round and what it did, up to which
+# invocation a webhook's bodies are gone, up to which minute volumes are summed up.
+chores = Table(
+    "chores",
+    metadata,
+    Column("name", Ascii(60), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("reached", Ascii(40), nullable=False),
+    Column("told", Text, nullable=False, server_default=""),
+)
+
+# Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
+forgotten = Table(
+    "forgotten", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False
+)
+
+# Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them
+# wait for a row.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("name", Ascii(60), primary_key=True),
+    Column("shard", Integer, primary_key=True),
+    Column("count", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+volumes = Table(
+    "volumes",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("minute", Integer, primary_key=True),
+    Column("code", Ascii(40), primary_key=True),
+    Column("shard", Integer, primary_key=True),
+    Column("calls", Integer, nullable=False),
+    *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
+    sqlite_with_rowid=False,
+)
+
+# The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of
+# them.
+quarters = Table(
+    "quarters",
+    metadata,
+    Column("webhook_id", Ascii(40), primary_key=True),
+    Column("minute", Integer, primary_key=True),
+    Column("code", Ascii(40), primary_key=True),
+    Column("calls", Integer, nullable=False),
+    *(Column(f"within_{bound}", Integer, nullable=False) for bound in LATENCY_BOUNDS_MS),
+    sqlite_with_rowid=False,
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("level", Ascii(8), nullable=False),
+    Column("prefix", Ascii(16), nullable=False),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("last_used_at", BigInteger),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column(
+        "name", Ascii(80), nullable=False, unique=True
+    ),  # in lower case: nobody remembers how they wrote it the first time
+    Column("level", Ascii(8), nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("last_signed_in_at", BigInteger),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("user_id", Ascii(40), nullable=False, index=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False, index=True),
+    Column("address", Ascii(80), nullable=False),
+    Column("user_agent", Text, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("level", Ascii(8), nullable=False),
+    Column("action", Ascii(60), nullable=False),
+    Column("subject", Ascii(80), nullable=False),
+    Column("changes", LargeBinary, nullable=False),
+    Index("audit_of_subject", "subject", "id"),
+)
+
+# What a creation with an Idempotency-Key was answered, so that a client that tries again hears the same and
+# makes nothing twice.
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("actor", Ascii(80), primary_key=True),
+    Column("key", Ascii(200), primary_key=True),
+    Column("request", LargeBinary, nullable=False),  # its hash, sealed
+    Column("answer", LargeBinary, nullable=False),  # sealed; empty while the first request is still at work
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    sqlite_with_rowid=False,
+)
+
+replays = Table(
+    "replays",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("state", Ascii(12), nullable=False),
+    Column("wanted", LargeBinary, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column(
+        "position", Ascii(40), nullable=False
+    ),  # replayed up to and including this invocation: where a restart goes on
+    Column("next_at", BigInteger, nullable=False),  # claiming moves it on by the lease
+    Column("created_at", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("started_at", BigInteger),
+    Column("ended_at", BigInteger),
+    Column("error", Text, nullable=False, server_default=""),
+    _partial("replays_due", "next_at", where="state = 'running'"),
+)
+
+
+def for_migrations() -> MetaData:
+    """With what only the making of tables needs to know."""
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            if "where" in index.info:
+                index.dialect_kwargs["postgresql_where"] = text(index.info["where"])
+    return metadata

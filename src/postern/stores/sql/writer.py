@@ -1,0 +1,253 @@
+"""The one writer: everything that is waiting shares the next transaction, and is told when it is on disk.
+
+It never sleeps to collect: while one commit is under way the next one's work gathers. Group commit is what
+makes a durable answer cheap (one fsync for a hundred calls), and one writer per process is what keeps SQLite
+from contending.
+
+The event loop gathers, a thread of the writer's own commits. A batch is handed over when the loop has looked
+at everything that is ready, once: callers who were just told have often sent their next call by then, and a
+thread that took what is there as soon as it could would commit twice as often for half as many.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, SQLAlchemyError
+
+from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
+from postern.stores.recorder import record_all
+from postern.stores.sql.database import Database
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Job = Callable[[Connection], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """An item of work that costs little when it is done together with all others of its kind."""
+
+    run: Callable[[Connection, list[Any]], None]
+    item: Any
+
+
+Work = Entry | Share | Job
+Tell = Callable[[Any], None]
+"""Called in the event loop with the result, or with the exception that is it."""
+
+MOST_WAITING = 20_000
+MOST_BYTES = 256 * 1024 * 1024
+LARGEST_BATCH = 1_000
+ATTEMPTS = 3
+
+log = structlog.get_logger("postern.writer")
+
+
+class Writer:
+    def __init__(
+        self,
+        database: Database,
+        between_commits: Callable[[], None] | None = None,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self._database = database
+        self._between_commits = between_commits
+        self._most_waiting = most_waiting
+        self._gathered: list[tuple[Work, Tell]] = []
+        self._at_work = False
+        """The thread has a batch, or will have one when the loop has gone round."""
+        self._handed_over: queue.SimpleQueue[list[tuple[Work, Tell]] | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._bytes = 0
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = False
+        self._all_told = asyncio.Event()
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
+    def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
+        """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
+        size = len(entry.invocation.body or b"") + 2000
+        if self._waiting >= self._most_waiting or self._bytes + size > MOST_BYTES or self._closing:
+            told(StoreUnavailable("too many calls are waiting to be stored"))
+            return
+        self._bytes += size
+        self._gather(entry, told)
+
+    async def write(self, job: Callable[[Connection], T]) -> T:
+        """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised
+        here."""
+        if self._closing:
+            raise StoreUnavailable("the store is closing")
+        result: T = await self._submit(job)
+        return result
+
+    async def share(self, run: Callable[[Connection, list[Item]], None], item: Item) -> None:
+        """Like ``write``, for what many do at the same time: ``run`` is given every item that waits, all or
+        nothing."""
+        await self._submit(Share(run, item))
+
+    def _submit(self, work: Work) -> "asyncio.Future[Any]":
+        assert self._loop is not None, "the writer has not been started"
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._gather(work, partial(_settle, future))
+        return future
+
+    def _gather(self, work: Work, tell: Tell) -> None:
+        self._waiting += 1
+        self._gathered.append((work, tell))
+        self._hand_over_soon()
+
+    def _hand_over_soon(self) -> None:
+        if not self._at_work and self._gathered:
+            assert self._loop is not None, "the writer has not been started"
+            self._at_work = True
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        batch, self._gathered = self._gathered[:LARGEST_BATCH], self._gathered[LARGEST_BATCH:]
+        self._handed_over.put(batch)
+
+    def _done(self, batch: list[tuple[Work, Tell]], results: list[Any]) -> None:
+        self._at_work = False
+        self._waiting -= len(batch)
+        for (work, tell), result in zip(batch, results, strict=True):
+            if isinstance(work, Entry):
+                self._bytes -= len(work.invocation.body or b"") + 2000
+            try:
+                tell(result)
+            except Exception:  # one that cannot hear it must not keep the others from hearing
+                log.exception("a write was done and its end could not be told")
+        self._hand_over_soon()
+        if not self._waiting:
+            self._all_told.set()
+
+    async def close(self) -> None:
+        """Writes what is waiting, then ends."""
+        self._closing = True
+        self._all_told.clear()
+        if self._waiting:
+            with suppress(TimeoutError):  # a store that hangs must not keep the process from ending
+                await asyncio.wait_for(self._all_told.wait(), 30)
+        self._handed_over.put(None)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 30)
+
+    # --- in the writer's thread --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (batch := self._handed_over.get()) is not None:
+            results = self._commit([work for work, _ in batch])
+            assert self._loop is not None
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._done, batch, results)
+            if self._between_commits is not None:
+                self._between_commits()
+
+    def _commit(self, works: list[Work]) -> list[Any]:
+        """One transaction for all; when it fails for a reason that one of them may be, each gets one of its
+        own."""
+        try:
+            return self._transact(works)
+        except StoreUnavailable as error:
+            return [error] * len(works)
+        except Exception as error:  # an entry no store can take must not fail its neighbours
+            if len(works) == 1:
+                log.error("a write failed", error=str(error), exc_info=not isinstance(error, SQLAlchemyError))
+                # Whatever it was, the call is not stored: its sender hears 503 and sends it again.
+                return [StoreUnavailable(type(error).__name__)]
+            return [result for work in works for result in self._commit([work])]
+
+    def _transact(self, works: list[Work]) -> list[Any]:
+        for attempt in range(1, ATTEMPTS + 1):
+            committing = False
+            try:
+                with self._database.writer.connect() as connection, connection.begin() as transaction:
+                    results = self._work(connection, works)
+                    committing = True
+                    transaction.commit()
+            except DBAPIError as error:
+                # Once the commit was sent nobody knows what became of it; before that, nothing has happened.
+                if not committing and attempt < ATTEMPTS and _is_worth_another_try(error):
+                    continue
+                if _is_store_trouble(error):
+                    log.error("the store refused a commit", error=str(error.orig), calls=len(works))
+                    raise StoreUnavailable(str(error.orig)) from error
+                raise
+            return results
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _work(self, connection: Connection, works: list[Work]) -> list[Any]:
+        results: list[Any] = [None] * len(works)
+        entries = [(place, work) for place, work in enumerate(works) if isinstance(work, Entry)]
+        if entries:
+            receipts = record_all(connection, [entry for _, entry in entries])
+            for (place, _), receipt in zip(entries, receipts, strict=True):
+                results[place] = receipt
+        shares: dict[Any, list[Any]] = {}
+        for work in works:
+            if isinstance(work, Share):
+                shares.setdefault(work.run, []).append(work.item)
+        for run, items in shares.items():
+            run(connection, items)
+        for place, work in enumerate(works):
+            if not isinstance(work, Entry | Share):
+                results[place] = self._nested(connection, work)
+        return results
+
+    @staticmethod
+    def _nested(connection: Connection, job: Job) -> Any:
+        savepoint = connection.begin_nested()
+        try:
+            result = job(connection)
+        except DBAPIError as error:
+            if _is_store_trouble(error) or _collided(error):
+                raise
+            savepoint.rollback()
+            return error
+        except Exception as error:  # the job's own refusal: it alone is undone
+            savepoint.rollback()
+            return error
+        savepoint.commit()
+        return result
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+
+
+def _is_store_trouble(error: DBAPIError) -> bool:
+    """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error)
+    )
+
+
+def _is_worth_another_try(error: DBAPIError) -> bool:
+    """The server was restarted and this connection did not know yet; or two processes met in opposite
+    order."""
+    return error.connection_invalidated or _collided(error)
+
+
+def _collided(error: DBAPIError) -> bool:
+    """Two processes held what the other one wanted: alone, each gets through."""
+    return getattr(error.orig, "sqlstate", None) in ("40P01", "40001")

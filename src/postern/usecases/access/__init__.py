@@ -1,0 +1,1 @@
+"""API keys, users, sessions, and the audit log."""

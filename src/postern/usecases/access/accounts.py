@@ -1,0 +1,304 @@
+"""Who may do what: API keys, users, and the sessions they sign in to."""
+
+import hmac
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
+from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE
+from postern.core.problems import FieldError, Refused
+from postern.identity import new_api_key, new_id, new_password, new_session_secret
+from postern.usecases.access.audit import noted
+from postern.usecases.access.passwords import NOBODY, check_password, hashed, matches, outdated
+from postern.usecases.present import iso, iso_or_none
+from postern.usecases.runtime.gateway import Gateway, require
+
+SESSION_IDLE = 12 * 3600.0
+SESSION_LONGEST = 30 * 24 * 3600.0
+"""A session ends when it was not used for that long, and at the latest that long after signing in."""
+
+FAILED_SIGN_INS_FROM = 100
+FAILED_SIGN_INS_AS = 200
+"""A minute, besides the limit for one name from one address, which is the one that a person meets. These are
+wide, so that somebody who guesses at a name hardly slows its owner, who comes from elsewhere, or others who
+come from the same address."""
+
+LAST_USED_EVERY = 60.0
+"""How exact "last used" is: writing it down at every request would make reading cost a commit."""
+
+
+async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> dict[str, Any]:
+    """The key itself is in this answer and nowhere else, ever."""
+    require(actor, "admin")
+    errors = [
+        *_level_problem(level),
+        *([] if 1 <= len(name.strip()) <= 200 else [FieldError("name", "has 1 to 200 characters")]),
+    ]
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    secret = new_api_key()
+    key = ApiKey(new_id("key"), name.strip(), _known(level), secret[:9], gateway.clock(), actor.name)
+    await gateway.store.access.add_key(
+        key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
+    )
+    return {**told(key), "key": secret}
+
+
+async def keys(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """Every API key: what it is for, what it may do, when it was last used."""
+    require(actor, "admin")
+    return [told(key) for key in await gateway.store.access.keys()]
+
+
+async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
+    """Revoke an API key; its next request is refused."""
+    require(actor, "admin")
+    if not await gateway.store.access.delete_key(key_id, noted(gateway, actor, "api-key deleted", key_id)):
+        raise Refused("not_found", "there is no API key with this id")
+
+
+async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
+    """Whom a bearer key stands for, or ``Refused``: a missing level is never guessed."""
+    admin_key = gateway.admin_key_digest
+    if admin_key is not None and hmac.compare_digest(
+        sha256(secret.encode("utf-8", "surrogateescape")).digest(), admin_key
+    ):
+        return Actor("POSTERN_ADMIN_KEY", "admin", "environment")
+    key = await gateway.store.access.key(secret) if secret.startswith("pk_") else None
+    if key is None:
+        raise Refused("not_authenticated", "the API key is not valid")
+    now = gateway.clock()
+    if key.last_used_at is None or now - key.last_used_at > LAST_USED_EVERY:
+        await gateway.store.access.used(key.id, now)
+    return Actor(key.name, key.level, key.id)
+
+
+def told(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "level": key.level,
+        "prefix": key.prefix,
+        "createdAt": iso(key.created_at),
+        "createdBy": key.created_by,
+        "lastUsedAt": iso_or_none(key.last_used_at),
+    }
+
+
+# --- signing in ------------------------------------------------------------------------------------------------------
+
+
+async def sign_in(gateway: Gateway, name: str, password: str, address: str, user_agent: str = "") -> str:
+    """The session's secret, for the browser's cookie and nobody else."""
+    name = name.strip().lower()[:80]
+    now = gateway.clock()
+    tries: tuple[tuple[str, str, int], ...] = (
+        (f"sign-in as {name} from", address, FAILED_AUTHENTICATIONS_PER_MINUTE),
+        ("sign-in from", address, FAILED_SIGN_INS_FROM),
+        ("sign-in as", name, FAILED_SIGN_INS_AS),
+    )
+    wait = max(gateway.limits.may_try(what, who, now, most) for what, who, most in tries)
+    if wait:
+        raise Refused(
+            "rate_limited",
+            "Too many failed sign-ins. Wait a moment, then try again.",
+            retry_after=int(wait) + 1,
+        )
+    user = await gateway.store.people.named(name)
+    if not await matches(NOBODY if user is None else user.password_hash, password) or user is None:
+        for what, who, most in tries:
+            gateway.limits.failed(what, who, now, most)
+        raise Refused("not_authenticated", "The name or the password is not right.")
+    if outdated(user.password_hash):
+        await gateway.store.people.rehash(user.id, await hashed(password))
+    secret = new_session_secret()
+    session = Session(new_id("ses"), user.id, now, now, address[:80], user_agent[:300])
+    actor = Actor(user.name, user.level, user.id, session.id)
+    note = noted(gateway, actor, "signed in", session.id, address=session.address)
+    await gateway.store.people.sign_in(session, secret, now - SESSION_IDLE, note)
+    return secret
+
+
+async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
+    """Whom a session's cookie stands for, or ``Refused``."""
+    found = await gateway.store.people.session(secret) if secret.startswith("ps_") else None
+    now = gateway.clock()
+    if found is None or not _alive(found[0], now):
+        raise Refused("not_authenticated", "The session is over. Sign in again.")
+    session, user = found
+    if now - session.seen_at > LAST_USED_EVERY:
+        await gateway.store.people.seen(session.id, now)
+    return Actor(user.name, user.level, user.id, session.id)
+
+
+async def sign_out(gateway: Gateway, secret: str) -> None:
+    """Never refused: whoever wants to be signed out is, whether or not the session was still there."""
+    found = await gateway.store.people.session(secret)
+    if found is not None:
+        session, user = found
+        actor = Actor(user.name, user.level, user.id, session.id)
+        await gateway.store.people.end(session.id, noted(gateway, actor, "signed out", session.id))
+
+
+async def sessions(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """An admin sees everybody's, everybody else their own."""
+    require(actor, "read")
+    if actor.level != "admin" and not actor.session:
+        raise Refused("access_denied", "an API key has no sessions, and this needs the access level admin")
+    found = await gateway.store.people.sessions(None if actor.level == "admin" else actor.id)
+    return [
+        {
+            "id": session.id,
+            "userId": user.id,
+            "user": user.name,
+            "createdAt": iso(session.created_at),
+            "lastSeenAt": iso(session.seen_at),
+            "address": session.address,
+            "userAgent": session.user_agent,
+            "current": session.id == actor.session,
+        }
+        for session, user in found
+        if _alive(session, gateway.clock())
+    ]
+
+
+async def revoke_session(gateway: Gateway, actor: Actor, session_id: str) -> None:
+    """End a session: one's own, or, for an admin, anybody's."""
+    require(actor, "read")
+    if session_id not in {one["id"] for one in await sessions(gateway, actor)}:
+        raise Refused("not_found", "there is no session with this id")
+    await gateway.store.people.end(session_id, noted(gateway, actor, "session revoked", session_id))
+
+
+def _alive(session: Session, now: float) -> bool:
+    return now - session.seen_at <= SESSION_IDLE and now - session.created_at <= SESSION_LONGEST
+
+
+# --- users -----------------------------------------------------------------------------------------------------------
+
+
+async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
+    """At the first start: the user ``admin``. A password that was made up here is returned, to be printed
+    once."""
+    if await gateway.store.people.users():
+        return None
+    password = given_password or new_password()
+    user = User(new_id("usr"), "admin", "admin", await hashed(password), gateway.clock(), "first start")
+    note = noted(gateway, Actor("first start", "admin"), "user created", user.id, name="admin", level="admin")
+    made = await gateway.store.people.add(user, note)
+    return password if made and not given_password else None
+
+
+async def users(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """Everybody who may sign in to the console."""
+    require(actor, "admin")
+    return [user_told(user) for user in await gateway.store.people.users()]
+
+
+async def user(gateway: Gateway, actor: Actor, user_id: str) -> dict[str, Any]:
+    """One user."""
+    require(actor, "admin")
+    return user_told(await _user(gateway, user_id))
+
+
+async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> dict[str, Any]:
+    """Somebody who may sign in to the console, with an access level."""
+    require(actor, "admin")
+    name = name.strip().lower()
+    errors = _level_problem(level)
+    if not 1 <= len(name) <= 80 or not name.isprintable():
+        errors.append(FieldError("name", "has 1 to 80 printable characters"))
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    check_password(password)
+    user = User(new_id("usr"), name, _known(level), await hashed(password), gateway.clock(), actor.name)
+    if not await gateway.store.people.add(
+        user, noted(gateway, actor, "user created", user.id, name=name, level=level)
+    ):
+        raise Refused("conflict", "there is a user of this name already")
+    return user_told(user)
+
+
+async def change_user(
+    gateway: Gateway, actor: Actor, user_id: str, level: str | None = None, password: str | None = None
+) -> dict[str, Any]:
+    """A new password ends the user's sessions: whoever knew the old one may be sitting in one."""
+    require(actor, "admin")
+    if level is not None and (errors := _level_problem(level)):
+        raise Refused("invalid_request", errors=errors)
+    before = await _user(gateway, user_id)
+    after = before
+    changes: dict[str, Any] = {}
+    if level is not None and level != before.level:
+        after = replace(after, level=_known(level))
+        changes["level"] = {"before": before.level, "after": level}
+    if password is not None:
+        check_password(password)
+        after = replace(after, password_hash=await hashed(password))
+        changes["password"] = "set"
+    if changes:
+        end_but = None if password is None else actor.session if actor.id == user_id else ""
+        if not await gateway.store.people.change(
+            after, noted(gateway, actor, "user changed", user_id, **changes), end_but
+        ):
+            raise Refused("conflict", "somebody has to stay admin")
+    return user_told(after)
+
+
+async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
+    """Remove a user and end their sessions. The last admin stays."""
+    require(actor, "admin")
+    user = await _user(gateway, user_id)
+    if not await gateway.store.people.delete(
+        user_id, noted(gateway, actor, "user deleted", user_id, name=user.name)
+    ):
+        raise Refused("conflict", "the last admin cannot be deleted")
+
+
+async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str) -> None:
+    """Ends every other session of theirs."""
+    require(actor, "read")
+    if not actor.session:
+        raise Refused("access_denied", "only somebody who is signed in has a password")
+    now = gateway.clock()
+    wait = gateway.limits.may_try("password of", actor.id, now)
+    if wait:
+        raise Refused(
+            "rate_limited",
+            "Too many wrong passwords. Wait a moment, then try again.",
+            retry_after=int(wait) + 1,
+        )
+    user = await _user(gateway, actor.id)
+    if not await matches(user.password_hash, old):
+        gateway.limits.failed("password of", actor.id, now)
+        raise Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
+    check_password(new, "newPassword")
+    note = noted(gateway, actor, "password changed", user.id, password="set")
+    await gateway.store.people.change(replace(user, password_hash=await hashed(new)), note, actor.session)
+
+
+def user_told(user: User) -> dict[str, Any]:
+    return {
+        "id": user.id,
+        "name": user.name,
+        "level": user.level,
+        "createdAt": iso(user.created_at),
+        "createdBy": user.created_by,
+        "lastSignedInAt": iso_or_none(user.last_signed_in_at),
+    }
+
+
+async def _user(gateway: Gateway, user_id: str) -> User:
+    user = await gateway.store.people.user(user_id)
+    if user is None:
+        raise Refused("not_found", "there is no user with this id")
+    return user
+
+
+def _level_problem(level: str) -> list[FieldError]:
+    return [] if level in LEVELS else [FieldError("level", f"choose one of {', '.join(LEVELS)}")]
+
+
+def _known(level: str) -> Level:
+    return next(one for one in LEVELS if one == level)

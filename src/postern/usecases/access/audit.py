@@ -1,0 +1,83 @@
+"""Who changed what, and when."""
+
+from typing import Any
+
+from postern.core.access.accounts import Actor
+from postern.core.access.audit import AuditEntry
+from postern.core.webhooks.stored import StoredWebhook
+from postern.identity import new_id
+from postern.usecases.present import Page, iso
+from postern.usecases.runtime.gateway import Gateway, require
+
+LONGEST_VALUE = 500
+
+
+def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> AuditEntry:
+    """The entry that goes into the same transaction as the change. Never handed a secret: of one, say that it
+    was set."""
+    return AuditEntry(new_id("aud"), gateway.clock(), actor.name, actor.level, action, subject[:80], changes)
+
+
+def webhook_noted(
+    gateway: Gateway,
+    actor: Actor,
+    action: str,
+    after: StoredWebhook,
+    before: StoredWebhook | None = None,
+    secrets: dict[str, bytes | None] | None = None,
+) -> AuditEntry:
+    """What was changed of a webhook. Of its secrets: which were set and which removed."""
+    changes = differences(_settings(before), _settings(after)) if before is not None else {"name": after.name}
+    changes |= {
+        f"secret.{field}": "removed" if value is None else "set" for field, value in (secrets or {}).items()
+    }
+    return noted(gateway, actor, action, after.id, **changes)
+
+
+def _settings(webhook: StoredWebhook) -> dict[str, Any]:
+    # What a preset resolves to is long and follows from the settings and the preset's version.
+    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    return {
+        **settings,
+        "enabled": webhook.enabled,
+        "held": webhook.held,
+        "preset": webhook.document.get("resolved", {}).get("presetVersion"),
+    }
+
+
+def differences(before: dict[str, Any], after: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Every field that differs, by its dotted path, as it was and as it is."""
+    found: dict[str, Any] = {}
+    for name in sorted(before.keys() | after.keys()):
+        was, is_now, here = before.get(name), after.get(name), f"{path}{name}"
+        if isinstance(was, dict) and isinstance(is_now, dict):
+            found |= differences(was, is_now, f"{here}.")
+        elif was != is_now:
+            found[here] = {"before": _short(was), "after": _short(is_now)}
+    return found
+
+
+async def listing(
+    gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None
+) -> Page:
+    """Who changed what and when, newest first. No secret is in it."""
+    require(actor, "admin")
+    limit = max(1, min(limit, 200))
+    found = await gateway.store.audit.page(limit + 1, cursor, subject)
+    return Page([told(entry) for entry in found[:limit]], found[limit - 1].id if len(found) > limit else None)
+
+
+def told(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "at": iso(entry.at),
+        "actor": entry.actor,
+        "level": entry.level,
+        "action": entry.action,
+        "subject": entry.subject,
+        "changes": entry.changes,
+    }
+
+
+def _short(value: Any) -> Any:
+    return value[:LONGEST_VALUE] + "…" if isinstance(value, str) and len(value) > LONGEST_VALUE else value

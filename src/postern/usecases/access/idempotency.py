@@ -1,0 +1,60 @@
+"""A creation that a client sends again makes nothing twice: the same key with the same request is answered
+the same."""
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+import msgspec
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.runtime.gateway import Gateway
+
+KEPT = 24 * 3600.0
+LEASE = 60.0
+"""How long a first request that never ended, because its process died, keeps the key to itself."""
+LONGEST_WAIT = 10.0
+LOOK_EVERY = 0.1
+
+Answered = tuple[int, list[tuple[str, str]], bytes]
+
+_answered = msgspec.json.Decoder(Answered)
+
+
+async def once(
+    gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[Answered]]
+) -> tuple[Answered, bool]:
+    """What the work answered, now or the first time; and whether it was then. What was refused may be tried
+    again."""
+    store = gateway.store.idempotency
+    owner = actor.id or actor.name
+    digest = sha256(request).digest()
+    waited = 0.0
+    while True:
+        now = gateway.clock()
+        seen = await store.begin(owner, key, digest, now, now + LEASE)
+        if seen is None:
+            break
+        if not hmac.compare_digest(seen.request, digest):
+            raise Refused("idempotency_mismatch")
+        if seen.answer is not None:
+            return _answered.decode(seen.answer), True
+        if waited >= LONGEST_WAIT:
+            raise Refused(
+                "conflict",
+                "The first request with this Idempotency-Key is still at work; try again in a moment.",
+            )
+        await asyncio.sleep(LOOK_EVERY)
+        waited += LOOK_EVERY
+    try:
+        answered = await work()
+    except BaseException:
+        await store.forget(owner, key)
+        raise
+    if answered[0] >= 400:
+        await store.forget(owner, key)
+    else:
+        await store.finish(owner, key, msgspec.json.encode(answered), gateway.clock() + KEPT)
+    return answered, False

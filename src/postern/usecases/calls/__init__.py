@@ -1,0 +1,1 @@
+"""A call from its arrival to its answer."""

@@ -1,0 +1,128 @@
+"""A second chance: rejected calls that the present settings would let in, and starting them, none of them
+twice."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from postern.core.access.accounts import Actor
+from postern.core.admit import NEVER_READ, read_verified
+from postern.core.deliveries.delivery import State
+from postern.core.history.invocation import Delivery, Gone, HistoryFilter, Invocation
+from postern.core.problems import FieldError, Refused
+from postern.core.signatures.credential import Unproven
+from postern.core.webhooks.webhook import Webhook
+from postern.usecases.access.audit import noted
+from postern.usecases.history.history import recorded
+from postern.usecases.runtime.gateway import Gateway, require
+
+MOST_RECHECKED = 1_000
+
+
+async def recheck(
+    gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED
+) -> dict[str, Any]:
+    """Which rejected calls of a webhook would be accepted with its present settings. Nothing is started."""
+    require(actor, "read")
+    passing, failing = [], 0
+    for invocation in await _rejected(gateway, webhook_id, limit):
+        judged = await _judged_now(gateway, invocation)
+        if isinstance(judged, str):
+            failing += 1
+        else:
+            passing.append({"invocationId": invocation.id, "code": invocation.code, "fields": judged.fields})
+    return {"webhookId": webhook_id, "wouldPass": passing, "stillRefused": failing}
+
+
+async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> dict[str, Any]:
+    """Start rejected calls that pass now. What has been started meanwhile, in whatever way, is left alone."""
+    require(actor, "write")
+    if len(invocation_ids) > MOST_RECHECKED:
+        raise Refused(
+            "invalid_request", errors=[FieldError("invocationIds", f"at most {MOST_RECHECKED} at once")]
+        )
+    results = []
+    for invocation_id in invocation_ids:
+        invocation, _ = await recorded(gateway, invocation_id)
+        results.append({"invocationId": invocation_id, **await _admit_one(gateway, actor, invocation)})
+    gateway.due.set()
+    for one in results:
+        if one["admitted"]:
+            gateway.live.touch(one["invocationId"])
+    return {"items": results, "admitted": sum(1 for one in results if one["admitted"])}
+
+
+@dataclass(slots=True)
+class _Passed:
+    webhook: Webhook
+    fields: dict[str, str]
+    duplicate_key: bytes | None
+
+
+async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> dict[str, Any]:
+    judged = await _judged_now(gateway, invocation)
+    if isinstance(judged, str):
+        return {"admitted": False, "reason": judged}
+    retried = await gateway.store.history.same_body(invocation)
+    if retried is not None:
+        return {"admitted": False, "reason": f"the sender sent it again, and it was accepted as {retried}"}
+    now = gateway.clock()
+    until = now + judged.webhook.duplicates.window_seconds if judged.webhook.duplicates else 0.0
+    state: State = "held" if judged.webhook.held else "queued"
+    note = noted(gateway, actor, "rejected call admitted", invocation.id)
+    try:
+        admitted = await gateway.store.deliveries.admit(
+            invocation, judged.fields, now, state, judged.duplicate_key, until, note
+        )
+    except Gone:
+        return {"admitted": False, "reason": "retention has taken it just now"}
+    if isinstance(admitted, Delivery):
+        return {"admitted": True, "reason": "", "deliveryKey": admitted.key}
+    if admitted is None:
+        return {"admitted": False, "reason": "it has been admitted before"}
+    return {"admitted": False, "reason": f"it is a duplicate of {admitted}"}
+
+
+async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | str":
+    """The call under the present settings, at the time it was received; or the reason why it is still
+    refused."""
+    webhook = gateway.directory.by_id(invocation.webhook_id)
+    if webhook is None:
+        return "its webhook has been deleted"
+    if invocation.outcome != "rejected":
+        return "it was not rejected"
+    if invocation.code in NEVER_READ or invocation.body is None:
+        return "its body was never read"
+    if len(invocation.body) < invocation.body_size:
+        return "only the beginning of its body is kept"
+    call = invocation.as_call(gateway.base_url)
+    if webhook.allowlist is not None and not webhook.allowlist.allows(call.address):
+        return "its address is not on the allowlist"
+    verified = webhook.credential.check(call)
+    if isinstance(verified, Unproven):
+        return (
+            "its credential was masked and cannot be checked again"
+            if webhook.method == "token"
+            else verified.detail
+        )
+    verdict = read_verified(webhook, verified, [])
+    if verdict.outcome != "accepted":
+        return verdict.detail
+    return _Passed(webhook, verdict.fields, verdict.duplicate_key)
+
+
+async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invocation]:
+    """Oldest first, so that admitted calls are started in the order in which they came."""
+    if gateway.directory.by_id(webhook_id) is None:
+        raise Refused("not_found", "there is no webhook with this id")
+    found: list[Invocation] = []
+    before: str | None = None
+    while len(found) < min(limit, MOST_RECHECKED):
+        page = await gateway.store.history.page(
+            HistoryFilter(webhook_id=webhook_id, status="rejected"), 200, before
+        )
+        whole = await gateway.store.history.many([invocation.id for invocation, _ in page.rows])
+        found += [whole[invocation.id] for invocation, _ in page.rows if invocation.id in whole]
+        before = page.next_before
+        if before is None:
+            break
+    return sorted(found[:limit], key=lambda invocation: invocation.id)

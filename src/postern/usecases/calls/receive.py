@@ -1,0 +1,239 @@
+"""A call, from what arrived to what the caller hears: judge it, record it once, and only then answer."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+import structlog
+
+from postern.core import answer as say
+from postern.core.admit import Verdict
+from postern.core.answer import Answer
+from postern.core.calls.call import Call
+from postern.core.deliveries.delivery import Trigger, delivery_key
+from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt, StoreUnavailable
+from postern.core.history.sample import sample_of
+from postern.core.problems import PROBLEMS
+from postern.core.signatures.handshake import wants_empty_answers
+from postern.core.webhooks.webhook import Webhook
+from postern.identity import new_id
+from postern.observe import CallLine, call_counts, refused_storage
+from postern.usecases.calls.respond import await_answer, await_first_answer
+from postern.usecases.deliveries.dispatch import LEASE
+from postern.usecases.runtime.gateway import Gateway
+
+LONGEST_REJECTED_BODY = 64 * 1024
+
+_encode = msgspec.json.Encoder().encode
+
+log = structlog.get_logger("postern.receive")
+
+Heard = Callable[[Answer], None]
+
+
+def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard) -> None:
+    """Record the verdict, then tell ``heard`` the answer, once. Every 2xx that it hears is on disk.
+
+    Not a coroutine: an ordinary call is answered by whoever reports the commit, and a task for each would
+    cost as much as judging it does. Only who has to wait for something else gets one.
+    """
+    if verdict.outcome == "preflight":
+        assert webhook.cors is not None
+        heard(Answer(204, webhook.cors.preflight(call)))
+        return
+    reception = Reception(gateway, webhook, call, verdict, heard)
+    gateway.store.record(reception.entry, reception.recorded)
+
+
+class Reception:
+    """One call between its verdict and its answer."""
+
+    __slots__ = ("_call", "_gateway", "_heard", "_verdict", "_webhook", "entry")
+
+    def __init__(
+        self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard
+    ) -> None:
+        self._gateway = gateway
+        self._webhook = webhook
+        self._call = call
+        self._verdict = verdict
+        self._heard = heard
+        self.entry = entry_of(gateway, webhook, call, verdict)
+
+    def recorded(self, result: Receipt | StoreUnavailable) -> None:
+        """Told by the store: it is on disk, or it is not."""
+        try:
+            if isinstance(result, StoreUnavailable):
+                self._not_stored()
+            else:
+                self._stored(result)
+        except Exception:
+            log.exception("a recorded call could not be answered", invocation=self.entry.invocation.id)
+            self._heard(say.refusal("internal_error"))
+
+    def _stored(self, receipt: Receipt) -> None:
+        gateway, webhook, entry = self._gateway, self._webhook, self.entry
+        invocation, delivery = entry.invocation, entry.delivery
+        if entry.sample is not None and receipt.first is None:
+            webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
+        gateway.live.touch(invocation.id)
+        handshake = self._verdict.handshake
+        if receipt.first is not None:
+            invocation.outcome = invocation.code = "duplicate"
+            if webhook.answer_timeout is None:
+                self._answer(say.duplicate(receipt.first))
+            else:
+                self._wait_for(await_first_answer(gateway, webhook, receipt.first))
+        elif delivery is None:
+            gateway.rejections.noticed(webhook.id)
+            answer = _answer_of(webhook, self._verdict, invocation.id)
+            if handshake is not None and handshake.captured:
+                self._wait_for(self._capture(handshake.captured, answer), waited=False)
+            else:
+                self._answer(answer)
+        elif delivery.deadline is None or delivery.state != "queued":
+            gateway.due.set()
+            self._answer(say.accepted(invocation.id))
+        else:
+            self._wait_for(await_answer(gateway, delivery, self._verdict.payload))
+
+    def _wait_for(self, coming: Coroutine[Any, Any, Answer], waited: bool = True) -> None:
+        async def answered() -> None:
+            try:
+                answer = await coming
+            except StoreUnavailable:
+                self._not_stored()
+            except Exception:
+                log.exception("a waiting caller could not be answered", invocation=self.entry.invocation.id)
+                self._heard(say.refusal("internal_error"))
+            else:
+                self._answer(answer, waited)
+
+        self._gateway.background(answered())
+
+    async def _capture(self, secret: bytes, answer: Answer) -> Answer:
+        """The answer says that we have the secret: so it comes when we do."""
+        await self._gateway.store.webhooks.capture(self._webhook.id, secret, self._call.received_at)
+        return answer
+
+    def _not_stored(self) -> None:
+        refused_storage.inc()
+        self._log("temporarily_unavailable", 503, waited=False)
+        self._heard(_with_cors(self._webhook, self._call, say.refusal("temporarily_unavailable")))
+
+    def _answer(self, answer: Answer, waited: bool = False) -> None:
+        self._log(self.entry.invocation.code, answer.status, waited)
+        self._heard(_with_cors(self._webhook, self._call, answer))
+
+    def _log(self, code: str, status: int, waited: bool) -> None:
+        gateway, invocation = self._gateway, self.entry.invocation
+        outcome = invocation.outcome if status != 503 else "not stored"
+        seconds = gateway.clock() - self._call.received_at
+        call_counts.add(invocation.webhook_id, outcome, code, seconds, waited)
+        gateway.call_log.call(
+            CallLine(
+                invocation.webhook_id,
+                invocation.id,
+                outcome,
+                code,
+                status,
+                invocation.matched,
+                invocation.address,
+                invocation.body_size,
+                invocation.config_version,
+                invocation.detail,
+                round(seconds * 1000, 2),
+            )
+        )
+
+
+def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
+    """What is to be recorded of a call and its verdict."""
+    now = gateway.clock()
+    body: bytes | None = call.body
+    accepted = verdict.outcome == "accepted"
+    if verdict.handshake is not None and verdict.handshake.captured:
+        body = None  # it is a secret: the vault has it
+    elif not accepted:
+        body = call.body[:LONGEST_REJECTED_BODY]
+    waits = accepted and webhook.answer_timeout is not None and not webhook.held
+    # By position, here and for the delivery: naming this many costs more than all the rest of making one.
+    invocation = Invocation(
+        new_id("inv"),
+        webhook.id,
+        call.received_at,
+        verdict.outcome,
+        verdict.code,
+        _status_of(verdict, waits),
+        webhook.version,
+        call.method[:20],
+        call.path,
+        webhook.mask.query(call.query),
+        webhook.mask.headers(call.headers),
+        body,
+        len(call.body),
+        call.address[:80],
+        max(0, int((now - call.received_at) * 1_000_000)),
+        verdict.matched,
+        verdict.detail,
+        _encode(verdict.trace),
+    )
+    entry = Entry(invocation, secret_id=webhook.secret_ids.get(verdict.matched))
+    if accepted:
+        entry.delivery = Delivery(
+            delivery_key(invocation.id, 1),
+            invocation.id,
+            webhook.id,
+            1,
+            "held" if webhook.held else "queued",
+            0,
+            # A caller that waits is not left to the loop: this process starts the workflow itself, under its
+            # own lease.
+            now + LEASE if waits else now,
+            verdict.fields,
+            now,
+            call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
+        )
+        if webhook.recording_until > now:
+            entry.sample = sample_of(
+                Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload)
+            )
+        if webhook.duplicates is not None:
+            entry.duplicate_key = verdict.duplicate_key
+            entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds
+    return entry
+
+
+def _status_of(verdict: Verdict, waits: bool) -> int:
+    if verdict.outcome == "accepted":
+        return 0 if waits else 200
+    if verdict.handshake is not None:
+        return verdict.handshake.answer.status
+    return PROBLEMS[verdict.code].status
+
+
+def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
+    if verdict.handshake is not None:
+        return verdict.handshake.answer
+    answer = _refusal(webhook, verdict, invocation_id)
+    if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
+        return Answer(answer.status, [header for header in answer.headers if header[0] != b"content-type"])
+    return answer
+
+
+def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
+    return say.refusal(
+        verdict.code,
+        invocation_id,
+        challenge=webhook.credential.challenge,
+        retry_after=verdict.retry_after,
+        allow=", ".join(sorted(webhook.allowed_methods)).encode()
+        if verdict.code == "method_not_allowed"
+        else None,
+    )
+
+
+def _with_cors(webhook: Webhook, call: Call, answer: Answer) -> Answer:
+    if webhook.cors is not None:
+        answer.headers = [*answer.headers, *webhook.cors.headers(call)]
+    return answer

@@ -1,0 +1,148 @@
+"""The synchronous response: the caller waits, the response action's POST answers, and the database row
+decides who won."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from postern.core import answer as say
+from postern.core.answer import Answer, InvalidResponse, WorkflowResponse, workflow_response
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, delivery_key
+from postern.core.history.invocation import Delivery, StoreUnavailable
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.webhook import Webhook
+from postern.usecases.deliveries.dispatch import start_delivery, take_answer
+from postern.usecases.runtime.gateway import Gateway
+
+
+async def respond(
+    gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any
+) -> None:
+    """The response action's door. The first answer in time wins; later ones are refused as gone, and
+    recorded."""
+    key = await delivery_of_token(gateway, invocation_id, token)
+    try:
+        response = workflow_response(200 if status is None else status, headers or {}, body)
+    except InvalidResponse as error:
+        raise Refused("invalid_request", errors=[FieldError(error.field, str(error))]) from None
+    in_time = await take_answer(gateway, key, response)
+    gateway.live.touch(invocation_id)
+    if not in_time:
+        raise Refused("gone")
+
+
+async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) -> str:
+    """The key of the invocation's delivery that was given this token."""
+    found = await gateway.store.history.get(invocation_id)
+    deliveries = [] if found is None else found[1]
+    # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were
+    # replayed.
+    matching = [one.key for one in deliveries if gateway.is_response_token(token, one.key)]
+    if not matching:
+        raise Refused("not_authenticated", "the response token is not that of this invocation")
+    return matching[0]
+
+
+async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
+    """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
+    assert delivery.deadline is not None
+    woken = gateway.waiters.register(delivery.key)
+    watch = asyncio.create_task(_start_and_watch(gateway, delivery, payload))
+    watch.add_done_callback(lambda _: woken.set())
+    try:
+        while True:
+            left = delivery.deadline - gateway.clock()
+            if left > 0:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), min(left, gateway.waiters.look_every))
+            ended = (
+                watch.result()
+                if watch.done() and not watch.cancelled() and watch.exception() is None
+                else None
+            )
+            woken.clear()
+            over = delivery.deadline <= gateway.clock() or gateway.waiters.time_is_up
+            answer = await _answer_in_row(gateway, delivery, ended, over)
+            if answer is not None:
+                return answer
+    except StoreUnavailable:
+        return say.refusal("temporarily_unavailable", delivery.invocation_id)
+    finally:
+        gateway.waiters.leave(delivery.key, woken)
+        watch.cancel()
+
+
+async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes) -> str | None:
+    """How the runs ended, or None where nobody can say: then only an answer or the time-out ends the wait."""
+    if gateway.engine is None:
+        return None
+    try:
+        # Shielded: a start that is under way when the caller's time is over must still be written down as
+        # what it became.
+        started = await asyncio.shield(gateway.background(start_delivery(gateway, delivery, payload)))
+        if started.runs == 0:
+            return "completed"
+        ended = await gateway.engine.ended(delivery.key)
+        if isinstance(ended, WorkflowResponse):
+            await take_answer(gateway, delivery.key, ended)
+            return None
+        return ended
+    except EngineUnavailable:
+        gateway.due.set()  # the loop goes on trying; the caller may still be answered in time
+        return None
+    except EngineRejected:
+        return "failed"
+
+
+async def _answer_in_row(
+    gateway: Gateway, delivery: Delivery, ended: str | None, over: bool
+) -> Answer | None:
+    """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
+    it."""
+    row = await gateway.store.deliveries.get(delivery.key)
+    if row is not None and row.answer_code:
+        return answer_of(row)
+    code = {"completed": "completed", "failed": "workflow_failed"}.get(ended or "") or (
+        "response_timeout" if over else None
+    )
+    if code is None:
+        return None
+    if await gateway.store.deliveries.close_slot(delivery.key, code):
+        gateway.live.touch(delivery.invocation_id)
+        return _said(code, delivery.invocation_id)
+    row = await gateway.store.deliveries.get(delivery.key)
+    return answer_of(row) if row is not None else _said(code, delivery.invocation_id)
+
+
+def answer_of(row: Delivery) -> Answer:
+    if row.answer_code == "accepted" and row.response is not None:
+        return say.responded(row.response, row.invocation_id)
+    return _said(row.answer_code, row.invocation_id)
+
+
+def _said(code: str, invocation_id: str) -> Answer:
+    return say.completed(invocation_id) if code == "completed" else say.refusal(code, invocation_id)
+
+
+async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> Answer:
+    """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still
+    running."""
+    key = delivery_key(first_invocation_id, 1)
+    woken = gateway.waiters.register(key)
+    until = gateway.clock() + (webhook.answer_timeout or 0.0)
+    try:
+        while True:
+            row = await gateway.store.deliveries.get(key)
+            if row is None or (row.deadline is None and not row.answer_code):
+                return say.duplicate(first_invocation_id)
+            if row.answer_code:
+                return answer_of(row)
+            if gateway.clock() > max(until, row.deadline or 0.0) or gateway.waiters.time_is_up:
+                return _said("response_timeout", first_invocation_id)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), gateway.waiters.look_every)
+            woken.clear()
+    except StoreUnavailable:
+        return say.refusal("temporarily_unavailable", first_invocation_id)
+    finally:
+        gateway.waiters.leave(key, woken)

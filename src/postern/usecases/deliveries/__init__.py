@@ -1,0 +1,1 @@
+"""Starting workflows: now, later, again."""

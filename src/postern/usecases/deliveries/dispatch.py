@@ -1,0 +1,249 @@
+"""Starting what is due: claim deliveries with a lease, start the trigger in the engine, settle. Survives
+whatever dies.
+
+Starts are idempotent on the delivery's key, so a lease that runs out under a slow engine starts nothing
+twice.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from itertools import accumulate
+
+import structlog
+
+from postern.core.answer import WorkflowResponse
+from postern.core.calls.content import Payload, Unreadable, read_object
+from postern.core.deliveries.delivery import (
+    GIVE_UP_AFTER,
+    EngineRejected,
+    EngineUnavailable,
+    Started,
+    Trigger,
+    wait_before_retry,
+)
+from postern.core.history.invocation import Delivery, Invocation, StoreUnavailable
+from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
+from postern.usecases.runtime.gateway import Gateway
+
+LEASE = 30.0
+START_TIMEOUT = 20.0
+BATCH = 100
+AT_ONCE = 200
+BYTES_AT_ONCE = 64 * 1024 * 1024
+"""Of bodies whose starts are under way. Each is held several times while it is handed on; one that is larger
+goes alone."""
+LONGEST_BATCH = 0.5
+"""A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
+way."""
+LOOK_EVERY = 1.0
+LONGEST_PAUSE = 15.0
+
+log = structlog.get_logger("postern.dispatch")
+
+
+def payload_of(invocation: Invocation) -> Payload | None:
+    """The JSON object that the stored call carried, or None when its body is no longer kept."""
+    if invocation.body is None:
+        return None
+    payload = read_object(invocation.as_call(), wrap_arrays=True)
+    return None if isinstance(payload, Unreadable) else payload
+
+
+async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
+    """Ask the engine, and write down how it went. Raises what the engine raised, after writing it down."""
+    assert gateway.engine is not None
+    slot = (
+        gateway.response_slot(delivery.invocation_id, delivery.key, delivery.deadline)
+        if delivery.deadline is not None
+        else None
+    )
+    trigger = Trigger(
+        delivery.key, delivery.webhook_id, delivery.invocation_id, delivery.fields, payload, slot
+    )
+    began = time.perf_counter()
+    try:
+        try:
+            started = await asyncio.wait_for(gateway.engine.start(trigger), START_TIMEOUT)
+        except TimeoutError:
+            raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
+    except EngineUnavailable as trouble:
+        engine_starts.labels(gateway.engine.name, "unavailable").inc()
+        now = gateway.clock()
+        if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
+            await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
+        else:
+            await gateway.store.deliveries.again(
+                delivery,
+                now + wait_before_retry(delivery.attempts + 1, trouble.retry_after),
+                trouble.detail,
+                now,
+            )
+        gateway.live.touch(delivery.invocation_id)
+        raise
+    except EngineRejected as refusal:
+        engine_starts.labels(gateway.engine.name, "rejected").inc()
+        await gateway.store.deliveries.failed(delivery, refusal.detail, gateway.clock())
+        gateway.live.touch(delivery.invocation_id)
+        raise
+    engine_starts.labels(gateway.engine.name, "started").inc()
+    engine_start_seconds.observe(time.perf_counter() - began)
+    await gateway.store.deliveries.started(delivery, started, gateway.clock())
+    if started.answer is not None:
+        await take_answer(gateway, delivery.key, started.answer)
+    gateway.live.touch(delivery.invocation_id)
+    return started
+
+
+async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
+    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
+    caller woken."""
+    taken = await gateway.store.deliveries.respond(
+        key, answer, gateway.clock(), elsewhere=key not in gateway.waiters
+    )
+    if taken:
+        gateway.waiters.wake(key)
+    return taken
+
+
+class Dispatcher:
+    """The loop. Any number of processes may run one on the same database."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._pause = 0.0
+        self._under_way: dict[asyncio.Task[str], int] = {}
+        """With the size of each one's body."""
+        self._unavailable = False
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._gateway.due.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if not await self.round():
+                    await self._idle()
+            except StoreUnavailable as trouble:
+                log.warning("the store cannot be asked for due deliveries", error=str(trouble))
+                await self._sleep(1.0)
+            except Exception:
+                log.exception("a round of deliveries failed")
+                await self._sleep(1.0)
+        await self.finish()
+
+    async def finish(self) -> None:
+        """Until every start that was begun has been written down."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def round(self) -> int:
+        """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
+        others keep their turn instead of collecting ever longer waits."""
+        await self._room()
+        gateway = self._gateway
+        self._gateway.due.clear()
+        now = gateway.clock()
+        sizes = await gateway.store.deliveries.due_sizes(now, 1 if self._pause else BATCH)
+        if not sizes:
+            return 0
+        fitting = await self._fitting(sizes)
+        if self._unavailable:
+            return 0  # it was found out while waiting: one probes it first
+        claimed = await gateway.store.deliveries.claim(now, LEASE, fitting)
+        if not claimed:
+            return 0
+        calls = await gateway.store.history.many([delivery.invocation_id for delivery in claimed])
+        starts = []
+        for delivery in claimed:
+            invocation = calls.get(delivery.invocation_id)
+            start = asyncio.create_task(self._start(delivery, invocation))
+            start.add_done_callback(self._over)
+            starts.append(start)
+            self._under_way[start] = 0 if invocation is None else invocation.body_size
+        _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
+        if not slow and not self._unavailable:
+            self._pause = 0.0
+        return len(claimed)
+
+    def _over(self, start: asyncio.Task[str]) -> None:
+        del self._under_way[start]
+        self._unavailable |= not start.cancelled() and start.result() == "unavailable"
+
+    async def _room(self) -> None:
+        """Wait until another batch may begin: not all at once, and after a failure not before it is known how
+        the others went."""
+        while len(self._under_way) > AT_ONCE - BATCH and not self._unavailable:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        if self._unavailable:
+            await self.finish()
+            self._unavailable = False
+            self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
+            await self._sleep(self._pause)
+
+    async def _fitting(self, sizes: list[int]) -> int:
+        """How many of these may begin beside those under way; one at least, when nothing is."""
+        while (
+            self._under_way
+            and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE
+            and not self._unavailable
+        ):
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        together = accumulate(sizes, initial=sum(self._under_way.values()))
+        return max(1, sum(size <= BYTES_AT_ONCE for size in together) - 1)
+
+    async def _start(self, delivery: Delivery, invocation: Invocation | None) -> str:
+        """How it went. Raises nothing: what could not be written down comes back when its lease is over."""
+        try:
+            return await self._started(delivery, None if invocation is None else payload_of(invocation))
+        except StoreUnavailable as trouble:
+            log.warning("a start could not be written down", delivery=delivery.key, error=str(trouble))
+            return "unavailable"
+
+    async def _started(self, delivery: Delivery, payload: Payload | None) -> str:
+        if payload is None:
+            await self._gateway.store.deliveries.failed(
+                delivery, "the call's body is no longer kept", self._gateway.clock()
+            )
+            self._gateway.live.touch(delivery.invocation_id)
+            return "failed"
+        try:
+            await start_delivery(self._gateway, delivery, payload.text)
+        except EngineUnavailable:
+            return "unavailable"
+        except EngineRejected:
+            return "failed"
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # a defect in an engine: the delivery comes back, the loop goes on
+            log.exception(
+                "an engine failed in a way it should not",
+                engine=self._gateway.engine and self._gateway.engine.name,
+            )
+            now = self._gateway.clock()
+            await self._gateway.store.deliveries.again(
+                delivery,
+                now + wait_before_retry(delivery.attempts + 1),
+                f"internal: {type(error).__name__}",
+                now,
+            )
+            return "unavailable"
+        return "started"
+
+    async def _idle(self) -> None:
+        count, oldest = await self._gateway.store.deliveries.backlog(self._gateway.clock())
+        deliveries_waiting.set(count)
+        oldest_due_seconds.set(oldest)
+        await self._first_of(self._gateway.due.wait(), LOOK_EVERY)
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._first_of(self._stopping.wait(), seconds)
+
+    @staticmethod
+    async def _first_of(event: Awaitable[object], seconds: float) -> None:
+        try:
+            await asyncio.wait_for(event, seconds)
+        except TimeoutError:
+            pass

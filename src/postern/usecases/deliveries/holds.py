@@ -1,0 +1,71 @@
+"""Hold: a webhook's calls are proven, recorded and answered as ever, and their deliveries wait until somebody
+lets them go."""
+
+from typing import Any
+
+from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import State
+from postern.usecases.access.audit import noted
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.webhooks import check_version, save, stored
+
+STEP = 500
+"""How many deliveries one step moves: calls are stored between the steps."""
+
+
+async def hold(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
+    """Keep accepting calls and let their deliveries wait."""
+    require(actor, "write")
+    await _set(gateway, actor, webhook_id, True, seen_version)
+    return await _told(gateway, webhook_id)
+
+
+async def release(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
+    """End the hold; what waited is due at once, the oldest first. Asked again after an interruption, it goes
+    on."""
+    require(actor, "write")
+    await _set(gateway, actor, webhook_id, False, seen_version)
+    return await _told(gateway, webhook_id, released=await _move(gateway, webhook_id, "queued"))
+
+
+async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """What waits will not be started, unless it is replayed. The hold goes on."""
+    require(actor, "write")
+    await stored(gateway, webhook_id)
+    await gateway.store.audit.write(noted(gateway, actor, "held deliveries dropped", webhook_id))
+    return await _told(gateway, webhook_id, dropped=await _move(gateway, webhook_id, "dropped"))
+
+
+async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen_version: int | None) -> None:
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    if webhook.held != held:
+        webhook.held = held
+        await save(
+            gateway,
+            webhook,
+            {},
+            noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id),
+        )
+
+
+async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:
+    moved = 0
+    while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):
+        moved += step
+        gateway.due.set()
+    return moved
+
+
+async def _told(gateway: Gateway, webhook_id: str, **counts: int) -> dict[str, Any]:
+    waiting = await gateway.store.deliveries.held([webhook_id])
+    return {
+        "webhookId": webhook_id,
+        "held": (await stored(gateway, webhook_id)).held,
+        "waiting": waiting.get(webhook_id, 0),
+        **counts,
+    }

@@ -1,0 +1,196 @@
+"""Replaying many: first a plan with a count, then its run in the background, with progress, until it is done
+or cancelled.
+
+Whichever process serves goes on with it, under a lease. It takes the oldest call first, and waits while much
+is queued already: the calls that come in meanwhile must not stand behind a month of history.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import State
+from postern.core.deliveries.replay import Replay
+from postern.core.history.invocation import HistoryFilter, Invocation, StoreUnavailable
+from postern.core.problems import FieldError, Refused
+from postern.identity import new_id
+from postern.usecases.access.audit import noted
+from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.present import Page, iso, iso_or_none
+from postern.usecases.runtime.gateway import Gateway, require
+
+MOST = 100_000
+STEP = 20
+MOST_QUEUED = 200
+LEASE = 30.0
+LOOK_EVERY = 1.0
+
+log = structlog.get_logger("postern.replays")
+
+
+async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> dict[str, Any]:
+    """How many calls that would be. What comes in from now on is not among them."""
+    require(actor, "write")
+    now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
+    asked = replace(wanted, until=now if wanted.until is None else min(wanted.until, now))
+    count = await gateway.store.replays.count(asked, MOST + 1)
+    if count > MOST:
+        raise Refused(
+            "invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")]
+        )
+    plan = Replay(new_id("rpl"), "planned", asked, count, gateway.clock(), actor.name)
+    await gateway.store.replays.add(
+        plan, noted(gateway, actor, "replay planned", plan.id, filter=_told_filter(asked), count=count)
+    )
+    return told(plan)
+
+
+async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+    """Start a planned replay of many; it runs in whichever process serves."""
+    require(actor, "write")
+    found = await _found(gateway, replay_id)
+    if not await gateway.store.replays.begin(
+        replay_id, gateway.clock(), noted(gateway, actor, "replay begun", replay_id)
+    ):
+        raise Refused("conflict", f"this replay is {found.state}; a plan is run once")
+    return await show(gateway, actor, replay_id)
+
+
+async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+    """What has been queued by then is started; the rest is not."""
+    require(actor, "write")
+    found = await _found(gateway, replay_id)
+    note = noted(gateway, actor, "replay cancelled", replay_id)
+    if not await gateway.store.replays.end(replay_id, "cancelled", gateway.clock(), note):
+        raise Refused("conflict", f"this replay is {found.state} already")
+    return await show(gateway, actor, replay_id)
+
+
+async def show(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+    """One replay of many: its plan, and how far it is."""
+    require(actor, "read")
+    return told(await _found(gateway, replay_id))
+
+
+async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None) -> Page:
+    """The replays of many, newest first."""
+    require(actor, "read")
+    limit = max(1, min(limit, 200))
+    found = await gateway.store.replays.page(limit + 1, cursor)
+    return Page([told(one) for one in found[:limit]], found[limit - 1].id if len(found) > limit else None)
+
+
+def told(replay: Replay) -> dict[str, Any]:
+    return {
+        "id": replay.id,
+        "state": replay.state,
+        "filter": _told_filter(replay.wanted),
+        "count": replay.count,
+        "done": replay.done,
+        "skipped": replay.skipped,
+        "createdAt": iso(replay.created_at),
+        "createdBy": replay.created_by,
+        "startedAt": iso_or_none(replay.started_at),
+        "endedAt": iso_or_none(replay.ended_at),
+        "error": replay.error or None,
+    }
+
+
+def _told_filter(wanted: HistoryFilter) -> dict[str, Any]:
+    return {
+        "webhookId": wanted.webhook_id,
+        "status": wanted.status,
+        "code": wanted.code,
+        "since": iso_or_none(wanted.since),
+        "until": iso_or_none(wanted.until),
+        "search": wanted.search,
+    }
+
+
+async def _found(gateway: Gateway, replay_id: str) -> Replay:
+    found = await gateway.store.replays.get(replay_id)
+    if found is None:
+        raise Refused("not_found", "there is no replay with this id")
+    return found
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+async def step(gateway: Gateway, replay: Replay) -> Replay | None:
+    """Queue the next few; the replay as it is then, or None when there is nothing left for us to do."""
+    ids, position = await gateway.store.replays.next_of(replay, STEP)
+    whole = await gateway.store.history.many(ids)
+    starts = [start for one in ids if (start := _start_of(gateway, whole.get(one))) is not None]
+    skipped = len(ids) - len(starts)
+    now = gateway.clock()
+    if not await gateway.store.replays.step(
+        replay, starts, skipped, position or (ids[-1] if ids else replay.position), now, LEASE
+    ):
+        return None
+    if starts:
+        gateway.due.set()
+        for invocation_id, _, _ in starts:
+            gateway.live.touch(invocation_id)
+    if position is None:
+        await gateway.store.replays.end(replay.id, "completed", now)
+        return None
+    return replace(replay, position=position)
+
+
+def _start_of(gateway: Gateway, invocation: Invocation | None) -> tuple[str, dict[str, str], State] | None:
+    """With the mapping as it is now; None where the webhook or the body is gone."""
+    webhook = None if invocation is None else gateway.directory.by_id(invocation.webhook_id)
+    payload = None if invocation is None else payload_of(invocation)
+    if invocation is None or webhook is None or payload is None:
+        return None
+    fields, _ = webhook.mapping.apply(payload)
+    return invocation.id, fields, "held" if webhook.held else "queued"
+
+
+class Replayer:
+    """The loop. Any number of processes may run one on the same database: a lease says whose turn it is."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self.round()
+            except StoreUnavailable as trouble:
+                log.warning("the store cannot be asked for replays", error=str(trouble))
+            except Exception:
+                log.exception("a replay failed; it goes on when its lease is over")
+            await self._pause()
+
+    async def round(self) -> bool:
+        """Go on with one replay for as long as there is something to do. False when none is due."""
+        gateway = self._gateway
+        replay = await gateway.store.replays.claim(gateway.clock(), LEASE)
+        if replay is None:
+            return False
+        now: Replay | None = replay
+        while now is not None and not self._stopping.is_set():
+            if (await gateway.store.deliveries.backlog(gateway.clock()))[0] >= MOST_QUEUED:
+                await self._pause()
+                # The lease is renewed without moving on; a cancelled replay is noticed here too.
+                if not await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), LEASE):
+                    return True
+                continue
+            now = await step(gateway, now)
+        if now is not None:  # asked to stop: whoever serves next need not wait for the lease
+            await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), 0.0)
+        return True
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), LOOK_EVERY)

@@ -1,0 +1,1 @@
+"""Reading what happened, live and afterwards."""

@@ -1,0 +1,220 @@
+"""Reading what happened, and having it happen again."""
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from postern.core.access.accounts import Actor
+from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
+from postern.core.deliveries.delivery import State, Trigger
+from postern.core.history.invocation import STATUSES, Delivery, Gone, HistoryFilter, Invocation, Status
+from postern.core.history.sample import sample_of
+from postern.core.problems import FieldError, Refused
+from postern.usecases.access.audit import noted
+from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.history.curl import curl
+from postern.usecases.present import Page, iso, iso_or_none, summary
+from postern.usecases.runtime.gateway import Gateway, require
+
+LAST_MOMENT = 253402300800.0
+"""The end of the year 9999."""
+
+
+async def listing(
+    gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None
+) -> Page:
+    """The calls that a filter names, newest first, rejected ones too."""
+    require(actor, "read")
+    page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
+    return Page([summary(*row) for row in page.rows], page.next_before)
+
+
+async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+    """One call's whole story: what came, what was decided and why, what was started."""
+    require(actor, "read")
+    return story(*await recorded(gateway, invocation_id))
+
+
+async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+    """Start the workflow again with the recorded payload and the mapping as it is now."""
+    require(actor, "write")
+    invocation, _ = await recorded(gateway, invocation_id)
+    if invocation.outcome != "accepted":
+        raise Refused(
+            "conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay"
+        )
+    webhook = gateway.directory.by_id(invocation.webhook_id)
+    if webhook is None:
+        raise Refused("conflict", "its webhook has been deleted")
+    payload = payload_of(invocation)
+    if payload is None:
+        raise Refused("conflict", "the call's body is no longer kept")
+    fields, _ = webhook.mapping.apply(payload)
+    now = gateway.clock()
+    sample = None
+    if webhook.recording_until > now:
+        sample = sample_of(Trigger("", webhook.id, invocation_id, fields, payload.text))
+    note = noted(gateway, actor, "invocation replayed", invocation_id)
+    state: State = "held" if webhook.held else "queued"
+    try:
+        delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, state, sample, note)
+    except Gone:
+        raise Refused("not_found", "retention has taken this invocation just now") from None
+    gateway.due.set()
+    gateway.live.touch(invocation_id)
+    return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
+
+
+async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
+    """The recorded call as a command to paste, with placeholders where its secrets were."""
+    require(actor, "read")
+    invocation, _ = await recorded(gateway, invocation_id)
+    return curl(gateway.base_url, invocation)
+
+
+async def preview(
+    gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]
+) -> dict[str, str | None]:
+    """What these paths would take out of a recorded call. None where there is nothing; a path that is none is
+    refused by name."""
+    require(actor, "read")
+    invocation, _ = await recorded(gateway, invocation_id)
+    payload = payload_of(invocation)
+    values: dict[str, str | None] = {}
+    for name, path in paths.items():
+        try:
+            value = walk_members(payload.members, parse_path(path)) if payload is not None else None
+        except InvalidPath as error:
+            raise Refused(
+                "invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]
+            ) from None
+        values[name] = None if value is None else as_text(value)
+    return values
+
+
+async def recorded(gateway: Gateway, invocation_id: str) -> tuple[Invocation, list[Delivery]]:
+    """The call and its deliveries, or ``Refused``."""
+    found = await gateway.store.history.get(invocation_id)
+    if found is None:
+        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
+    return found
+
+
+def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
+    """One invocation whole: the call as stored, the verdict with its trace, every delivery with its
+    attempts."""
+    body = invocation.body
+    text = None if body is None else body.decode("utf-8", "replace")
+    return summary(invocation, deliveries) | {
+        "path": invocation.path.decode("latin-1"),
+        "query": invocation.query.decode("latin-1"),
+        "headers": msgspec.json.decode(invocation.headers),
+        "body": text,
+        "bodyTruncated": body is not None and len(body) < invocation.body_size,
+        "payload": _payload(invocation),
+        "trace": [
+            {"step": step, "ok": ok, "detail": detail}
+            for step, ok, detail in msgspec.json.decode(invocation.trace)
+        ],
+        "deliveries": [delivery_told(delivery) for delivery in deliveries],
+    }
+
+
+def delivery_told(delivery: Delivery) -> dict[str, Any]:
+    response = delivery.response
+    return {
+        "key": delivery.key,
+        "emission": delivery.emission,
+        "state": delivery.state,
+        "fields": delivery.fields,
+        "createdAt": iso(delivery.created_at),
+        "releasedAt": None
+        if delivery.released_at is None or delivery.state == "dropped"
+        else iso(delivery.released_at),
+        "startedAt": iso_or_none(delivery.started_at),
+        "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
+        "attempts": delivery.attempts,
+        "log": [{**entry, "at": iso(float(str(entry["at"])))} for entry in delivery.log],
+        "runs": delivery.runs,
+        "nobodyListens": delivery.state == "started" and delivery.runs == 0,
+        "error": delivery.error or None,
+        "answer": None if delivery.deadline is None else delivery.answer_code or "waiting",
+        "respondedAt": iso_or_none(delivery.responded_at),
+        "late": delivery.responded_at is not None and delivery.answer_code != "accepted",
+        "response": None
+        if response is None
+        else {
+            "status": response.status,
+            "headers": [list(pair) for pair in response.headers],
+            "body": response.body.decode("utf-8", "replace"),
+        },
+    }
+
+
+def filter_of(
+    *,
+    webhook_id: str | None = None,
+    status: str | None = None,
+    code: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    search: str | None = None,
+    within: str = "",
+) -> HistoryFilter:
+    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
+    refused by its field's name, with what it stands ``within`` before it."""
+    errors = []
+    for field, text in (("webhookId", webhook_id), ("code", code), ("search", search)):
+        # Neither can be in what is stored, and Postgres will not even be asked for it.
+        if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+            errors.append(FieldError(within + field, "holds a character that no text has"))
+    if status and status not in STATUSES:
+        errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
+    times: list[float | None] = []
+    for field, text in (("since", since), ("until", until)):
+        try:
+            times.append(moment(text, within + field))
+        except Refused as refused:
+            errors += refused.errors
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    return HistoryFilter(
+        webhook_id or None,
+        cast(Status, status) if status else None,
+        code or None,
+        times[0],
+        times[1],
+        search or None,
+    )
+
+
+def moment(text: str | None, field: str) -> float | None:
+    """A time given as ISO 8601 or seconds since 1970."""
+    if text is None or text == "":
+        return None
+    try:
+        if text.replace(".", "", 1).isdecimal():
+            seconds = float(text)
+        else:
+            told = datetime.fromisoformat(text)
+            seconds = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        if not 0 <= seconds < LAST_MOMENT:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise Refused(
+            "invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]
+        ) from None
+    return seconds
+
+
+def _payload(invocation: Invocation) -> Any:
+    if invocation.body is None or invocation.outcome in ("rejected", "handshake"):
+        return None
+    payload = payload_of(invocation)
+    if payload is None:
+        return None
+    try:
+        return msgspec.json.decode(payload.text)
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,99 @@
+"""Watching calls as they come in: each invocation when it is recorded, and again whenever its deliveries
+move."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.identity import first_id_at, time_of
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.live_feed import Event, Listener, Row, told
+
+HEARTBEAT = 5.0
+CHECK_EVERY = 5.0
+"""How long a stream may go on at most after whoever follows it was signed out, or deleted."""
+OVERLAP = 10.0
+"""Seconds before the last seen event from which a resumed stream goes on: calls that arrive together may be
+recorded in another order. A client takes each event as the present state of its invocation, so hearing one
+twice does no harm."""
+RESUMED = 1_000
+
+
+Check = Callable[[], Awaitable[Actor]]
+
+
+async def follow(
+    gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
+) -> "Stream":
+    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody listens
+    any more.
+
+    ``still`` says who is asking, now and again: it raises ``Refused`` when they may not any more.
+    """
+    require(actor, "read")
+    return Stream(gateway, gateway.live.join(actor, webhook_id), after, still)
+
+
+class Stream:
+    def __init__(self, gateway: Gateway, listener: Listener, after: str | None, still: Check) -> None:
+        self._gateway = gateway
+        self._still = still
+        self._listener = listener
+        self._after = after
+
+    def close(self) -> None:
+        self._gateway.live.leave(self._listener)
+
+    async def events(self) -> AsyncIterator[Event | None]:
+        """Ends when the server does, or when whoever follows may not any more. None when there was nothing
+        for a while."""
+        clock = asyncio.get_running_loop().time
+        checked = clock()
+        async for event in self._all():
+            if clock() - checked >= CHECK_EVERY:
+                try:
+                    require(await self._still(), "read")
+                except Refused:
+                    return
+                checked = clock()
+            yield event
+
+    async def _all(self) -> AsyncIterator[Event | None]:
+        listener = self._listener
+        if self._after is not None:
+            async for event in self._missed(self._after):
+                yield event
+        while not listener.closed:
+            try:
+                await asyncio.wait_for(listener.news.wait(), HEARTBEAT)
+            except TimeoutError:
+                yield None
+                continue
+            listener.news.clear()
+            if listener.lost:
+                listener.lost = False
+                async for event in self._missed(
+                    self._after or first_id_at("inv", self._gateway.clock() - OVERLAP)
+                ):
+                    yield event
+            while listener.waiting:
+                _, event = listener.waiting.popitem(last=False)
+                self._after = max(self._after or "", event.invocation_id)
+                yield event
+
+    async def _missed(self, after: str) -> AsyncIterator[Event]:
+        """What was recorded since, the oldest first; of very much, the newest part."""
+        wanted = HistoryFilter(webhook_id=self._listener.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
+        rows: list[Row] = []
+        before: str | None = None
+        while len(rows) < RESUMED:
+            page = await self._gateway.store.history.page(wanted, 200, before)
+            rows += page.rows
+            before = page.next_before
+            if before is None:
+                break
+        for row in reversed(rows):
+            self._after = max(self._after or "", row[0].id)
+            yield Event("invocation", row[0].id, row[0].webhook_id, told(row))

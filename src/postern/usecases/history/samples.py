@@ -1,0 +1,135 @@
+"""Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
+really comes."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from postern.core.access.accounts import Actor
+from postern.core.access.audit import AuditEntry
+from postern.core.history.sample import variables
+from postern.core.problems import FieldError, Refused
+from postern.usecases.access.audit import LONGEST_VALUE, noted
+from postern.usecases.present import iso
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.webhooks import stored
+from postern.workflows.rehearsal import Rehearsal, rehearse
+from postern.workflows.scaffold import skeleton
+
+ARMED_FOR = 600.0
+LONGEST_ARMED = 86_400.0
+EVERY_WEBHOOK = "every webhook"
+
+
+async def arm(
+    gateway: Gateway, actor: Actor, webhook_id: str | None = None, seconds: float = ARMED_FOR
+) -> dict[str, Any]:
+    """The next accepted call (or replay) of the webhook is kept as its sample. None arms every webhook, each
+    for its own next event."""
+    require(actor, "write")
+    if not 1 <= seconds <= LONGEST_ARMED:
+        raise Refused("invalid_request", errors=[FieldError("seconds", "1 second to one day")])
+    until = gateway.clock() + seconds
+    note = noted(gateway, actor, "recording armed", webhook_id or EVERY_WEBHOOK, until=iso(until))
+    return await _set(gateway, webhook_id, until, note) | {"recordingUntil": iso(until)}
+
+
+async def disarm(gateway: Gateway, actor: Actor, webhook_id: str | None = None) -> dict[str, Any]:
+    """Stop waiting for an event to record."""
+    require(actor, "write")
+    note = noted(gateway, actor, "recording disarmed", webhook_id or EVERY_WEBHOOK)
+    return await _set(gateway, webhook_id, None, note) | {"recordingUntil": None}
+
+
+async def _set(
+    gateway: Gateway, webhook_id: str | None, until: float | None, note: AuditEntry
+) -> dict[str, Any]:
+    if webhook_id is not None:
+        await stored(gateway, webhook_id)
+    concerned = await gateway.store.samples.arm(webhook_id, until, note)
+    await gateway.directory.refresh()
+    return {"webhooks": concerned}
+
+
+async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """What was recorded last, and its variables with an example and what to write for each; ``event`` None
+    where nothing was yet."""
+    require(actor, "read")
+    await stored(gateway, webhook_id)
+    found = await gateway.store.samples.get(webhook_id)
+    armed = found is not None and found.armed_until is not None and found.armed_until > gateway.clock()
+    told: dict[str, Any] = {
+        "webhookId": webhook_id,
+        "recordingUntil": iso(found.armed_until) if found and found.armed_until and armed else None,
+        "recordedAt": iso(found.stored_at) if found and found.stored_at else None,
+        "invocationId": found.invocation_id if found else None,
+        "event": None,
+        "variables": [],
+    }
+    if found is not None and found.trigger is not None:
+        told["event"] = msgspec.json.decode(found.trigger)
+        told["variables"] = [asdict(variable) for variable in variables(told["event"])]
+    return told
+
+
+async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
+    """Delete the recorded event: it holds a whole payload, and retention leaves it alone."""
+    require(actor, "write")
+    await stored(gateway, webhook_id)
+    if not await gateway.store.samples.forget(
+        webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)
+    ):
+        raise Refused("not_found", "nothing has been recorded for this webhook")
+    await gateway.directory.refresh()
+
+
+async def new_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> str:
+    """A typed beginning of a workflow for this webhook, as Python source."""
+    require(actor, "read")
+    return skeleton(name, await _event(gateway, actor, webhook_id), webhook_id)
+
+
+async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> Path:
+    """The same as a new file among the workflows; never over one that is there."""
+    require(actor, "admin")  # whoever writes a workflow has code run on this machine
+    source = await new_workflow(gateway, actor, name, webhook_id)
+    folder = gateway.workflows
+    if folder is None or folder.suffix == ".py":
+        raise Refused(
+            "conflict",
+            "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it",
+        )
+    file = folder / f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x") as opened:
+            opened.write(source)
+    except FileExistsError:
+        raise Refused("conflict", f"{file} exists already") from None
+    await gateway.store.audit.write(noted(gateway, actor, "workflow written", webhook_id, file=file.name))
+    return file
+
+
+async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> Rehearsal:
+    """Run a workflow on the recorded event without the engine; nothing is started, stored or answered."""
+    require(actor, "admin")
+    event = await _event(gateway, actor, webhook_id)
+    if gateway.workflows is None:
+        raise Refused("conflict", "this gateway has no workflow files")
+    await gateway.store.audit.write(
+        noted(gateway, actor, "workflow tried", webhook_id, workflow=name[:LONGEST_VALUE])
+    )
+    return rehearse(gateway.workflows, name, event)
+
+
+async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    event: dict[str, Any] | None = (await sample(gateway, actor, webhook_id))["event"]
+    if event is None:
+        raise Refused(
+            "conflict",
+            f"nothing has been recorded yet: `postern webhooks record {webhook_id}`, then call the webhook or replay",
+        )
+    return event

@@ -1,0 +1,60 @@
+"""What the engine knows: workflows, runs, its own health."""
+
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import EngineUnavailable
+from postern.core.problems import Refused
+from postern.usecases.present import iso, iso_or_none
+from postern.usecases.runtime.gateway import Gateway, require
+
+T = TypeVar("T")
+
+
+async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """The workflows that the engine knows, and the Webhook IDs each one wants."""
+    require(actor, "read")
+    known = await _answer(
+        gateway.engine.workflows() if gateway.engine is not None else gateway.known_workflows()
+    )
+    if known is None:
+        raise Refused("conflict", "this engine cannot say which workflows it has")
+    return [
+        {"name": one.name, "webhookIds": list(one.webhook_ids), "help": one.help, "source": one.source}
+        for one in known
+    ]
+
+
+async def runs(
+    gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None
+) -> list[dict[str, Any]]:
+    """The newest runs, or those of one delivery."""
+    require(actor, "read")
+    found = (
+        await _answer(gateway.engine.runs(max(1, min(limit, 200)), delivery_key))
+        if gateway.engine is not None
+        else None
+    )
+    if found is None:
+        raise Refused("conflict", "this engine cannot list its runs")
+    return [
+        {
+            "id": run.id,
+            "workflow": run.workflow,
+            "state": run.state,
+            "deliveryKey": run.delivery_key,
+            "startedAt": iso(run.started_at),
+            "endedAt": iso_or_none(run.ended_at),
+            "error": run.error or None,
+            "steps": list(run.steps),
+        }
+        for run in found
+    ]
+
+
+async def _answer(asked: Awaitable[T]) -> T:
+    try:
+        return await asked
+    except EngineUnavailable as trouble:
+        raise Refused("engine_unavailable", trouble.detail) from None

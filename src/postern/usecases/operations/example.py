@@ -1,0 +1,52 @@
+"""The ready example: a webhook that looks orders up, made once, so that the first curl works a minute after
+the clone."""
+
+import json
+
+from postern.core.access.accounts import Actor
+from postern.core.webhooks.stored import StoredWebhook
+from postern.identity import new_token
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+
+NAME = "Example: order look-up"
+BODY = {"orderNumber": "1001"}
+
+
+async def example_curl(gateway: Gateway) -> str | None:
+    """A command to paste, or None where the user has deleted the example or made webhooks without it."""
+    webhook = await _example(gateway)
+    if webhook is None or webhook.document["authentication"].get("placement") != "header":
+        return None
+    header = webhook.document["authentication"]["headerName"]
+    return (
+        f"curl {gateway.webhook_url(webhook.short_code)} \\\n"
+        f"  -H 'Content-Type: application/json' -H '{header}: {webhook.secrets['main'].value.decode()}' \\\n"
+        f"  -d '{json.dumps(BODY)}'"
+    )
+
+
+async def example_environment(gateway: Gateway) -> dict[str, str]:
+    """Binds the example workflow to its own webhook. Where that is gone the workflow hears nobody: it must
+    not take other webhooks' events, which would look as if somebody's own workflow had run."""
+    webhook = await _example(gateway)
+    return {"ORDER_LOOKUP_WEBHOOK_ID": webhook.id if webhook else "none"}
+
+
+async def _example(gateway: Gateway) -> StoredWebhook | None:
+    """The example's webhook, made where there is no webhook at all."""
+    stored = await gateway.store.webhooks.page(1, None, NAME)
+    if stored or await gateway.store.webhooks.page(1):
+        return stored[0] if stored else None
+    request: WebhookRequest = validated(
+        WebhookRequest,
+        {
+            "name": NAME,
+            "authentication": {"method": "token", "token": new_token()},
+            "fieldMapping": {"fieldOne": "orderNumber"},
+            "synchronousResponse": {"enabled": True},
+        },
+    )
+    made = await webhooks.create(gateway, Actor("first start", "write"), request)
+    return await webhooks.stored(gateway, made["id"])

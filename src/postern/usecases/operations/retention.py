@@ -1,0 +1,245 @@
+"""Retention: what is old goes, in steps with pauses between them, so that whoever is being answered does not
+notice."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT
+from postern.identity import first_id_at
+from postern.usecases.access.accounts import SESSION_IDLE
+from postern.usecases.access.audit import noted
+from postern.usecases.present import iso
+from postern.usecases.runtime.gateway import Gateway, require
+
+EVERY = 600.0
+FIRST_AFTER = 30.0
+LOOK_EVERY = 15.0
+SUM_EVERY = 300.0
+STILL_GOING = ("running", "waiting", "sleeping")
+TOLD = ("invocations", "bodies", "rejected")
+"""What people ask about; what else is pruned has an end of its own."""
+
+Report = Callable[[str, int], None]
+T = TypeVar("T")
+
+log = structlog.get_logger("postern.retention")
+
+
+def _nobody(_what: str, _so_far: int) -> None:
+    pass
+
+
+async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
+    """What pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
+    require(actor, "admin")
+    now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
+    found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
+    for webhook_id, document in (await store.webhooks()).items():
+        history_before, bodies_before = (
+            keeping.history_before(document, now),
+            keeping.bodies_before(document, now),
+        )
+        found["invocations"] += await store.count_before(webhook_id, history_before)
+        if bodies_before is not None:
+            done = await store.reached(f"bodies:{webhook_id}")
+            found["bodies"] += await store.count_bodies(webhook_id, history_before, bodies_before, done)
+        found["rejected"] += max(0, await store.count_rejected(webhook_id, history_before) - REJECTED_KEPT)
+    if keeping.most_rows:
+        found["overTheCap"] = max(0, await store.count_rows() - keeping.most_rows)
+    return dict(found)
+
+
+async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dict[str, int]:
+    """Delete what is too old or too much, everywhere, to the end. ``report`` hears after each step what it
+    was about, and how many so far."""
+    require(actor, "admin")
+    done = await _prune(gateway, report)
+    await gateway.store.audit.write(noted(gateway, actor, "history pruned", "history", **done))
+    return done
+
+
+async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
+    now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
+    counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, engineCopies=0)
+
+    def count(what: str, number: int) -> None:
+        counts[what] += number
+        report(what, counts[what])
+
+    known = await store.webhooks()
+
+    async def too_old_for_all(after: str) -> list[str]:
+        # In the order in which they lie on the disk: webhook by webhook, every call would be on a page of its
+        # own.
+        oldest = min((keeping.history_before(document, now) for document in known.values()), default=0.0)
+        return await store.up_to(first_id_at("inv", oldest), after)
+
+    await _delete_all(gateway, too_old_for_all, lambda number: count("invocations", number))
+    for webhook_id, document in known.items():
+        history_before, bodies_before = (
+            keeping.history_before(document, now),
+            keeping.bodies_before(document, now),
+        )
+
+        async def too_old(
+            after: str, webhook_id: str = webhook_id, moment: float = history_before
+        ) -> list[str]:
+            return await store.before(webhook_id, moment, after)
+
+        async def too_many(after: str, webhook_id: str = webhook_id) -> list[str]:
+            return await store.rejected_beyond(webhook_id, REJECTED_KEPT, after)
+
+        await _delete_all(gateway, too_old, lambda number: count("invocations", number))
+        await _delete_all(gateway, too_many, lambda number: count("rejected", number))
+        if bodies_before is not None:
+            await _strip_all(gateway, webhook_id, bodies_before, lambda number: count("bodies", number))
+        while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
+            count("volumes", number)
+    last = await store.horizon(keeping.most_rows) if keeping.most_rows else None
+    if last is not None:
+
+        async def over_the_cap(after: str, last: str = last) -> list[str]:
+            return await store.up_to(last, after)
+
+        await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
+    while number := await gently(store.forget_volumes("", now - VOLUMES_KEPT)):
+        count("volumes", number)
+    while number := await gently(store.expire(now, now - SESSION_IDLE, keeping.records_before(now))):
+        count("expired", number)
+    await _forget_copies(gateway, lambda number: count("engineCopies", number))
+    told = msgspec.json.encode(counts).decode()
+    await store.reach("pruned", "", gateway.clock(), told)
+    if any(counts[what] for what in TOLD):
+        await store.reach("deleted", "", gateway.clock(), told)
+    return dict(counts)
+
+
+async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
+    """The rule in force, when pruning last went round, and what was deleted the last time that anything
+    was."""
+    require(actor, "read")
+    keeping, store = gateway.keeping, gateway.store.retention
+    pruned, deleted = await store.told("pruned"), await store.told("deleted")
+    return {
+        "historyDays": keeping.history_days,
+        "bodyDays": keeping.body_days,
+        "mostRows": keeping.most_rows or None,
+        "prunedAt": None if pruned is None else iso(pruned[0]),
+        "deletedAt": None if deleted is None else iso(deleted[0]),
+        "deleted": None
+        if deleted is None
+        else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
+    }
+
+
+async def roll_up(gateway: Gateway) -> None:
+    """Sum up what was counted, as far as it is over."""
+    while await gently(gateway.store.volumes.roll_up(gateway.clock())):
+        pass
+
+
+async def trim(gateway: Gateway, webhook_id: str) -> None:
+    """Only the newest rejected calls of a webhook stay."""
+
+    async def too_many(after: str) -> list[str]:
+        return await gateway.store.retention.rejected_beyond(webhook_id, REJECTED_KEPT, after)
+
+    await _delete_all(gateway, too_many, lambda _: None)
+
+
+async def gently(step: Awaitable[T]) -> T:
+    """One step, then a pause as long as it took: half the writer's time at most goes into deleting."""
+    began = time.perf_counter()
+    result = await step
+    await asyncio.sleep(time.perf_counter() - began)
+    return result
+
+
+async def _delete_all(
+    gateway: Gateway, find: Callable[[str], Awaitable[list[str]]], count: Callable[[int], None]
+) -> None:
+    after = ""
+    while ids := await find(after):
+        count(await gently(gateway.store.retention.delete(ids)))
+        after = ids[-1]
+
+
+async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
+    """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at
+    again by the next."""
+    store, chore = gateway.store.retention, f"bodies:{webhook_id}"
+    after, passed_over = await store.reached(chore), False
+    while ids := await store.with_bodies(webhook_id, moment, after):
+        number, first_kept = await gently(store.strip(ids))
+        count(number)
+        after = ids[-1]
+        passed_over = passed_over or first_kept is not None
+        if not passed_over:
+            await store.reach(chore, after, gateway.clock())
+
+
+async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None:
+    """The engine's own copies of what we have deleted. A run that still goes keeps its own until it has
+    ended."""
+    if gateway.engine is None:
+        return  # a command: the process that has the engine does it
+    store, after = gateway.store.retention, ""
+    while keys := await store.to_forget(after):
+        after = keys[-1]
+        ended = []
+        for key in keys:
+            runs = await gateway.engine.runs(20, key)
+            if not any(run.state in STILL_GOING for run in runs or []):
+                ended.append(key)
+        if ended:
+            await gateway.engine.forget(ended)
+            await gently(store.forgot(ended))
+            count(len(ended))
+
+
+class Keeper:
+    """The loop: sums up and prunes now and then, in one process at a time, and trims at once where rejected
+    calls pile up."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._next_look = gateway.clock() + FIRST_AFTER
+        self._next_sum = 0.0
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.round()
+            except StoreUnavailable as trouble:
+                log.warning("nothing could be pruned; trying again later", error=str(trouble))
+            except Exception:
+                log.exception("pruning failed")
+                await asyncio.sleep(LOOK_EVERY)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gateway.rejections.any_full.wait(), LOOK_EVERY)
+
+    async def round(self) -> None:
+        for webhook_id in self._gateway.rejections.take():
+            await trim(self._gateway, webhook_id)
+        now = self._gateway.clock()
+        if now >= self._next_sum:
+            await roll_up(self._gateway)
+            self._next_sum = now + SUM_EVERY
+        if now < self._next_look:
+            return
+        self._next_look = now + EVERY / 2
+        if await self._gateway.store.retention.my_turn("prune", now, EVERY):
+            done: dict[str, Any] = await _prune(
+                self._gateway
+            )  # by itself: no note, or there would be one every ten minutes
+            if any(done.values()):
+                log.info("pruned", **done)

@@ -1,0 +1,174 @@
+"""Who listens to calls as they come in, and telling them.
+
+What happened is read from the database, never carried through here: whoever records or moves something only
+says which invocation to look at, and saying so costs nothing while nobody listens. Once a second the newest
+ones are looked at anyway, for what other processes did.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import Delivery, HistoryFilter, Invocation, StoreUnavailable
+from postern.core.problems import Refused
+from postern.usecases.ports import HistoryStore
+from postern.usecases.present import summary
+
+log = structlog.get_logger("postern.live")
+
+Row = tuple[Invocation, list[Delivery]]
+
+MOST_LISTENERS = 200
+MOST_OF_ONE = 20
+LONGEST_QUEUE = 500
+LOOK_EVERY = 1.0
+GATHER = 0.05
+"""Seconds: what comes in together is read together."""
+LOOKED_AT = 200
+REMEMBERED = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``invocation`` when it is new, ``delivery`` when it moved. ``data`` is its summary as JSON."""
+
+    name: str
+    invocation_id: str
+    webhook_id: str
+    data: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Listener:
+    webhook_id: str | None
+    waiting: OrderedDict[str, Event] = field(default_factory=OrderedDict)
+    """By invocation: one that moves again before it was sent is sent once."""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    lost: bool = False
+    """It was too slow: what it missed is read from history."""
+    closed: bool = False
+
+    def hear(self, event: Event) -> None:
+        if self.webhook_id is not None and event.webhook_id != self.webhook_id:
+            return
+        earlier = self.waiting.pop(event.invocation_id, None)
+        self.waiting[event.invocation_id] = (
+            event
+            if earlier is None
+            else Event(earlier.name, event.invocation_id, event.webhook_id, event.data)
+        )
+        if len(self.waiting) > LONGEST_QUEUE:
+            self.waiting.clear()
+            self.lost = True
+        self.news.set()
+
+
+class Hub:
+    def __init__(self, history: HistoryStore, clock: Callable[[], float]) -> None:
+        self._history = history
+        self._clock = clock
+        self._listeners: dict[Listener, str] = {}
+        self._touched: OrderedDict[str, None] = OrderedDict()
+        self._news = asyncio.Event()
+        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._looking: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def touch(self, invocation_id: str) -> None:
+        """This invocation was recorded, or a delivery of it moved."""
+        if self._listeners:
+            self._touched[invocation_id] = None
+            if len(self._touched) > LOOKED_AT:
+                self._touched.popitem(
+                    last=False
+                )  # the look at the newest ones finds it, as far as anybody can follow
+            self._news.set()
+
+    def join(self, actor: Actor, webhook_id: str | None) -> Listener:
+        owner = actor.id or actor.name
+        if (
+            len(self._listeners) >= MOST_LISTENERS
+            or Counter(self._listeners.values())[owner] >= MOST_OF_ONE
+            or self._closed
+        ):
+            raise Refused("rate_limited", "Too many live views are open; close one first.", retry_after=10)
+        listener = Listener(webhook_id)
+        self._listeners[listener] = owner
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look(self._clock()), name="live")
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        self._listeners.pop(listener, None)
+        if not self._listeners and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+            self._known.clear()
+            self._touched.clear()
+
+    def close(self) -> None:
+        """Everybody's stream ends: the server is about to."""
+        self._closed = True
+        for listener in self._listeners:
+            listener.closed = True
+            listener.news.set()
+
+    async def _look(self, began: float) -> None:
+        loop = asyncio.get_running_loop()
+        next_look = 0.0
+        while True:
+            self._news.clear()
+            try:
+                if loop.time() >= next_look:
+                    await self._look_at_newest(began, first=next_look == 0.0)
+                    next_look = loop.time() + LOOK_EVERY
+                if self._touched:
+                    touched = list(self._touched)
+                    self._touched.clear()
+                    self._tell(await self._history.some(touched))
+            except StoreUnavailable as trouble:
+                log.warning("what is new cannot be read", error=str(trouble))
+            except Exception:
+                log.exception("a look at what is new failed")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+            await asyncio.sleep(GATHER)
+
+    async def _look_at_newest(self, began: float, first: bool) -> None:
+        rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows
+        if first:
+            for row in rows:
+                # What was recorded since somebody listens is news to them, even when it had been received
+                # before.
+                if row[0].received_at < began and row[0].id not in self._touched:
+                    self._remember(row[0].id, told(row))
+        self._tell(rows)
+
+    def _tell(self, rows: list[Row]) -> None:
+        for row in sorted(rows, key=lambda row: row[0].id):
+            invocation, data = row[0], told(row)
+            before = self._known.get(invocation.id)
+            if before == data:
+                continue
+            self._remember(invocation.id, data)
+            event = Event(
+                "invocation" if before is None else "delivery", invocation.id, invocation.webhook_id, data
+            )
+            for listener in self._listeners:
+                listener.hear(event)
+
+    def _remember(self, invocation_id: str, data: bytes) -> None:
+        self._known[invocation_id] = data
+        self._known.move_to_end(invocation_id)
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def told(row: Row) -> bytes:
+    return msgspec.json.encode(summary(*row))

@@ -1,0 +1,316 @@
+"""Scheduled webhooks: fetch what is due, and take in what comes as if its source had called."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from postern.core.access.accounts import Actor
+from postern.core.admit import Step, Verdict
+from postern.core.calls.call import Call
+from postern.core.history.invocation import Entry, StoreUnavailable
+from postern.core.problems import Refused
+from postern.core.schedules.fetched import calls_in, judge
+from postern.core.schedules.schedule import (
+    Seen,
+    after_run,
+    changed,
+    conditions,
+    next_run,
+    saved_schedule,
+    seen,
+)
+from postern.core.schedules.state import ScheduleRun, ScheduleState
+from postern.core.webhooks.stored import StoredWebhook
+from postern.core.webhooks.webhook import Webhook
+from postern.observe import call_counts
+from postern.usecases.access.audit import noted
+from postern.usecases.calls.receive import entry_of
+from postern.usecases.ports import Fetched, FetchTrouble
+from postern.usecases.present import iso_or_none
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.compiling import compile_webhook
+from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+from postern.usecases.webhooks.webhooks import show, stored
+
+AT_ONCE = 20
+LOOK_EVERY = 1.0
+LEASE = 120.0
+"""Longer than the longest time-out: a run whose process died is taken over after this."""
+
+log = structlog.get_logger("postern.schedules")
+
+
+@dataclass
+class Outcome:
+    """How one fetch went: what is to be recorded, and what the schedule has to know."""
+
+    result: str
+    reason: str = ""
+    entries: list[Entry] = field(default_factory=list)
+    seen: Seen | None = None
+    asked_for: float | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.result != "failed"
+
+
+async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this
+    succeeds."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    if not webhook.document["schedule"]:
+        raise Refused("conflict", "this webhook has no schedule")
+    if not webhook.enabled:
+        raise Refused("conflict", "this webhook is switched off")
+    claimed = await gateway.store.schedules.take(webhook_id, gateway.clock(), LEASE)
+    if claimed is None:
+        raise Refused("conflict", "it is being run right now")
+    await gateway.store.audit.write(noted(gateway, actor, "schedule run by hand", webhook_id))
+    told = await run(gateway, claimed)
+    if told is None:
+        raise Refused("conflict", "its setting was changed while it ran: nothing was recorded")
+    return told
+
+
+async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """Go on after a pause, at the schedule's next time."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    state = (await gateway.store.schedules.states([webhook_id])).get(webhook_id)
+    if state is None:
+        raise Refused("conflict", "this webhook has no schedule")
+    following = next_run(
+        saved_schedule(webhook.document["schedule"], state.anchor), gateway.clock(), webhook_id
+    )
+    if not await gateway.store.schedules.resume(
+        webhook_id, following, noted(gateway, actor, "schedule resumed", webhook_id)
+    ):
+        raise Refused("conflict", "this schedule is not paused")
+    return await show(gateway, actor, webhook_id)
+
+
+async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None:
+    """One run of a claimed schedule. None where it was no longer ours when it was done: then nothing of it is
+    recorded."""
+    webhook = await gateway.store.webhooks.get(claimed.webhook_id)
+    setting = webhook.document["schedule"] if webhook is not None else None
+    if webhook is None or not setting:
+        return None
+    began = time.perf_counter()
+    outcome = await _fetch(gateway, webhook, claimed)
+    took = int((time.perf_counter() - began) * 1000)
+    # The row holds whole milliseconds: counted from a hair before its time, the next one would be the same
+    # again.
+    now = max(gateway.clock(), (claimed.next_run_at or 0.0) + 1.0)
+    following = after_run(
+        saved_schedule(setting, claimed.anchor),
+        webhook.id,
+        now,
+        succeeded=outcome.succeeded,
+        failures=claimed.consecutive_failures,
+        asked_for=outcome.asked_for,
+        pause_after=setting["pauseAfterFailures"],
+    )
+    goes_on = webhook.enabled and setting["enabled"]
+    result = ScheduleRun(
+        at=gateway.clock(),
+        result=outcome.result,
+        reason=outcome.reason,
+        duration_ms=took,
+        next_run_at=following.at if goes_on else None,
+        failures=following.failures,
+        paused=following.paused,
+        seen=None
+        if outcome.seen is None
+        else (outcome.seen.etag, outcome.seen.last_modified, outcome.seen.body_hash),
+    )
+    if await gateway.store.schedules.finish(claimed, result, outcome.entries) is None:
+        return None
+    gateway.due.set()
+    _note(webhook, result, outcome)
+    return {
+        "webhookId": webhook.id,
+        "result": outcome.result,
+        "reason": outcome.reason or None,
+        "durationMs": took,
+        "invocationIds": [entry.invocation.id for entry in outcome.entries],
+        "nextRunAt": iso_or_none(result.next_run_at),
+        "paused": result.paused,
+    }
+
+
+async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleState) -> Outcome:
+    setting, compiled = webhook.document["schedule"], compile_webhook(webhook)
+    compiled.answer_timeout = None  # nobody waits
+    url = setting["url"]
+    shown, host = url.partition("?")[0], urlsplit(url).hostname or ""
+    before = (
+        Seen(claimed.etag, claimed.last_modified, claimed.body_hash)
+        if setting["onlyWhenChanged"] and claimed.body_hash
+        else None
+    )
+    headers = {
+        name: webhook.secrets[SECRET_PREFIX + name.lower()].value.decode() for name in setting["headers"]
+    }
+
+    def failed(reason: str, status: int = 0, asked_for: float | None = None) -> Outcome:
+        step: Step = ("schedule", False, f"fetched {shown}: {reason}")
+        call = Call("GET", shown.encode("ascii", "replace"), b"", (), b"", host, gateway.clock())
+        entry = _entry(gateway, compiled, call, Verdict("rejected", "fetch_failed", reason, [step]), status)
+        return Outcome("failed", reason, [entry], asked_for=asked_for)
+
+    if gateway.fetch is None:
+        return failed("this process cannot fetch")
+    try:
+        fetched = await gateway.fetch(
+            url,
+            headers={**conditions(before), **headers},
+            timeout=setting["timeoutSeconds"],
+            max_bytes=compiled.payload_limit,
+        )
+    except FetchTrouble as trouble:
+        return failed(trouble.detail, trouble.status or 0)
+    if fetched.status == 304 and before is not None:
+        return Outcome("unchanged", "the source answered 304")
+    if not 200 <= fetched.status < 300:
+        return failed(
+            f"the source answered {fetched.status}", fetched.status, fetched.retry_after(gateway.clock())
+        )
+    now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
+    if before is not None and not changed(before, now_seen):
+        return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
+    return _taken_in(gateway, compiled, fetched, shown, host, setting["splitArray"], now_seen, failed)
+
+
+def _taken_in(
+    gateway: Gateway,
+    webhook: Webhook,
+    fetched: Fetched,
+    shown: str,
+    host: str,
+    split: bool,
+    now_seen: Seen,
+    failed: Any,
+) -> Outcome:
+    calls = calls_in(shown, host, fetched.headers, fetched.body, gateway.clock(), split)
+    if isinstance(calls, str):
+        outcome: Outcome = failed(calls, fetched.status)
+        return outcome
+    entries = []
+    for number, call in enumerate(calls, 1):
+        which = f", element {number} of {len(calls)}" if len(calls) > 1 else ""
+        step: Step = (
+            "schedule",
+            True,
+            f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes{which}",
+        )
+        entries.append(_entry(gateway, webhook, call, judge(webhook, call, step), fetched.status))
+    refused = [entry for entry in entries if entry.delivery is None]
+    if not entries:
+        return Outcome("empty", "an empty array", seen=now_seen)
+    if len(refused) == len(entries):
+        return Outcome("failed", refused[0].invocation.detail, entries)
+    reason = (
+        f"{len(refused)} of {len(entries)} elements refused: {refused[0].invocation.detail}"
+        if refused
+        else ""
+    )
+    return Outcome("accepted", reason, entries, seen=now_seen)
+
+
+def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, status: int) -> Entry:
+    entry = entry_of(gateway, webhook, call, verdict)
+    entry.invocation.status = status  # what the source said, for there is no caller to be answered
+    return entry
+
+
+def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
+    for entry in outcome.entries:
+        made = entry.invocation
+        call_counts.add(webhook.id, made.outcome, made.code, made.duration_us / 1_000_000, waited=False)
+    said = {"webhook": webhook.id, "result": run.result, "reason": run.reason, "duration_ms": run.duration_ms}
+    log.info("a schedule has run", **said, invocations=len(outcome.entries))
+    if run.paused:
+        log.warning(
+            "a schedule has paused itself; resume it when its source is well again",
+            **said,
+            failures=run.failures,
+        )
+
+
+class Scheduler:
+    """The loop. Any number of processes may run one on the same database: each tick is claimed by one of
+    them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._running: dict[asyncio.Task[None], ScheduleState] = {}
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                begun = 0
+                try:
+                    begun = await self.round()
+                except StoreUnavailable as trouble:
+                    log.warning("the store cannot be asked for due schedules", error=str(trouble))
+                except Exception:
+                    log.exception("a round of schedules failed")
+                waiting: list[asyncio.Task[Any]] = [asyncio.create_task(self._stopping.wait())]
+                if begun or len(self._running) >= AT_ONCE:
+                    # There may be more to do than there were places: the next place that becomes free ends
+                    # the wait, and one may have become free while these were claimed.
+                    waiting += self._running
+                await asyncio.wait(waiting, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
+                waiting[0].cancel()
+        finally:
+            await self._hand_on()
+
+    async def round(self) -> int:
+        """Begin as many due runs as there are places; how many."""
+        free = AT_ONCE - len(self._running)
+        now = self._gateway.clock()
+        if free <= 0 or not await self._gateway.store.schedules.any_due(now):
+            return 0
+        claimed = await self._gateway.store.schedules.claim(now, LEASE, free)
+        for one in claimed:
+            task = asyncio.create_task(self._run(one))
+            self._running[task] = one
+            task.add_done_callback(self._running.pop)
+        return len(claimed)
+
+    async def _hand_on(self) -> None:
+        """What is under way when the process ends is begun again by another one, or the next, at once."""
+        under_way = dict(self._running)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        unfinished = [claimed for task, claimed in under_way.items() if task.cancelled()]
+        if unfinished:
+            try:
+                await self._gateway.store.schedules.release(self._gateway.clock(), unfinished)
+            except StoreUnavailable as trouble:
+                log.warning(
+                    "runs could not be handed on: they begin again when their leases are over",
+                    error=str(trouble),
+                )
+
+    async def _run(self, claimed: ScheduleState) -> None:
+        try:
+            await run(self._gateway, claimed)
+        except StoreUnavailable as trouble:
+            log.warning(
+                "a schedule's run could not be recorded", webhook=claimed.webhook_id, error=str(trouble)
+            )
+        except Exception:
+            log.exception("a schedule failed in a way it should not", webhook=claimed.webhook_id)

@@ -1,0 +1,35 @@
+"""A schedule as it is shown: in words, with its next and its last run."""
+
+from typing import Any
+
+from postern.core.schedules.schedule import explain, saved_schedule
+from postern.core.schedules.state import ScheduleState
+from postern.core.webhooks.stored import StoredWebhook
+from postern.usecases.present import iso_or_none
+from postern.usecases.runtime.gateway import Gateway
+
+
+async def schedule_states(
+    gateway: Gateway, webhooks: list[StoredWebhook]
+) -> dict[str, dict[str, Any] | None]:
+    """How the schedules of these webhooks stand."""
+    scheduled = [webhook.id for webhook in webhooks if webhook.document["schedule"]]
+    states = await gateway.store.schedules.states(scheduled) if scheduled else {}
+    return {
+        webhook.id: _told(webhook, states[webhook.id]) if webhook.id in states else None
+        for webhook in webhooks
+    }
+
+
+def _told(webhook: StoredWebhook, state: ScheduleState) -> dict[str, Any]:
+    return {
+        "inWords": explain(saved_schedule(webhook.document["schedule"], state.anchor)),
+        "nextRunAt": iso_or_none(state.next_run_at),
+        "lastRunAt": iso_or_none(state.last_at),
+        "lastResult": state.last_result or None,
+        "lastReason": state.last_reason or None,
+        "lastDurationMs": state.last_duration_ms,
+        "consecutiveFailures": state.consecutive_failures,
+        "pausedAt": iso_or_none(state.paused_at),
+        "pausedReason": state.paused_reason or None,
+    }

@@ -1,0 +1,1 @@
+"""Signatures explained to their owner."""

@@ -1,0 +1,252 @@
+"""Signatures for their owner: the senders Postern knows and the tester that explains."""
+
+import asyncio
+import base64
+import binascii
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from postern.core.access.accounts import Actor
+from postern.core.calls.call import Call
+from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles
+from postern.core.signatures.diagnosis.variants import Setup
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.identity import is_stand_in
+from postern.usecases.history.history import recorded
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.configuration import Generate, Shape, SignatureAuthentication
+from postern.usecases.webhooks.resolving import resolved
+
+SECRET_AWAITED = "The sender's secret has not been set here yet. Until it is, no signature can match."
+
+
+class TestedCall(Shape):
+    """A call as it was sent. ``url`` is the one that the sender signed, unless ``publicUrl`` is set."""
+
+    method: Annotated[str, Field(max_length=20)] = "POST"
+    url: Annotated[str, Field(max_length=8000)] = ""
+    headers: Annotated[list[tuple[str, str]], Field(max_length=200)] = []
+    body: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT)] | None = None
+    body_base64: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT * 2)] | None = None
+
+
+class SignatureTest(Shape):
+    """How to check (``authentication``, or the stored settings of ``webhookId``) and what (``call``, or a
+    recorded one)."""
+
+    authentication: SignatureAuthentication | None = None
+    webhook_id: str | None = None
+    call: TestedCall | None = None
+    invocation_id: str | None = None
+    at: float | None = None
+
+
+async def providers(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+    """The built-in schemes: how each sender signs, what to paste where, and how it behaves."""
+    require(actor, "read")
+    return [dict(gateway.presets.about(name)) for name in gateway.presets.names()]
+
+
+async def propose(
+    gateway: Gateway,
+    actor: Actor,
+    description: str | None = None,
+    invocation_id: str | None = None,
+    call: TestedCall | None = None,
+) -> list[dict[str, Any]]:
+    """Which built-in scheme fits: by what the sender is called, or by what a call of it (recorded, or pasted)
+    looks like. Best first."""
+    require(actor, "read")
+    if invocation_id is not None:
+        invocation, _ = await recorded(gateway, invocation_id)
+        names = resembles(invocation.as_call(gateway.base_url), gateway.presets.load())
+    elif call is not None:
+        names = resembles(_call_of(call, gateway.clock()), gateway.presets.load())
+    else:
+        words = [word for word in (description or "").lower().replace(",", " ").split() if len(word) > 2]
+        scores = {name: _score(gateway.presets.about(name), words) for name in gateway.presets.names()}
+        names = sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
+    return [dict(gateway.presets.about(name)) for name in names[:5]]
+
+
+async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[str, Any]:
+    """Check a call and say why, in words. Nothing is recorded or started."""
+    require(actor, "read")
+    if (request.authentication is None) == (request.webhook_id is None):
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("authentication", "give authentication or webhookId, one of them")],
+        )
+    if (request.call is None) == (request.invocation_id is None):
+        raise Refused(
+            "invalid_request", errors=[FieldError("call", "give call or invocationId, one of them")]
+        )
+    setup, stored = await _setup_of(gateway, request)
+    if request.invocation_id is not None:
+        invocation, _ = await recorded(gateway, request.invocation_id)
+        call = invocation.as_call(gateway.base_url)
+    else:
+        assert request.call is not None
+        call = _call_of(request.call, gateway.clock())
+    return await _told(gateway, actor, setup, stored, call, request.at)
+
+
+async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+    """Why a recorded call got its verdict, and what would fix it, checked against its webhook's present
+    settings."""
+    require(actor, "read")
+    invocation, _ = await recorded(gateway, invocation_id)
+    problem = PROBLEMS.get(invocation.code)
+    told: dict[str, Any] = {
+        "invocationId": invocation.id,
+        "code": invocation.code,
+        "explanation": " ".join(
+            part
+            for part in (problem.help if problem else "The call was accepted.", invocation.detail)
+            if part
+        ),
+        "wouldVerifyIf": [],
+        "resembles": resembles(invocation.as_call(gateway.base_url), gateway.presets.load()),
+    }
+    webhook = await gateway.store.webhooks.get(invocation.webhook_id)
+    if (
+        webhook is not None
+        and webhook.document["authentication"]["method"] == "hmac"
+        and _concerns_a_signature(invocation.code)
+    ):
+        setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
+        told |= await _told(gateway, actor, setup, stored, invocation.as_call(gateway.base_url), None)
+        told["code"] = invocation.code
+    return told
+
+
+# --- what stands behind them -----------------------------------------------------------------------------------------
+
+
+async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bool]:
+    """What the call is checked by, and whether its secrets are stored ones."""
+    if request.webhook_id is not None:
+        webhook = await gateway.store.webhooks.get(request.webhook_id)
+        if webhook is None:
+            raise Refused("not_found", "there is no webhook with this id")
+        settings = webhook.document["authentication"]
+        if settings["method"] != "hmac":
+            raise Refused("conflict", "this webhook's authentication method is not a signature")
+        second = webhook.secrets.get("second")
+        scheme = SignatureScheme.from_document(webhook.document["resolved"]["scheme"])
+        setup = Setup(
+            scheme,
+            webhook.secrets["main"].value,
+            second.value if second else None,
+            settings["publicUrl"],
+            settings["toleranceSeconds"],
+            settings["requireTimestampAndDigest"],
+        )
+        return setup, True
+    asked = request.authentication
+    assert asked is not None
+    document = asked.model_dump(
+        by_alias=True, mode="json", exclude={"secret", "second_secret", "verify_token"}
+    )
+    scheme = SignatureScheme.from_document(resolved(gateway.presets, document)["scheme"])
+    if not isinstance(asked.secret, str):
+        raise Refused(
+            "invalid_request", errors=[FieldError("authentication.secret", "is required for a test")]
+        )
+    if isinstance(asked.second_secret, Generate):
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")],
+        )
+    second_secret = asked.second_secret.encode() if asked.second_secret else None
+    setup = Setup(
+        scheme,
+        asked.secret.encode(),
+        second_secret,
+        asked.public_url,
+        asked.tolerance_seconds,
+        asked.require_timestamp_and_digest,
+    )
+    return setup, False
+
+
+def _call_of(tested: TestedCall, now: float) -> Call:
+    url = urlsplit(tested.url)
+    if tested.body is not None and tested.body_base64 is not None:
+        raise Refused(
+            "invalid_request", errors=[FieldError("call.body", "give body or bodyBase64, one of them")]
+        )
+    try:
+        body = (
+            base64.b64decode(tested.body_base64, validate=True)
+            if tested.body_base64 is not None
+            else (tested.body or "").encode()
+        )
+        headers = tuple(
+            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in tested.headers
+        )
+        path, query = url.path.encode("latin-1"), url.query.encode("latin-1")
+    except binascii.Error:
+        raise Refused("invalid_request", errors=[FieldError("call.bodyBase64", "is not base64")]) from None
+    except UnicodeEncodeError:
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("call", "headers and url hold Latin-1, a body as text holds Unicode")],
+        ) from None
+    return Call(
+        tested.method,
+        path,
+        query,
+        headers,
+        body,
+        "",
+        now,
+        f"{url.scheme}://{url.netloc}" if url.netloc else "",
+    )
+
+
+async def _told(
+    gateway: Gateway, actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
+) -> dict[str, Any]:
+    # Hundreds of HMACs: in a thread, so that nobody's call waits for them.
+    found: Diagnosis = await asyncio.to_thread(diagnose, setup, call, at, gateway.presets.load())
+    awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
+    # With a stored secret the expected signature is a forgery ready to use: only for those who could change
+    # the secret anyway.
+    may_see = not stored or actor.may("write")
+    signed = found.signed_bytes
+    return {
+        "verified": found.verified,
+        "matched": found.matched or None,
+        "code": found.code,
+        "explanation": SECRET_AWAITED
+        if awaits_secret and found.code == "signature_mismatch"
+        else found.explanation,
+        "steps": [{"step": step, "ok": ok, "detail": detail} for step, ok, detail in found.steps],
+        "signedContent": None if signed is None else signed.decode("utf-8", "replace"),
+        "signedContentBase64": None if signed is None else base64.b64encode(signed).decode(),
+        "received": list(found.received),
+        "expected": [{"secret": which, "signature": signature} for which, signature in found.expected]
+        if may_see
+        else [],
+        "wouldVerifyIf": [
+            {"change": one.change, "explanation": one.explanation, "patch": one.patch}
+            for one in found.would_verify_if
+        ],
+        "resembles": resembles(call, gateway.presets.load()),
+    }
+
+
+def _concerns_a_signature(code: str) -> bool:
+    return code.startswith(("signature_", "timestamp_"))
+
+
+def _score(about: Any, words: list[str]) -> int:
+    names = [about["name"], about["title"].lower(), *(alias.lower() for alias in about["aliases"])]
+    return sum(
+        3 if word in names else 1 for word in words if any(word in name or name in word for name in names)
+    )

@@ -1,0 +1,1 @@
+"""Creating, changing, reading webhooks, and compiling them for calls."""

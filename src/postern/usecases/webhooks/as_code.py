@@ -1,0 +1,355 @@
+"""Configuration as code: every webhook as one document, and making the webhooks what a document says.
+
+A document holds all settings that differ from their defaults, and of secrets a reference to where their value
+is to be found. What it leaves out has its default; a secret it leaves out stays as it is.
+"""
+
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.stored import StoredWebhook
+from postern.identity import is_stand_in
+from postern.usecases.access.audit import differences, noted, webhook_noted
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.configuration import (
+    SECRETS,
+    NoAuthentication,
+    SignatureAuthentication,
+    WebhookRequest,
+    parts,
+    validated,
+)
+from postern.usecases.webhooks.resolving import provider_errors
+from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+from postern.usecases.webhooks.webhooks import prepared, replaced, save, settings_of
+
+VERSION = 1
+
+SecretOf = Callable[[str, str], str | None]
+"""``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
+
+# What a webhook has of which nothing was said: the difference to it is what is told of a new one.
+_BARE = {
+    **parts(WebhookRequest(name="-", authentication=NoAuthentication(method="none")))[0],
+    "name": None,
+    "authentication": {},
+}
+
+_NAMES = {"main": "", "second": "SECOND_", "verifyToken": "VERIFY_"}
+
+
+async def export(gateway: Gateway, actor: Actor) -> dict[str, Any]:
+    """Every webhook as configuration that can be kept and applied again; of secrets only where to look for
+    them."""
+    require(actor, "read")
+    taken: set[str] = set()
+    return {"version": VERSION, "webhooks": [_exported(webhook, taken) for webhook in await _all(gateway)]}
+
+
+@dataclass(slots=True)
+class Change:
+    action: Literal["create", "change", "keep", "delete"]
+    webhook: StoredWebhook
+    secrets: dict[str, bytes | None] = field(default_factory=dict)
+    differences: dict[str, Any] = field(default_factory=dict)
+
+
+async def apply(
+    gateway: Gateway,
+    actor: Actor,
+    document: Any,
+    secret_of: SecretOf,
+    *,
+    prune: bool = False,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Make the webhooks what the document says. All of it is checked before any of it is changed; what is
+    right already is left alone. Webhooks that the document does not name stay, unless ``prune`` says to
+    delete them."""
+    require(actor, "write")
+    stored = await _all(gateway)
+    plan, notes = _planned(gateway, stored, document, secret_of)
+    named = {change.webhook.id for change in plan}
+    others = [webhook for webhook in stored if webhook.id not in named]
+    if prune:
+        plan += [Change("delete", webhook) for webhook in others]
+    doing = [change for change in plan if change.action != "keep"]
+    if not dry_run:
+        await _carried_out(gateway, actor, doing)
+    return {
+        "dryRun": dry_run,
+        "changes": [
+            {
+                "action": one.action,
+                "id": None if one.action == "create" and dry_run else one.webhook.id,
+                "name": one.webhook.name,
+            }
+            | {"differences": one.differences}
+            for one in doing
+        ],
+        "unchanged": len(plan) - len(doing),
+        "notNamed": [] if prune else [{"id": webhook.id, "name": webhook.name} for webhook in others],
+        "notes": notes,
+    }
+
+
+async def _all(gateway: Gateway) -> list[StoredWebhook]:
+    """Oldest first, so that a file grows at its end."""
+    found: list[StoredWebhook] = []
+    while page := await gateway.store.webhooks.page(200, found[-1].id if found else None):
+        found += page
+    return found[::-1]
+
+
+# --- writing it down -------------------------------------------------------------------------------------------------
+
+
+def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
+    request: WebhookRequest = validated(WebhookRequest, {**settings_of(webhook), "enabled": webhook.enabled})
+    settings = request.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    authentication = settings["authentication"]
+    for name, kept in SECRETS[authentication["method"]].items():
+        if kept in webhook.secrets:
+            kind = "TOKEN" if authentication["method"] == "token" or kept == "verifyToken" else "SECRET"
+            if is_stand_in(webhook.secrets[kept].value):
+                authentication[name] = {
+                    "generate": True
+                }  # a name to look under would promise a secret that nobody has
+            else:
+                authentication[name] = {"env": _variable(webhook, _NAMES[kept] + kind, taken)}
+    if webhook.document["schedule"]:
+        headers = {
+            name: {"env": _variable(webhook, f"HEADER_{name}", taken)}
+            for name in webhook.document["schedule"]["headers"]
+        }
+        if headers:
+            settings["schedule"]["headers"] = headers
+    return {"name": settings.pop("name"), "id": webhook.id, **settings}
+
+
+def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
+    stem, end = (re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") for text in (webhook.name, what))
+    if not stem[:1].isalpha() or stem.startswith("POSTERN"):
+        stem = f"WEBHOOK_{stem}".rstrip(
+            "_"
+        )  # the program's own settings begin with POSTERN_, and it refuses those it does not know
+    name = f"{stem}_{end}"
+    if name in taken:
+        name = f"{name}_{webhook.id[-6:].upper()}"
+    taken.add(name)
+    return name
+
+
+# --- finding out what to do ------------------------------------------------------------------------------------------
+
+
+def _planned(
+    gateway: Gateway, stored: list[StoredWebhook], document: Any, secret_of: SecretOf
+) -> tuple[list[Change], list[str]]:
+    entries = _entries(document)
+    plan: list[Change] = []
+    notes: list[str] = []
+    errors: list[FieldError] = []
+    for place, entry in enumerate(entries):
+        try:
+            before = _meant(entry, stored)
+            if any(
+                change.webhook.id == before.id if before else change.webhook.name == entry.get("name")
+                for change in plan
+            ):
+                raise Refused(
+                    "invalid_request",
+                    errors=[FieldError("name", "an entry before this one is the same webhook")],
+                )
+            plan.append(_one(gateway, entry, before, _References(entry, before, secret_of, notes)))
+        except Refused as refused:
+            errors += [
+                FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors
+            ]
+    if errors:
+        raise Refused("invalid_request", "Nothing was changed: the configuration is not valid.", errors)
+    return plan, notes
+
+
+def _entries(document: Any) -> list[dict[str, Any]]:
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise Refused(
+            "invalid_request", errors=[FieldError("version", f"write version: {VERSION} at the top")]
+        )
+    errors = [
+        FieldError(str(name), "is not known here") for name in document if name not in ("version", "webhooks")
+    ]
+    entries = document.get("webhooks")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        errors.append(FieldError("webhooks", "is a list of webhooks"))
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    return list(entries or [])
+
+
+def _meant(entry: dict[str, Any], stored: list[StoredWebhook]) -> StoredWebhook | None:
+    """The webhook of this id, else the one of this name: a file from another installation brings ids that
+    mean nothing here."""
+    for webhook in stored:
+        if entry.get("id") is not None and webhook.id == entry["id"]:
+            return webhook
+    same = [webhook for webhook in stored if webhook.name == entry.get("name")]
+    if len(same) > 1:
+        ids = ", ".join(webhook.id for webhook in same)
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")],
+        )
+    return same[0] if same else None
+
+
+def _one(
+    gateway: Gateway, entry: dict[str, Any], before: StoredWebhook | None, references: "_References"
+) -> Change:
+    settings = references.settings()
+    try:
+        request: WebhookRequest = validated(WebhookRequest, settings)
+    except Refused as refused:
+        raise Refused("invalid_request", errors=[*refused.errors, *references.errors]) from None
+    errors = list(references.errors)
+    if isinstance(request.authentication, SignatureAuthentication):
+        errors += provider_errors(gateway.presets, request.authentication.provider)
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    if before is None:
+        made, secrets = prepared(gateway, request)
+        return Change("create", made, secrets, differences(_BARE, _shown(made) | _secrets_shown({}, secrets)))
+    after = replace(before)
+    changes = replaced(gateway, after, request, references.removed)
+    changes = {name: value for name, value in changes.items() if not _is_stored(before, name, value)}
+    found = differences(_shown(before), _shown(after)) | differences(*_both_secrets(before, changes))
+    return Change("change" if found else "keep", after, changes, found)
+
+
+def _is_stored(webhook: StoredWebhook, name: str, value: bytes | None) -> bool:
+    kept = webhook.secrets.get(name)
+    return kept is None if value is None else kept is not None and hmac.compare_digest(kept.value, value)
+
+
+def _shown(webhook: StoredWebhook) -> dict[str, Any]:
+    """The settings as they are compared: what is not set and what is left out are the same."""
+
+    def without_nothing(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: without_nothing(one) for name, one in value.items() if one is not None}
+        return value
+
+    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    shown: dict[str, Any] = without_nothing({**settings, "name": webhook.name, "enabled": webhook.enabled})
+    return shown
+
+
+def _secrets_shown(before: dict[str, str], changes: dict[str, bytes | None]) -> dict[str, str]:
+    return {
+        f"secret {name.removeprefix(SECRET_PREFIX)}": "another" if name in before else "set"
+        for name, value in changes.items()
+        if value
+    }
+
+
+def _both_secrets(
+    before: StoredWebhook, changes: dict[str, bytes | None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    was = {f"secret {name.removeprefix(SECRET_PREFIX)}": "set" for name in changes if name in before.secrets}
+    return was, _secrets_shown(dict.fromkeys(before.secrets, ""), changes)
+
+
+class _References:
+    """One entry's references to secrets, followed. A value that cannot be found leaves the stored secret as
+    it is, and says so."""
+
+    def __init__(
+        self, entry: dict[str, Any], before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]
+    ) -> None:
+        self.errors: list[FieldError] = []
+        self.removed: set[str] = set()
+        self._entry = entry
+        self._before = before
+        self._secret_of = secret_of
+        self._notes = notes
+
+    def settings(self) -> dict[str, Any]:
+        settings = {name: value for name, value in self._entry.items() if name != "id"}
+        if isinstance(authentication := settings.get("authentication"), dict):
+            settings["authentication"] = authentication = dict(authentication)
+            was = self._before.document["authentication"] if self._before else {}
+            same = all(authentication.get(name) == was.get(name) for name in ("method", "provider"))
+            for name, kept in SECRETS.get(str(authentication.get("method")), {}).items():
+                if name in authentication:
+                    value = self._followed(f"authentication.{name}", authentication.pop(name), kept, same)
+                    if value is not None:
+                        authentication[name] = value
+                    elif self._entry["authentication"][name] is None:
+                        self.removed.add(name)
+        if isinstance(schedule := settings.get("schedule"), dict) and isinstance(
+            headers := schedule.get("headers"), dict
+        ):
+            followed = {
+                name: self._followed(
+                    f"schedule.headers.{name}", value, SECRET_PREFIX + str(name).lower(), True
+                )
+                for name, value in headers.items()
+            }
+            settings["schedule"] = {**schedule, "headers": followed}
+        return settings
+
+    def _followed(self, place: str, reference: Any, kept: str, same_sender: bool) -> Any:
+        is_stored = same_sender and self._before is not None and kept in self._before.secrets
+        if reference is None:
+            return None
+        if reference == {"generate": True}:
+            return None if is_stored else reference
+        kind, where = (
+            next(iter(reference.items())) if isinstance(reference, dict) and len(reference) == 1 else ("", "")
+        )
+        if kind not in ("env", "file") or not isinstance(where, str) or not where:
+            self.errors.append(
+                FieldError(place, "write {env: NAME} or {file: PATH}: a secret itself does not belong here")
+            )
+            return None
+        value = self._secret_of(kind, where)
+        if value is None and is_stored:
+            self._notes.append(
+                f"{self._entry.get('name')}: {where} is not there, so the stored {place.rpartition('.')[2]} stays."
+            )
+        elif value is None:
+            said = "is not set in the environment" if kind == "env" else "is not there or cannot be read"
+            self.errors.append(FieldError(place, f"{where} {said}"))
+        return value
+
+
+# --- doing it --------------------------------------------------------------------------------------------------------
+
+
+async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) -> None:
+    for done, change in enumerate(changes):
+        try:
+            if change.action == "create":
+                note = webhook_noted(gateway, actor, "webhook created", change.webhook, None, change.secrets)
+                await gateway.store.webhooks.create(change.webhook, change.secrets, note)
+            elif change.action == "change":
+                secrets = {
+                    f"secret.{field}": "removed" if value is None else "set"
+                    for field, value in change.secrets.items()
+                }
+                note = noted(
+                    gateway, actor, "webhook changed", change.webhook.id, **change.differences, **secrets
+                )
+                await save(gateway, change.webhook, change.secrets, note)
+            elif change.action == "delete":
+                note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)
+                await gateway.store.webhooks.delete(change.webhook.id, gateway.clock(), note)
+        except Refused as refused:
+            told = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
+            raise Refused(refused.code, told) from None
+    await gateway.directory.refresh()

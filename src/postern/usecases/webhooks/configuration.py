@@ -1,0 +1,300 @@
+"""A webhook's configuration as every surface writes it: one schema, validated here, stored as one document.
+
+Secrets come in through it and never go out: ``parts`` divides a valid request into the document and the
+secrets.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel, to_snake
+
+from postern.core.address import Allowlist, InvalidRanges
+from postern.core.calls.cors import origin_problem
+from postern.core.calls.paths import InvalidPath, parse_path
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT, PAYLOAD_LIMIT
+from postern.usecases.shapes import FieldProblem as FieldProblem
+from postern.usecases.shapes import Shape as Shape
+from postern.usecases.shapes import checked
+from postern.usecases.webhooks.schedule_setting import ScheduleSetting
+
+LONGEST_TOKEN = 1024
+
+
+class Generate(Shape):
+    """Have a strong random one made; it is then read in the console."""
+
+    generate: Literal[True]
+
+
+def _secret_length(value: object) -> object:
+    if isinstance(value, str) and not 1 <= len(value.encode("utf-8", "surrogatepass")) <= LONGEST_TOKEN:
+        raise ValueError(f"a secret has 1 to {LONGEST_TOKEN} bytes")
+    return value
+
+
+Secret = Annotated[str, BeforeValidator(_secret_length)]
+
+
+class NoAuthentication(Shape):
+    """Anybody who knows the URL may call. For testing only."""
+
+    method: Literal["none"]
+
+
+class TokenAuthentication(Shape):
+    """A fixed secret that the caller sends with every call."""
+
+    method: Literal["token"]
+    placement: Literal["header", "bearer", "basic", "url"] = "header"
+    header_name: str = "X-Api-Key"
+    username: str | None = None
+    parameter_name: str = "token"
+    token: Secret | Generate | None = None
+    second_token: Secret | Generate | None = None
+
+    @field_validator("header_name")
+    @classmethod
+    def _header_name(cls, name: str) -> str:
+        return checked(name, header_name_problem(name))
+
+    @field_validator("parameter_name")
+    @classmethod
+    def _parameter_name(cls, name: str) -> str:
+        return checked(name, parameter_name_problem(name))
+
+    @field_validator("username")
+    @classmethod
+    def _username(cls, name: str | None) -> str | None:
+        return name if name is None else checked(name, username_problem(name))
+
+    @model_validator(mode="after")
+    def _basic_needs_a_username(self) -> "TokenAuthentication":
+        if self.placement == "basic" and not self.username:
+            raise FieldProblem("username", "the Basic placement needs a username; the token is the password")
+        if self.placement in ("header", "bearer"):
+            for secret in (self.token, self.second_token):
+                if isinstance(secret, str) and (
+                    secret != secret.strip() or not secret.isascii() or not secret.isprintable()
+                ):
+                    raise FieldProblem(
+                        "token",
+                        "a token that travels in a header is printable ASCII without spaces at its ends",
+                    )
+        return self
+
+
+class SignatureAuthentication(Shape):
+    """The caller signs each call with a shared secret, in its own scheme."""
+
+    method: Literal["hmac"]
+    provider: str
+    secret: Secret | Generate | None = None
+    second_secret: Secret | Generate | None = None
+    verify_token: Secret | Generate | None = None
+    public_url: str | None = None
+    tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400)] | None = None
+    scheme: dict[str, Any] | None = None
+    require_timestamp_and_digest: bool = False
+    preset_version: int | None = None
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url(cls, url: str | None) -> str | None:
+        if url is not None and not (
+            url.startswith(("https://", "http://"))
+            and url.isascii()
+            and url.isprintable()
+            and " " not in url
+            and len(url) <= 2000
+        ):
+            raise ValueError("write the whole URL that the sender was given, beginning with https://")
+        return url
+
+
+Authentication = Annotated[
+    NoAuthentication | TokenAuthentication | SignatureAuthentication, Field(discriminator="method")
+]
+
+
+class FieldMapping(Shape):
+    """Up to four values taken out of the payload, each by its path, like customer.email or items[0].sku."""
+
+    field_one: str | None = None
+    field_two: str | None = None
+    field_three: str | None = None
+    field_four: str | None = None
+
+    @field_validator("*")
+    @classmethod
+    def _path(cls, path: str | None) -> str | None:
+        if path:
+            try:
+                parse_path(path)
+            except InvalidPath as error:
+                raise ValueError(str(error)) from None
+        return path or None
+
+
+class SynchronousResponse(Shape):
+    """Whether the caller waits for the workflow's answer, and how long."""
+
+    enabled: bool = False
+    timeout_seconds: Annotated[float, Field(ge=1, le=60)] | None = None
+
+
+class DuplicateProtection(Shape):
+    """Whether a retried delivery starts the workflow only once. ``key`` is ``header:Name`` or a path in the
+    body."""
+
+    enabled: bool = False
+    key: str | None = None
+    window_seconds: Annotated[int, Field(ge=60, le=7 * 86400)] = 86400
+
+    @field_validator("key")
+    @classmethod
+    def _key(cls, key: str | None) -> str | None:
+        if not key:
+            return None
+        if key.lower().startswith("header:"):
+            name = key[7:]
+            if (
+                not name
+                or len(name) > 100
+                or not name.isascii()
+                or not name.replace("-", "").replace("_", "").isalnum()
+            ):
+                raise ValueError("write header: and a header's name, like header:X-Event-Id")
+            return key
+        try:
+            parse_path(key.removeprefix("body:"))
+        except InvalidPath as error:
+            raise ValueError(str(error)) from None
+        return key
+
+
+class CorsSetting(Shape):
+    """Which pages of other origins may call."""
+
+    enabled: bool = False
+    origins: Annotated[list[str], Field(max_length=100)] = []
+
+    @field_validator("origins")
+    @classmethod
+    def _origins(cls, origins: list[str]) -> list[str]:
+        for place, origin in enumerate(origins):
+            if problem := origin_problem(origin):
+                raise FieldProblem(str(place), problem)
+        return origins
+
+
+class RateLimit(Shape):
+    calls_per_second: Annotated[float, Field(gt=0, le=100_000)] = 100
+    burst: Annotated[int, Field(ge=1, le=1_000_000)] = 200
+
+
+class WebhookRequest(Shape):
+    """Everything that can be set on a webhook."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    enabled: bool = True
+    authentication: Authentication
+    field_mapping: FieldMapping = FieldMapping()
+    synchronous_response: SynchronousResponse = SynchronousResponse()
+    duplicate_protection: DuplicateProtection = DuplicateProtection()
+    cors: CorsSetting = CorsSetting()
+    ip_allowlist: Annotated[list[str], Field(max_length=1000)] = []
+    payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT)] = PAYLOAD_LIMIT
+    rate_limit: RateLimit = RateLimit()
+    schedule: ScheduleSetting | None = None
+    history_retention_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    body_retention_days: Annotated[int, Field(ge=0, le=3650)] | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        return checked(
+            name, None if name.strip() and name.isprintable() else "a name is printable text on one line"
+        )
+
+    @field_validator("ip_allowlist")
+    @classmethod
+    def _ranges(cls, ranges: list[str]) -> list[str]:
+        try:
+            Allowlist.parse(ranges)
+        except InvalidRanges as error:
+            place, message = next(iter(error.errors.items()))
+            raise FieldProblem(str(place), message) from None
+        return ranges
+
+
+# What pydantic names in a path beside the fields: the member of a union that it tried.
+_METHODS = {"none", "token", "hmac"}
+_KINDS_OF_SECRET = {"str", "Generate", "function-before[_secret_length(), str]"}
+
+
+def validated(shape: type[Shape], data: object) -> Any:
+    """The request as its type, or ``Refused`` with a message for every wrong field at once."""
+    try:
+        return shape.model_validate(data)
+    except ValidationError as error:
+        raise Refused("invalid_request", errors=field_errors(error)) from None
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be
+    a secret)."""
+    found: dict[str, str] = {}
+    for one in error.errors(include_url=False, include_input=False):
+        path = [str(step) for step in one["loc"]]
+        if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
+            del path[1]
+        while path and path[-1] in _KINDS_OF_SECRET:
+            path.pop()
+        cause = one.get("ctx", {}).get("error")
+        if isinstance(cause, FieldProblem):
+            path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
+        message = str(cause) if isinstance(cause, ValueError) else _in_words(one["type"], one["msg"])
+        found.setdefault(".".join(path), message)
+    return [FieldError(path, message) for path, message in found.items()]
+
+
+def _in_words(kind: str, message: str) -> str:
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        return "is not a known setting"
+    if kind.startswith("union_tag"):
+        return "method must be none, token or hmac"
+    return message[:1].lower() + message[1:]
+
+
+SECRETS: dict[str, dict[str, str]] = {
+    "none": {},
+    "token": {"token": "main", "secondToken": "second"},
+    "hmac": {"secret": "main", "secondSecret": "second", "verifyToken": "verifyToken"},
+}
+"""By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
+
+
+def parts(request: WebhookRequest) -> tuple[dict[str, Any], dict[str, "str | Generate"]]:
+    """The document to store, and the secrets that were sent along, by their field in the vault."""
+    document = request.model_dump(by_alias=True, mode="json", exclude={"enabled"})
+    authentication = document["authentication"]
+    secrets: dict[str, str | Generate] = {}
+    for name, field in SECRETS[authentication["method"]].items():
+        authentication.pop(name)
+        value = getattr(request.authentication, to_snake(name))
+        if value is not None:
+            secrets[field] = value
+    if request.schedule is not None:
+        document["schedule"]["headers"] = sorted(request.schedule.headers)
+        secrets |= request.schedule.secrets()
+    return document, secrets
+
+
+def mapped_paths(document: dict[str, Any]) -> dict[str, str]:
+    return {name: path for name in FIELD_NAMES if (path := document.get("fieldMapping", {}).get(name))}

@@ -1,0 +1,29 @@
+"""Where a change of secrets stands: whether the sender has changed over, or both secrets are still in use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from postern.core.webhooks.stored import StoredSecret, Tally
+from postern.usecases.present import iso
+
+QUIET = 3600.0
+"""Seconds without a call that used the main secret, before anybody is told that none uses it any more: a
+sender changes over server by server, and what it sends again was signed before."""
+
+
+def rotation(
+    secrets: Mapping[str, StoredSecret], tallies: Mapping[str, Tally], now: float
+) -> dict[str, Any] | None:
+    """None where only one secret is valid. ``safeFrom``: not sooner, and later with every further call that
+    uses the main one; None once the hour is over."""
+    if "second" not in secrets:
+        return None
+    main, second = (tallies.get(f"secret:{secrets[name].id}") for name in ("main", "second"))
+    unused_since = max(main.last_at if main else 0.0, secrets["main"].created_at)
+    changed_over = second is not None and second.last_at > unused_since
+    is_quiet = now >= unused_since + QUIET
+    return {
+        "safeToPromote": changed_over and is_quiet,
+        "mainUnusedSince": iso(unused_since),
+        "safeFrom": None if is_quiet else iso(unused_since + QUIET),
+    }

@@ -1,0 +1,395 @@
+"""Creating, changing and reading webhooks. Secrets go in and never come out: answers say only whether one is
+set."""
+
+from dataclasses import replace
+from typing import Any
+
+from postern.core.access.accounts import Actor
+from postern.core.access.audit import AuditEntry
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally
+from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
+from postern.usecases.access.audit import noted, webhook_noted
+from postern.usecases.present import Page, iso
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.schedules.states import schedule_states
+from postern.usecases.webhooks.compiling import answer_timeout, compile_webhook
+from postern.usecases.webhooks.configuration import SECRETS, Generate, WebhookRequest, parts, validated
+from postern.usecases.webhooks.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.webhooks.rotation import rotation
+from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX, check_address, header_changes
+
+TAKES_OURS = ("generic", "custom", "standardwebhooks")
+"""Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
+stands in for it."""
+
+
+async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
+    """A new webhook, enabled unless said otherwise."""
+    require(actor, "write")
+    webhook, secrets = prepared(gateway, request)
+    await gateway.store.webhooks.create(
+        webhook, secrets, webhook_noted(gateway, actor, "webhook created", webhook, None, secrets)
+    )
+    await gateway.directory.refresh()
+    return await show(gateway, actor, webhook.id)
+
+
+def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
+    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
+    yet."""
+    document, sent = parts(request)
+    secrets = _made(document, sent)
+    _needs_main(document, "main" in secrets)
+    header_changes(document, set(secrets))
+    check_address(gateway.outbound, document)
+    document["resolved"] = resolved(gateway.presets, document["authentication"])
+    now = gateway.clock()
+    webhook = StoredWebhook(
+        id=new_id("wh"),
+        short_code=new_short_code(),
+        name=request.name,
+        enabled=request.enabled,
+        held=False,
+        document=document,
+        version=1,
+        created_at=now,
+        updated_at=now,
+    )
+    _compiles(webhook, dict(secrets))
+    return webhook, dict(secrets)
+
+
+async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+    """One webhook: every setting, and of its secrets whether they are set."""
+    require(actor, "read")
+    webhook = await stored(gateway, webhook_id)
+    tallies = await gateway.store.webhooks.tallies([webhook_id])
+    states = await schedule_states(gateway, [webhook])
+    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
+
+
+async def listing(
+    gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None
+) -> Page:
+    """The webhooks, newest first."""
+    require(actor, "read")
+    limit = max(1, min(limit, 200))
+    found = await gateway.store.webhooks.page(limit + 1, cursor, search)
+    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
+    states = await schedule_states(gateway, found[:limit])
+    items = [
+        presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]
+    ]
+    return Page(items, found[limit - 1].id if len(found) > limit else None)
+
+
+async def change(
+    gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None
+) -> dict[str, Any]:
+    """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without
+    any."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    before = replace(webhook)
+    changes = altered(gateway, webhook, patch)
+    await save(
+        gateway, webhook, changes, webhook_noted(gateway, actor, "webhook changed", webhook, before, changes)
+    )
+    return await show(gateway, actor, webhook_id)
+
+
+def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> dict[str, bytes | None]:
+    settings = settings_of(webhook)
+    request: WebhookRequest = validated(
+        WebhookRequest, _merged({**settings, "enabled": webhook.enabled}, patch)
+    )
+    given = patch.get("authentication")
+    removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
+    return replaced(gateway, webhook, request, removed)
+
+
+def settings_of(webhook: StoredWebhook) -> dict[str, Any]:
+    """As a request would ask for them, without the secrets."""
+    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
+    if settings["schedule"]:
+        settings["schedule"] = {
+            **settings["schedule"],
+            "headers": dict.fromkeys(settings["schedule"]["headers"]),
+        }
+    return settings
+
+
+def replaced(
+    gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]
+) -> dict[str, bytes | None]:
+    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which
+    secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
+    yet."""
+    document, sent = parts(request)
+    changes: dict[str, bytes | None] = dict(_made(document, sent))
+    keeps = _same_sender(webhook.document["authentication"], document["authentication"])
+    for name, field in SECRETS[document["authentication"]["method"]].items():
+        if name in removed:
+            changes[field] = None
+    if not keeps:
+        changes = {
+            **dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)),
+            **changes,
+        }
+    changes |= header_changes(document, {field for field, value in changes.items() if value}, webhook)
+    after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
+        field for field, value in changes.items() if value
+    }
+    _needs_main(document, "main" in after)
+    check_address(gateway.outbound, document, webhook.document)
+    document["resolved"] = resolved(
+        gateway.presets, document["authentication"], webhook.document if keeps else None
+    )
+    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
+    _compiles(webhook, changes)
+    return changes
+
+
+async def switch(
+    gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None
+) -> dict[str, Any]:
+    """Enable or disable a webhook."""
+    return await change(gateway, actor, webhook_id, {"enabled": enabled}, seen_version)
+
+
+async def promote(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
+    """The second valid secret becomes the main one, and the second is cleared."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    if "second" not in webhook.secrets:
+        raise Refused("conflict", "there is no second secret to promote")
+    await save(gateway, webhook, {}, noted(gateway, actor, "secret promoted", webhook.id), promote=True)
+    return await show(gateway, actor, webhook_id)
+
+
+async def adopt(
+    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+) -> dict[str, Any]:
+    """Take the secret that a sender announced in its set-up handshake as the main one. Whether it was the
+    sender, its owner must say."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    announced = webhook.secrets.get("captured")
+    if announced is None:
+        raise Refused("conflict", "no sender has announced a secret")
+    changes: dict[str, bytes | None] = {"main": announced.value, "captured": None}
+    _compiles(webhook, changes)
+    await save(gateway, webhook, changes, noted(gateway, actor, "announced secret taken", webhook.id))
+    return await show(gateway, actor, webhook_id)
+
+
+async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
+    """The URL stops answering, for ever; its history stays until retention takes it."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    check_version(webhook, seen_version)
+    if not await gateway.store.webhooks.delete(
+        webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)
+    ):
+        raise Refused("not_found")
+    await gateway.directory.refresh()
+
+
+async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
+    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for
+    a sender that takes ours.
+
+    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up
+    there.
+    """
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    how = webhook.document["authentication"]
+    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in TAKES_OURS):
+        return {}
+    told = {
+        field: secret.value.decode("utf-8", "replace")
+        for field, secret in webhook.secrets.items()
+        if field in ("main", "second", "captured")
+    }
+    await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
+    return told
+
+
+def presented(
+    gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None
+) -> dict[str, Any]:
+    """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
+    last."""
+    document = webhook.document
+    authentication = dict(document["authentication"])
+    for name, field in SECRETS[authentication["method"]].items():
+        secret = webhook.secrets.get(field)
+        authentication[f"{name}Set"] = secret is not None
+        if secret is not None and field != "verifyToken":
+            tally = tallies.get(f"secret:{secret.id}")
+            authentication[f"{name}Use"] = {
+                "matchCount": tally.count if tally else 0,
+                "lastMatchedAt": iso(tally.last_at) if tally else None,
+                "setAt": iso(secret.created_at),
+            }
+    if authentication["method"] != "none":
+        authentication["rotation"] = rotation(webhook.secrets, tallies, gateway.clock())
+    if authentication["method"] == "hmac":
+        authentication["secretAwaited"] = awaits_secret(webhook)
+        authentication["announcedSecret"] = "captured" in webhook.secrets
+        authentication["scheme"] = document["resolved"]["scheme"]
+        authentication["presetVersion"] = document["resolved"].get("presetVersion")
+        authentication["presetUpdate"] = preset_update(gateway.presets, document)
+    calls = tallies.get("calls")
+    return {
+        "id": webhook.id,
+        "url": gateway.webhook_url(webhook.short_code),
+        "enabled": webhook.enabled,
+        "held": webhook.held,
+        "recordingUntil": iso(webhook.armed_until)
+        if webhook.armed_until and webhook.armed_until > gateway.clock()
+        else None,
+        "version": webhook.version,
+        "createdAt": iso(webhook.created_at),
+        "updatedAt": iso(webhook.updated_at),
+        "callCount": calls.count if calls else 0,
+        "lastCallAt": iso(calls.last_at) if calls else None,
+        **{name: value for name, value in document.items() if name != "resolved"},
+        "authentication": authentication,
+        "synchronousResponse": {
+            **document["synchronousResponse"],
+            "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
+        },
+        "scheduleState": schedule,
+        "warnings": _warnings(gateway, webhook, schedule),
+    }
+
+
+def awaits_secret(webhook: StoredWebhook) -> bool:
+    """Whether nobody has told us the sender's secret yet, so that no call can be genuine."""
+    return all(
+        is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second")
+    )
+
+
+def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any] | None) -> list[str]:
+    document = webhook.document
+    warnings = []
+    if schedule is not None and schedule["pausedAt"]:
+        failures = schedule["consecutiveFailures"]
+        warnings.append(
+            f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now."
+        )
+    if document["authentication"]["method"] == "none":
+        warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+    if document["authentication"]["method"] == "hmac" and awaits_secret(webhook):
+        sender = gateway.presets.about(document["authentication"]["provider"])
+        warnings.append(
+            f"Every call is refused until the signing secret of {sender['title']} is set here. Where it is: {sender['secret']['where']}."
+        )
+    if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
+        warnings.append(
+            "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
+            "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
+        )
+    return warnings
+
+
+async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
+    """A webhook with its secrets, for use cases; or ``Refused``."""
+    webhook = await gateway.store.webhooks.get(webhook_id)
+    if webhook is None:
+        raise Refused("not_found", "there is no webhook with this id")
+    return webhook
+
+
+def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+    if seen_version is not None and seen_version != webhook.version:
+        raise Refused("version_conflict")
+
+
+async def save(
+    gateway: Gateway,
+    webhook: StoredWebhook,
+    changes: dict[str, bytes | None],
+    note: AuditEntry,
+    promote: bool = False,
+) -> None:
+    """Write a changed webhook, unless somebody else was faster."""
+    seen = webhook.version
+    webhook.version += 1
+    webhook.updated_at = gateway.clock()
+    if not await gateway.store.webhooks.update(webhook, seen, changes, note, promote):
+        raise Refused("version_conflict")
+    await gateway.directory.refresh()
+
+
+def _made(document: dict[str, Any], sent: dict[str, str | Generate]) -> dict[str, bytes]:
+    return {
+        field: (
+            _generated(document["authentication"], field) if isinstance(value, Generate) else value
+        ).encode()
+        for field, value in sent.items()
+    }
+
+
+def _generated(authentication: dict[str, Any], field: str) -> str:
+    if authentication["method"] != "hmac":
+        return new_token()
+    is_known_to_the_sender = field == "verifyToken" or authentication["provider"] in TAKES_OURS
+    return new_signing_secret() if is_known_to_the_sender else new_stand_in()
+
+
+def _needs_main(document: dict[str, Any], is_set: bool) -> None:
+    method = document["authentication"]["method"]
+    if method != "none" and not is_set:
+        name = "token" if method == "token" else "secret"
+        raise Refused(
+            "invalid_request",
+            errors=[
+                FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')
+            ],
+        )
+
+
+def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return before["method"] == after["method"] and before.get("provider") == after.get("provider")
+
+
+def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
+    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried
+    first."""
+    secrets = {
+        **webhook.secrets,
+        **{field: StoredSecret("", value, 0.0) for field, value in changes.items() if value},
+    }
+    secrets = {field: secret for field, secret in secrets.items() if changes.get(field, b"") is not None}
+    try:
+        compile_webhook(replace(webhook, secrets=secrets))
+    except ValueError as error:
+        raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if (
+            name == "authentication"
+            and isinstance(value, dict)
+            and value.get("method", result.get(name, {}).get("method")) != result.get(name, {}).get("method")
+        ):
+            result[name] = value  # another method: nothing of the old one's settings belongs to it
+        elif value is None and name not in ("authentication",):
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), value)
+    return result

@@ -1,0 +1,176 @@
+"""What counts as a JSON object, and what is said about everything else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.core.calls import content
+from postern.core.calls.content import Unreadable, read_object
+from support.calls import call
+
+
+def read(
+    body: bytes, content_type: str | None = "application/json", *headers: tuple[str, str]
+) -> bytes | str:
+    types = [] if content_type is None else [("Content-Type", content_type)]
+    result = read_object(call(body, *types, *headers))
+    return result.code if isinstance(result, Unreadable) else result.text
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json",
+        "APPLICATION/JSON; charset=UTF-8",
+        "application/cloudevents+json",
+        None,
+        "text/plain",
+        "text/plain;charset=UTF-8",
+    ],
+)
+def test_a_json_object_is_read_as_it_was_sent(kind: str | None) -> None:
+    body = b'{ "price": 10.00, "n": 12345678901234567890123, "u": "\xc3\xa9" }'
+    assert read(body, kind) == body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":01}',
+        b"{'a':1}",
+        b'{"a":"\xff"}',
+        b'{"a":1}x',
+        b'{"a":"\x00"}',
+        b"\xff\xfe{\x00}\x00",
+        b"nonsense",
+    ],
+)
+def test_what_is_not_json_is_malformed(body: bytes) -> None:
+    assert read(body) == "malformed_json"
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"text"', b"1", b"null", b"true"])
+def test_json_that_is_no_object_is_told_apart(body: bytes) -> None:
+    assert read(body) == "payload_not_an_object"
+
+
+def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
+    def nested(levels: int) -> bytes:
+        return b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+
+    assert read(nested(100)) == nested(100)
+    assert read(nested(101)) == "malformed_json"
+    assert read(nested(200_000)) == "malformed_json"
+
+
+def test_brackets_inside_texts_are_not_levels() -> None:
+    body = b'{"a":"' + b"[{" * 500 + b'\\"","b":[' + b"[]," * 200 + b"[]]}"
+    assert read(body) == body
+
+
+def test_a_byte_order_mark_is_no_part_of_the_object() -> None:
+    assert read(b'\xef\xbb\xbf{"a":1}') == b'{"a":1}'
+
+
+def test_a_form_is_an_object_of_texts() -> None:
+    assert (
+        read(b"name=J%C3%BCrgen+K&empty=&n=1", "application/x-www-form-urlencoded")
+        == '{"name":"Jürgen K","empty":"","n":"1"}'.encode()
+    )
+
+
+def test_a_form_that_is_one_payload_field_is_the_json_in_it() -> None:
+    assert (
+        read(b"payload=%7B%22action%22%3A%22opened%22%7D", "application/x-www-form-urlencoded")
+        == b'{"action":"opened"}'
+    )
+
+
+def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
+    assert read(b"payload=%7B%7D&x=1", "application/x-www-form-urlencoded") == b'{"payload":"{}","x":"1"}'
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "text/html",
+        "application/json; charset=latin-1",
+        "x",
+    ],
+)
+def test_other_types_are_refused(kind: str) -> None:
+    assert read(b"{}", kind) == "unsupported_media_type"
+
+
+def test_text_that_is_no_json_object_is_an_unsupported_type() -> None:
+    assert read(b"hello", "text/plain") == "unsupported_media_type"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "GZIP"])
+def test_a_compressed_body_is_refused(encoding: str) -> None:
+    assert read(b"{}", "application/json", ("Content-Encoding", encoding)) == "unsupported_media_type"
+
+
+def test_two_content_types_are_refused() -> None:
+    assert read(b"{}", "application/json", ("Content-Type", "text/xml")) == "unsupported_media_type"
+
+
+@pytest.mark.parametrize(
+    ("inside", "deep"),
+    [
+        (b'["' + b"[{" * 200 + b'"]', False),  # brackets in a text are no nesting
+        (b'["\\"' + b"[{" * 200 + b'", "\\\\", ' + b"[]," * 200 + b"0]", False),
+        (b"[" + b"[{}]," * 200 + b"0]", False),  # wide is not deep
+        (b"[" * 99 + b"]" * 99, False),
+        (b'["]", ' + b"[" * 99 + b'"}]"' + b"]" * 99 + b', "]"]', True),
+    ],
+)
+def test_depth_is_what_nests_outside_of_texts(inside: bytes, deep: bool) -> None:
+    body = b'{"a":' + inside + b"}"
+    assert read(body) == ("malformed_json" if deep else body)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read_as"),
+    [
+        (rb'{"a":"cut \ud83d"}', rb'{"a":"cut \ufffd"}'),
+        (rb'{"a":"\ude00\uD83D!"}', rb'{"a":"\ufffd\ufffd!"}'),
+        (rb'{"a":"\ud83d\ude00"}', rb'{"a":"\ud83d\ude00"}'),
+        (rb'{"a":"\\ud83d"}', rb'{"a":"\\ud83d"}'),
+        (rb'{"a":"\\\ud83d"}', rb'{"a":"\\\ufffd"}'),
+        (rb'{"a":"\n\ud83d\ud83d\ude00\ude00\u0041"}', rb'{"a":"\n\ufffd\ud83d\ude00\ufffd\u0041"}'),
+    ],
+)
+def test_half_an_emoji_is_replaced_and_a_whole_one_is_not(sent: bytes, read_as: bytes) -> None:
+    assert read(sent) == read_as
+
+
+def test_a_nul_is_no_escaped_backslash() -> None:
+    assert read(b'{"a":"\0n \\ud83d"}') == "malformed_json"
+
+
+NESTED = st.recursive(
+    st.none() | st.sampled_from(["[[", "}", '"', "\\", '\\"[']),
+    lambda inside: st.lists(inside) | st.dictionaries(st.text("[]ab"), inside),
+)
+
+
+@given(NESTED, st.integers(0, 60))
+def test_depth_is_that_of_the_document(document: object, around: int) -> None:
+    def depth(value: object) -> int:
+        inside = (
+            list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+        )
+        return 0 if inside is None else 1 + max(map(depth, inside), default=0)
+
+    beside = "[" * 3 + "1" + "]" * 3
+    text = f"[{beside}," * around + json.dumps(document) + "]" * around
+    assert content._depth(text.encode()) == max(around + depth(document), around + 3 if around else 0)

@@ -1,0 +1,107 @@
+"""Paths into a payload."""
+
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.core.calls.content import Payload
+from postern.core.calls.mapping import Mapping
+from postern.core.calls.paths import InvalidPath, as_text, extended, members, parse_path, walk
+
+DOCUMENT = (
+    b'{"customer":{"email":"a@b.example","tags":["x","y"]},"items":[{"sku":"s0"},{"sku":"s1"}],"a.b":{"c\\"d":1},"0":"zero",'
+    b'"total":10.00,"id":12345678901234567890123,"ok":true,"none":null,"nested":{"k": [1,  2]},"u":"\\u00e9"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("customer.email", "a@b.example"),
+        ("items[0].sku", "s0"),
+        ("items.1.sku", "s1"),
+        (r"a\.b.c\"d", "1"),
+        ("0", "zero"),
+        ("total", "10.00"),
+        ("id", "12345678901234567890123"),
+        ("ok", "true"),
+        ("none", ""),
+        ("nested", '{"k":[1,2]}'),
+        ("customer.tags", '["x","y"]'),
+        ("u", "é"),
+    ],
+)
+def test_a_path_leads_to_its_value(path: str, text: str) -> None:
+    value = walk(DOCUMENT, parse_path(path))
+    assert value is not None and as_text(value) == text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "missing",
+        "customer.missing",
+        "items[2].sku",
+        "items.x",
+        "customer.email.x",
+        "total[0]",
+        "items[999999999]",
+        "customer[0]",
+    ],
+)
+def test_a_path_that_leads_nowhere_finds_nothing(path: str) -> None:
+    assert walk(DOCUMENT, parse_path(path)) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        ".",
+        ".a",
+        "a.",
+        "a..b",
+        "a[b]",
+        "a[",
+        "a]",
+        "[0]x",
+        "a[-1]",
+        "x" * 501,
+        ".".join(["a"] * 40),
+        "a\\",
+    ],
+)
+def test_what_is_no_path_is_said(path: str) -> None:
+    with pytest.raises(InvalidPath):
+        parse_path(path)
+
+
+def test_a_mapping_names_what_it_did_not_find_and_fills_the_rest() -> None:
+    fields, said = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(
+        Payload(DOCUMENT, members(DOCUMENT))
+    )
+    assert fields == {"fieldOne": "a@b.example"}
+    assert said == "fieldTwo: nothing at no.such"
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_path_or_is_said_not_to_be(text: str) -> None:
+    try:
+        steps = parse_path(text)
+    except InvalidPath:
+        return
+    assert walk(DOCUMENT, steps) is None or isinstance(walk(DOCUMENT, steps), bytes)
+
+
+@given(st.lists(st.text(min_size=1, max_size=12) | st.integers(0, 999_999_999), min_size=1, max_size=12))
+def test_a_written_path_is_read_as_the_steps_it_was_written_from(steps: list[str | int]) -> None:
+    assert parse_path(reduce(extended, steps, "")) == tuple(steps)
+
+
+@given(st.binary(max_size=200))
+def test_walking_any_bytes_is_total(document: bytes) -> None:
+    for path in ("a.b", "a[0].b", "0"):
+        value = walk(document, parse_path(path))
+        assert value is None or isinstance(as_text(value), str)

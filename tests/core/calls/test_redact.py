@@ -1,0 +1,82 @@
+"""Credentials never get as far as the disk."""
+
+import msgspec
+import pytest
+
+from postern.core.calls.redact import MASK, Mask
+from postern.core.signatures.credential import TokenCredential
+
+SECRET = b"tok-3f9a8b7c6d5e"
+
+
+def stored(mask: Mask, *headers: tuple[bytes, bytes]) -> dict[str, str]:
+    return dict(msgspec.json.decode(mask.headers(headers)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"authorization",
+        b"cookie",
+        b"proxy-authorization",
+        b"x-api-key",
+        b"x-gitlab-token",
+        b"x-hook-secret",
+        b"x-shop-password",
+        b"my-apikey",
+    ],
+)
+def test_headers_that_carry_credentials_are_masked_whatever_the_method(name: bytes) -> None:
+    assert stored(Mask(TokenCredential("url", SECRET)), (name, b"anything"))[name.decode()] == MASK
+
+
+def test_the_webhooks_own_header_is_masked() -> None:
+    assert stored(
+        Mask(TokenCredential("header", SECRET, header_name="X-Shop")), (b"x-shop", b"wrong-guess")
+    ) == {"x-shop": MASK}
+
+
+def test_other_headers_and_signatures_are_kept_in_order_and_repeated() -> None:
+    headers = ((b"x-signature", b"abc"), (b"a", b"1"), (b"a", b"2"), (b"x-raw", b"\xff"))
+    assert msgspec.json.decode(Mask(TokenCredential("url", SECRET)).headers(headers)) == [
+        ["x-signature", "abc"],
+        ["a", "1"],
+        ["a", "2"],
+        ["x-raw", "ÿ"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [SECRET, b"prefix " + SECRET, b"https://x/webhook/abc?token=" + SECRET, b"tok%2D3f9a8b7c6d5e"]
+)
+def test_the_webhooks_token_in_the_wrong_place_is_masked_there_too(value: bytes) -> None:
+    assert stored(Mask(TokenCredential("bearer", SECRET)), (b"referer", value)) == {"referer": MASK}
+
+
+@pytest.mark.parametrize("name", [b"token", b"t%6Fken", b"key", b"access_token"])
+def test_the_url_token_is_masked_under_its_name_however_it_is_spelt(name: bytes) -> None:
+    assert (
+        Mask(TokenCredential("url", SECRET)).query(b"a=1&" + name + b"=guess&b=%20")
+        == b"a=1&" + name + b"=***&b=%20"
+    )
+
+
+def test_a_parameter_of_the_users_own_name_is_masked() -> None:
+    assert (
+        Mask(TokenCredential("url", SECRET, parameter_name="k")).query(b"k=guess&token2=x")
+        == b"k=***&token2=x"
+    )
+
+
+def test_the_second_token_is_masked_as_well() -> None:
+    assert stored(
+        Mask(TokenCredential("bearer", SECRET, b"other-0987654321")), (b"x-note", b"other-0987654321")
+    ) == {"x-note": MASK}
+
+
+def test_a_short_token_that_is_a_word_of_the_content_type_does_not_hide_what_the_body_is() -> None:
+    mask = Mask(TokenCredential("bearer", b"json"))
+    assert stored(mask, (b"content-type", b"application/json")) == {"content-type": "application/json"}
+    assert stored(mask, (b"x-note", b"json")) == {"x-note": MASK}
+    long = Mask(TokenCredential("bearer", SECRET))
+    assert stored(long, (b"content-type", b"text/plain; key=" + SECRET)) == {"content-type": MASK}

@@ -1,0 +1,240 @@
+from datetime import datetime
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.core.schedules.schedule import (
+    InvalidSchedule,
+    Next,
+    Schedule,
+    after_run,
+    changed,
+    conditions,
+    explain,
+    jitter_of,
+    next_run,
+    parse_schedule,
+    seen,
+)
+
+MINUTELY = parse_schedule(every=60)
+
+
+def at(text: str, zone: str = "UTC") -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("every", "seconds"),
+    [
+        (60, 60),
+        ("90", 90),
+        ("90s", 90),
+        ("15m", 900),
+        ("2h", 7200),
+        ("1d", 86400),
+        (" 2 H ", 7200),
+        ("366d", 366 * 86400),
+    ],
+)
+def test_every_is_read(every: str | int, seconds: int) -> None:
+    assert parse_schedule(every=every).every == seconds
+
+
+@pytest.mark.parametrize(
+    "every", [59, 0, -60, "1s", "367d", "", "soon", "1w", "1.5h", "9" * 40, "٩٠", True, "15mm"]
+)
+def test_a_wrong_every_is_told_what_to_write(every: str | int) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse_schedule(every=every)
+    assert caught.value.field == "every"
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "0 0 31 2 *",
+        "0 0 */31 2 1#5",
+        "a b c d e",
+        "* * * * " + "1," * 500,
+        "* * * * ٣",
+        "1-/2 * * * *",
+    ],
+)
+def test_a_wrong_cron_is_told_what_to_write(cron: str) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse_schedule(cron=cron)
+    assert caught.value.field == "cron"
+
+
+@pytest.mark.parametrize(
+    "zone", ["Europe/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 500, "a\0b"]
+)
+def test_a_wrong_time_zone_is_told_what_to_write(zone: str) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse_schedule(cron="0 9 * * *", time_zone=zone)
+    assert caught.value.field == "timeZone"
+
+
+def test_either_every_or_cron_is_given() -> None:
+    for both in ({}, {"every": 60, "cron": "* * * * *"}):
+        with pytest.raises(InvalidSchedule):
+            parse_schedule(**both)  # type: ignore[arg-type]
+
+
+@given(st.text())
+def test_whatever_is_typed_is_read_or_refused(text: str) -> None:
+    for field in ("every", "cron"):
+        try:
+            parse_schedule(**{field: text})  # type: ignore[arg-type]
+        except InvalidSchedule as error:
+            assert error.message
+
+
+def test_every_counts_from_when_it_was_saved() -> None:
+    schedule = parse_schedule(every="15m", anchor=1000.0)
+    assert [next_run(schedule, after) for after in (1000.0, 1899.9, 1900.0)] == [1900.0, 1900.0, 2800.0]
+
+
+def test_missed_runs_collapse_into_the_next_one() -> None:
+    schedule = parse_schedule(every="15m", anchor=1000.0)
+    assert next_run(schedule, 1000.0 + 100 * 900 + 5) == 1000.0 + 101 * 900
+
+
+def test_cron_runs_at_the_time_of_day_in_its_zone() -> None:
+    schedule = parse_schedule(cron="0 9 * * MON-FRI", time_zone="Europe/Berlin")
+    assert next_run(schedule, at("2026-11-20T09:00", "Europe/Berlin")) == at(
+        "2026-11-23T09:00", "Europe/Berlin"
+    )
+    assert next_run(schedule, at("2026-03-27T09:00", "Europe/Berlin")) == at(
+        "2026-03-30T09:00", "Europe/Berlin"
+    )
+
+
+def test_a_time_that_spring_skips_runs_once_right_after() -> None:
+    schedule = parse_schedule(cron="30 2 * * *", time_zone="Europe/Berlin")
+    run = next_run(schedule, at("2026-03-28T12:00", "Europe/Berlin"))
+    assert run == at("2026-03-29T03:00", "Europe/Berlin")
+    assert next_run(schedule, run) == at("2026-03-30T02:30", "Europe/Berlin")
+
+
+def test_a_time_that_autumn_repeats_runs_once() -> None:
+    schedule = parse_schedule(cron="30 2 * * *", time_zone="Europe/Berlin")
+    run = next_run(schedule, at("2026-10-24T12:00", "Europe/Berlin"))
+    assert run == at("2026-10-25T02:30", "Europe/Berlin")
+    assert next_run(schedule, run) == at("2026-10-26T02:30", "Europe/Berlin")
+    ten_past_two_again = run + 40 * 60
+    assert next_run(schedule, ten_past_two_again) == at("2026-10-26T02:30", "Europe/Berlin")
+
+
+@given(
+    st.integers(0, 200_000),
+    st.sampled_from(["30 2 * * *", "*/15 * * * *", "0 * * * *", "15 1-3 * * *"]),
+    st.sampled_from(["", "sch_1"]),
+)
+def test_the_next_run_is_always_later(seconds: int, cron: str, key: str) -> None:
+    """Around the night of 25 October 2026, when an hour comes twice."""
+    after = at("2026-10-24T12:00", "Europe/Berlin") + seconds
+    assert (
+        after
+        < next_run(parse_schedule(cron=cron, time_zone="Europe/Berlin"), after, key)
+        <= after + 26 * 3600
+    )
+
+
+def test_nicknames_are_known() -> None:
+    assert parse_schedule(cron="@daily").cron == "0 0 * * *"
+
+
+def test_jitter_is_fixed_per_schedule_bounded_and_spread() -> None:
+    hourly = parse_schedule(cron="@hourly")
+    delays = [jitter_of(hourly, f"sch_{n}") for n in range(100)]
+    assert delays == [jitter_of(hourly, f"sch_{n}") for n in range(100)]
+    assert 0 <= min(delays) < 5 and 25 < max(delays) <= 30
+    assert max(jitter_of(MINUTELY, f"sch_{n}") for n in range(100)) <= 6
+
+
+@pytest.mark.parametrize("schedule", [MINUTELY, parse_schedule(cron="* * * * *")])
+def test_jitter_neither_skips_nor_doubles_a_run(schedule: Schedule) -> None:
+    times = [0.0]
+    for _ in range(50):
+        times.append(next_run(schedule, times[-1], "sch_1"))
+    assert {round(b - a, 3) for a, b in pairwise(times[1:])} == {60}
+
+
+def test_a_run_that_is_due_but_delayed_by_jitter_is_not_lost() -> None:
+    jitter = jitter_of(MINUTELY, "sch_1")
+    assert next_run(MINUTELY, 600.0, "sch_1") == 600.0 + jitter
+
+
+def failed(schedule: Schedule, failures: int = 0, asked_for: float | None = None) -> Next:
+    return after_run(
+        schedule, "", 0.0, succeeded=False, pause_after=20, failures=failures, asked_for=asked_for
+    )
+
+
+def test_success_forgets_failures() -> None:
+    assert after_run(MINUTELY, "", 0.0, succeeded=True, pause_after=20, failures=7).failures == 0
+
+
+def test_one_failure_changes_nothing_and_more_leave_out_runs() -> None:
+    waits = [failed(MINUTELY, failures=n).at for n in range(9)]
+    assert waits == [60, 180, 300, 540, 1020, 1980, 3660, 3660, 3660]
+
+
+def test_a_daily_schedule_is_not_held_back() -> None:
+    assert failed(parse_schedule(every="1d"), failures=15).at == 86400
+
+
+def test_the_source_may_ask_for_a_pause() -> None:
+    assert failed(MINUTELY, asked_for=600).at == 660
+    assert failed(MINUTELY, asked_for=1e12).at == 86460
+
+
+def test_a_schedule_that_keeps_failing_pauses_itself() -> None:
+    assert not failed(MINUTELY, failures=18).paused
+    verdict = failed(MINUTELY, failures=19)
+    assert (verdict.paused, verdict.failures) == (True, 20)
+
+
+def test_the_same_etag_is_no_news_even_if_bytes_differ() -> None:
+    assert not changed(seen('W/"1"', None, b'{"at":1}'), seen('W/"1"', None, b'{"at":2}'))
+
+
+def test_the_same_body_is_no_news_whatever_the_headers_say() -> None:
+    assert not changed(seen('"1"', "Mon", b"{}"), seen('"2"', "Tue", b"{}"))
+
+
+def test_another_body_is_news() -> None:
+    assert changed(seen(None, "Mon", b"{}"), seen(None, "Mon", b"[]"))
+
+
+def test_the_source_is_asked_whether_anything_changed() -> None:
+    assert conditions(None) == {}
+    assert conditions(seen('"1"', "Mon", b"")) == {"If-None-Match": '"1"', "If-Modified-Since": "Mon"}
+    assert conditions(seen(None, None, b"")) == {}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (parse_schedule(every=60), "every minute"),
+        (parse_schedule(every="15m"), "every 15 minutes"),
+        (parse_schedule(every=90), "every 90 seconds"),
+        (parse_schedule(every="36h"), "every 36 hours"),
+        (parse_schedule(every="1d"), "every day"),
+        (
+            parse_schedule(cron="0 9 * * MON-FRI", time_zone="Europe/Berlin"),
+            "at 09:00 on Monday through Friday (Europe/Berlin)",
+        ),
+    ],
+)
+def test_a_schedule_is_said_in_words(schedule: Schedule, words: str) -> None:
+    assert explain(schedule) == words

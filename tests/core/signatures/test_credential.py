@@ -1,0 +1,122 @@
+"""The static token in its four placements."""
+
+from base64 import b64encode
+
+import pytest
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import TokenCredential, Unproven, VerifiedCall
+from support.calls import call
+
+MAIN, SECOND = b"main-token-0123456789", b"second-token-0123456789"
+
+
+def token(placement: str, second: bytes | None = SECOND, **settings: str) -> TokenCredential:
+    return TokenCredential(placement, MAIN, second, **settings)  # type: ignore[arg-type]
+
+
+def basic(username: str, password: bytes) -> str:
+    return "Basic " + b64encode(username.encode() + b":" + password).decode()
+
+
+SENT = {
+    "header": lambda secret: call(b"{}", ("x-api-key", secret)),
+    "bearer": lambda secret: call(b"{}", ("Authorization", b"Bearer " + secret)),
+    "basic": lambda secret: call(b"{}", ("Authorization", basic("shop", secret))),
+    "url": lambda secret: call(b"{}", query=b"a=1&token=" + secret),
+}
+EVERY_PLACEMENT = pytest.mark.parametrize("placement", SENT)
+
+
+def credential(placement: str) -> TokenCredential:
+    return token(placement, username="shop")
+
+
+@EVERY_PLACEMENT
+def test_the_main_token_proves_its_sender(placement: str) -> None:
+    answer = credential(placement).check(SENT[placement](MAIN))
+    assert isinstance(answer, VerifiedCall) and answer.matched == "main"
+
+
+@EVERY_PLACEMENT
+def test_the_second_token_is_accepted_alongside_and_told_apart(placement: str) -> None:
+    answer = credential(placement).check(SENT[placement](SECOND))
+    assert isinstance(answer, VerifiedCall) and answer.matched == "second"
+
+
+@EVERY_PLACEMENT
+def test_a_wrong_token_is_a_mismatch(placement: str) -> None:
+    assert _code(credential(placement), SENT[placement](b"another")) == "credential_mismatch"
+
+
+@EVERY_PLACEMENT
+def test_no_token_is_missing_and_not_wrong(placement: str) -> None:
+    assert _code(credential(placement), call(b"{}")) == "credential_missing"
+
+
+@EVERY_PLACEMENT
+def test_without_a_second_token_the_main_one_alone_counts(placement: str) -> None:
+    alone = token(placement, None, username="shop")
+    assert isinstance(alone.check(SENT[placement](MAIN)), VerifiedCall)
+    assert _code(alone, SENT[placement](SECOND)) == "credential_mismatch"
+
+
+def test_a_token_sent_twice_is_refused_even_if_one_is_right() -> None:
+    assert (
+        _code(token("header"), call(b"{}", ("X-Api-Key", MAIN), ("X-Api-Key", b"other")))
+        == "credential_mismatch"
+    )
+
+
+def test_the_header_name_is_case_insensitive_and_the_users_own() -> None:
+    assert isinstance(
+        token("header", header_name="X-Shop-KEY").check(call(b"{}", ("x-shop-key", MAIN))), VerifiedCall
+    )
+
+
+def test_the_name_of_the_scheme_is_case_insensitive() -> None:
+    assert isinstance(token("bearer").check(call(b"{}", ("Authorization", b"bEaReR " + MAIN))), VerifiedCall)
+
+
+def test_a_basic_password_may_hold_colons() -> None:
+    secret = b"a:b:c"
+    own = TokenCredential("basic", secret, username="shop")
+    assert isinstance(own.check(call(b"{}", ("Authorization", basic("shop", secret)))), VerifiedCall)
+
+
+def test_the_right_password_of_another_user_is_a_mismatch() -> None:
+    assert (
+        _code(credential("basic"), call(b"{}", ("Authorization", basic("somebody", MAIN))))
+        == "credential_mismatch"
+    )
+
+
+@pytest.mark.parametrize(
+    "value", ["Basic", "Basic ", "Basic %%%", "Basic bm9jb2xvbg==", "Basic \xff\xfe", "Basic =", "Bearer x"]
+)
+def test_what_is_not_basic_is_refused_and_never_an_error(value: str) -> None:
+    assert _code(credential("basic"), call(b"{}", ("Authorization", value))) in (
+        "credential_missing",
+        "credential_mismatch",
+    )
+
+
+def test_a_percent_encoded_url_token_is_the_token() -> None:
+    own = TokenCredential("url", b"a b+c/d")
+    assert isinstance(own.check(call(b"{}", query=b"token=a%20b%2Bc%2Fd")), VerifiedCall)
+
+
+def test_only_bearer_and_basic_bring_a_challenge() -> None:
+    assert [bool(credential(placement).challenge) for placement in SENT] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(("main", "second"), [(b"", None), (b"x", b"")])
+def test_an_empty_token_is_a_configuration_error(main: bytes, second: bytes | None) -> None:
+    with pytest.raises(ValueError, match="empty"):
+        TokenCredential("header", main, second)
+
+
+def _code(credential: TokenCredential, sent: Call) -> str:
+    answer = credential.check(sent)
+    assert isinstance(answer, Unproven)
+    return answer.code

@@ -1,0 +1,334 @@
+"""The tester: it says why a call does not verify, and offers only changes with which it does."""
+
+import base64
+import hmac
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern import presets
+from postern.core.calls.call import Call
+from postern.core.signatures.diagnosis.diagnose import (
+    EXPLANATIONS,
+    MOST_BYTES,
+    MOST_TRIALS,
+    Diagnosis,
+    diagnose,
+    resembles,
+)
+from postern.core.signatures.diagnosis.variants import Setup
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
+
+NOW = 1_700_000_000
+SECRET = b"it is no secret here"
+BODY = b'{"id":"evt_1","text":"gr\xc3\xbc\xc3\x9fe","total":10}'
+KNOWN = presets.load()
+SHOPIFY, STRIPE, GITHUB, SQUARE, GENERIC = (
+    KNOWN[name].scheme for name in ("shopify", "stripe", "github", "square", "generic")
+)
+STANDARD = KNOWN["standardwebhooks"].scheme
+
+
+def call(headers: dict[str, str], body: bytes = BODY, *, query: bytes = b"", at: float = NOW) -> Call:
+    pairs = tuple((name.lower().encode(), value.encode()) for name, value in headers.items())
+    return Call("POST", b"/webhook/abc", query, pairs, body, "192.0.2.1", at, "https://hooks.example.com")
+
+
+def digest(content: bytes, key: bytes = SECRET) -> bytes:
+    return hmac.digest(key, content, "sha256")
+
+
+def based(content: bytes, key: bytes = SECRET) -> str:
+    return base64.b64encode(digest(content, key)).decode()
+
+
+def stripe(body: bytes = BODY, at: int = NOW, key: bytes = SECRET) -> dict[str, str]:
+    return {"Stripe-Signature": f"t={at},v1={digest(b'%d.' % at + body, key).hex()}"}
+
+
+def standard(body: bytes = BODY, key: bytes = SECRET) -> dict[str, str]:
+    return {
+        "webhook-id": "m_1",
+        "webhook-timestamp": str(NOW),
+        "webhook-signature": f"v1,{based(b'm_1.%d.' % NOW + body, key)}",
+    }
+
+
+def told(
+    scheme: SignatureScheme,
+    request: Call,
+    secret: bytes = SECRET,
+    second: bytes | None = None,
+    at: float | None = None,
+    **settings: object,
+) -> Diagnosis:
+    return diagnose(Setup(scheme, secret, second, **settings), request, at, KNOWN)  # type: ignore[arg-type]
+
+
+def patches(diagnosis: Diagnosis) -> list[dict[str, object] | None]:
+    return [change.patch for change in diagnosis.would_verify_if]
+
+
+class TestVerdicts:
+    def test_a_good_call_is_verified_and_says_with_which_secret(self) -> None:
+        found = told(STRIPE, call(stripe(key=b"new")), SECRET, b"new")
+        assert (found.verified, found.matched, found.code, found.would_verify_if) == (
+            True,
+            "second",
+            None,
+            (),
+        )
+        assert all(ok for name, ok, _ in found.steps if "main" not in name)
+
+    def test_the_signed_bytes_and_the_expected_signature_are_shown(self) -> None:
+        found = told(STRIPE, call({"Stripe-Signature": f"t={NOW},v1={'0' * 64}"}))
+        assert found.signed_bytes == b"%d." % NOW + BODY
+        assert found.expected == (("main", "v1=" + digest(found.signed_bytes).hex()),)
+        assert found.received == (f"t={NOW},v1={'0' * 64}",)
+
+    def test_every_code_has_a_sentence(self) -> None:
+        assert set(EXPLANATIONS) == {f"signature_{word}" for word in ("missing", "malformed", "mismatch")} | {
+            f"timestamp_{word}" for word in ("missing", "malformed", "expired", "in_future")
+        }
+
+    def test_no_secret_is_in_anything_it_says(self) -> None:
+        found = told(
+            STANDARD,
+            call(standard(key=b"whsec_" + base64.b64encode(SECRET))),
+            b"whsec_" + base64.b64encode(SECRET),
+            b"a second secret",
+        )
+        assert found.would_verify_if
+        for secret in (SECRET, base64.b64encode(SECRET), b"a second secret"):
+            assert secret not in repr(found).encode()
+
+    def test_a_hopeless_case_says_so(self) -> None:
+        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY, b"another")}))
+        assert found.code == "signature_mismatch" and not found.would_verify_if
+        assert "the secret is another one" in found.explanation
+
+    def test_a_right_signature_over_the_digest_of_another_body_is_said(self) -> None:
+        text = "0" * 64
+        found = told(
+            GENERIC, call({"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()})
+        )
+        assert found.code == "signature_mismatch" and found.explanation.startswith(
+            "The signature is right, and the body"
+        )
+
+    def test_a_sha1_signature_is_named(self) -> None:
+        found = told(GITHUB, call({"X-Hub-Signature": "sha1=" + hmac.digest(SECRET, BODY, "sha1").hex()}))
+        assert found.code == "signature_missing" and "SHA-1" in found.explanation
+
+
+class TestSecrets:
+    def test_a_secret_that_should_not_be_decoded(self) -> None:
+        pasted = b"whsec_" + base64.b64encode(SECRET)
+        found = told(STANDARD, call(standard(key=pasted)), pasted)
+        assert found.code == "signature_mismatch"
+        assert any(
+            patch and patch["scheme"] and patch["scheme"]["secretEncoding"] == "utf8"
+            for patch in patches(found)
+        )  # type: ignore[index]
+
+    def test_a_secret_that_should_be_decoded(self) -> None:
+        found = told(replace(SHOPIFY), call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET.hex().encode())
+        assert [change.change for change in found.would_verify_if] == ["Use the secret decoded from hex"]
+
+    def test_blanks_around_a_pasted_secret(self) -> None:
+        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET + b"\n")
+        assert "without blanks" in found.would_verify_if[0].change and found.would_verify_if[0].patch is None
+
+    def test_a_secret_that_cannot_be_decoded_is_said_and_still_tried_otherwise(self) -> None:
+        found = told(STANDARD, call(standard(key=b"not base64!")), b"not base64!")
+        assert not found.verified and "not base64" in found.explanation and found.would_verify_if
+
+
+class TestTime:
+    def test_an_old_call_verifies_with_a_longer_window_or_at_its_own_time(self) -> None:
+        old = call(stripe(at=NOW - 1000))
+        found = told(STRIPE, old)
+        assert found.code == "timestamp_expired" and patches(found) == [{"toleranceSeconds": 1001}]
+        assert told(STRIPE, old, tolerance_seconds=1001).verified
+        assert told(STRIPE, old, at=NOW - 990).verified
+
+    def test_a_time_that_no_window_reaches_is_the_senders_to_change(self) -> None:
+        assert patches(told(STRIPE, call(stripe(at=1)))) == [None]
+
+    def test_milliseconds_are_told_from_seconds(self) -> None:
+        request = call({"Stripe-Signature": f"t={NOW}000,v1={digest(b'%d000.' % NOW + BODY).hex()}"})
+        found = told(STRIPE, request)
+        assert found.code == "timestamp_malformed"
+        assert (
+            found.would_verify_if[0].patch is not None
+            and found.would_verify_if[0].patch["scheme"]["timestampFormat"] == "unix_ms"
+        )
+
+
+class TestBodies:
+    @pytest.mark.parametrize(
+        ("signed", "words"),
+        [
+            (BODY + b"\n", "line feed at its end"),
+            (BODY.replace(b",", b", ").replace(b":", b": "), "blank after commas"),
+            (b'{\n  "id": "evt_1",\n  "text": "gr\xc3\xbc\xc3\x9fe",\n  "total": 10\n}', "indented by 2"),
+            (BODY.replace("ü".encode(), b"\\u00fc").replace("ß".encode(), b"\\u00df"), "in ASCII"),
+        ],
+    )
+    def test_a_body_that_was_written_anew_on_its_way_is_recognised(self, signed: bytes, words: str) -> None:
+        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(signed)}))
+        assert words in found.would_verify_if[0].explanation and found.would_verify_if[0].patch is None
+
+    def test_changed_line_breaks_are_recognised(self) -> None:
+        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(b"{\r\n}")}, b"{\n}"))
+        assert "CR LF" in found.would_verify_if[0].explanation
+
+
+class TestUrls:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://hooks.example.com/webhook/abc",
+            "https://hooks.example.com/webhook/abc/",
+            "https://shop.example.org/webhook/abc",
+        ],
+    )
+    def test_the_url_that_was_signed_is_found(self, url: str) -> None:
+        request = call(
+            {
+                "x-square-hmacsha256-signature": based(url.encode() + BODY),
+                "X-Forwarded-Host": "shop.example.org",
+            }
+        )
+        assert patches(told(SQUARE, request)) == [{"publicUrl": url}]
+        assert told(SQUARE, request, public_url=url).verified
+
+    def test_a_query_string_that_was_not_signed_is_the_senders_to_change(self) -> None:
+        request = call(
+            {"x-square-hmacsha256-signature": based(b"https://hooks.example.com/webhook/abc" + BODY)},
+            query=b"a=1",
+        )
+        assert "query string" in told(SQUARE, request).would_verify_if[0].change
+
+
+class TestOtherSchemes:
+    def test_another_preset_is_recognised(self) -> None:
+        found = told(GENERIC, call(stripe()))
+        assert {"provider": "stripe", "scheme": None} in patches(found)
+
+    def test_a_preset_that_would_verify_only_with_a_longer_window_says_so(self) -> None:
+        found = told(GENERIC, call(stripe(at=NOW - 1000)))
+        assert "1000 s before" in found.would_verify_if[0].explanation
+
+    def test_a_body_signature_under_the_generic_scheme_is_named(self) -> None:
+        found = told(GENERIC, call({"X-Signature": based(BODY), "X-Webhook-Id": "1"}))
+        assert any("body signature" in change.explanation for change in found.would_verify_if)
+
+    def test_headers_joined_in_another_way_are_recognised(self) -> None:
+        request = call({"X-Webhook-B": "2", "X-Webhook-A": "1", "X-Signature": digest(b"12").hex()})
+        assert "with nothing" in told(GENERIC, request).would_verify_if[0].explanation
+
+    @pytest.mark.parametrize(
+        ("headers", "expected"),
+        [
+            (
+                {"X-Acme-Sig": "sha256=" + digest(BODY).hex()},
+                {"signature": ["header:x-acme-sig"], "keySeparator": "=", "signatureKey": "sha256"},
+            ),
+            ({"X-Acme-Sig": based(BODY)}, {"encoding": "base64", "signedContent": "{body}"}),
+            (
+                {"X-Acme-Sig": digest(b"%d:" % NOW + BODY).hex(), "X-Acme-Timestamp": str(NOW)},
+                {
+                    "signedContent": "{timestamp}:{body}",
+                    "timestamp": ["header:x-acme-timestamp"],
+                    "toleranceSeconds": 300,
+                },
+            ),
+            (
+                {"X-Acme-Sig": f"v=1; t={NOW}000; s={based(b'%d000' % NOW + BODY)}"},
+                {
+                    "signedContent": "{timestamp}{body}",
+                    "timestamp": ["item:t"],
+                    "timestampFormat": "unix_ms",
+                    "itemSeparator": ";",
+                },
+            ),
+        ],
+    )
+    def test_a_sender_nobody_knows_gets_a_custom_scheme(
+        self, headers: dict[str, str], expected: dict[str, object]
+    ) -> None:
+        request = call(headers)
+        patch = patches(told(GITHUB, request))[0]
+        assert patch is not None and patch["provider"] == "custom"
+        scheme = patch["scheme"]
+        assert isinstance(scheme, dict) and expected.items() <= scheme.items()
+        assert told(SignatureScheme.from_document(scheme), request).verified
+
+    def test_every_patch_that_is_offered_verifies(self) -> None:
+        for scheme in (GENERIC, GITHUB, STANDARD, SQUARE):
+            for request in (call(stripe()), call(standard()), call({"X-Signature": digest(BODY).hex()})):
+                for patch in patches(told(scheme, request, b"c2VjcmV0" if scheme is STANDARD else SECRET)):
+                    if patch and patch.get("scheme"):
+                        assert told(SignatureScheme.from_document(patch["scheme"]), request).verified  # type: ignore[arg-type]
+
+
+class TestResemblance:
+    def test_a_recorded_call_is_recognised_by_its_headers(self) -> None:
+        push = {"X-Hub-Signature-256": "sha256=" + "0" * 64}
+        assert (
+            resembles(call({**push, "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"}), KNOWN)[0]
+            == "github"
+        )
+        assert set(resembles(call(push), KNOWN)) == {"github", "meta"}
+        assert resembles(call(stripe()), KNOWN) == ["stripe"]
+        assert resembles(
+            call({"Svix-Id": "1", "Svix-Timestamp": "1", "Svix-Signature": "v1," + based(b"")}), KNOWN
+        ) == ["standardwebhooks"]
+
+    def test_a_header_alone_in_another_form_is_no_resemblance(self) -> None:
+        assert resembles(call({"Stripe-Signature": "abc"}), KNOWN) == []
+        assert resembles(call({"X-Signature": "0" * 64}), KNOWN) == ["lemonsqueezy"]
+        assert "generic" in resembles(call({"X-Signature": "0" * 64, "X-Webhook-Id": "1"}), KNOWN)
+
+
+def test_a_large_body_is_tried_in_fewer_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    verifies = Setup.verifies
+    monkeypatch.setattr(
+        Setup, "verifies", lambda setup, request: tried.append(len(request.body)) or verifies(setup, request)
+    )
+    body = msgspec.json.encode({"rows": ["x" * 1000] * 5000})
+    headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)} | {
+        "X-Shopify-Hmac-Sha256": based(b"another body")
+    }
+    told(SHOPIFY, call(headers, body), SECRET, b"second")
+    assert 0 < 2 * sum(tried) <= MOST_BYTES + 2 * len(body)
+    tried.clear()
+    told(SHOPIFY, call(headers), SECRET, b"second")
+    assert 50 < len(tried) <= MOST_TRIALS
+
+
+@given(
+    name=st.sampled_from(list(KNOWN)),
+    headers=st.lists(
+        st.tuples(
+            st.sampled_from([b"x-signature", b"stripe-signature", b"x-time", b"a-id", b"host"]),
+            st.one_of(st.binary(max_size=70), st.just(b"t=1700000000,v1=" + b"0" * 64)),
+        )
+    ),
+    body=st.one_of(st.binary(max_size=50), st.just(b"[" * 3000), st.just(b'"\\ud800"')),
+    secret=st.binary(max_size=20),
+    query=st.binary(max_size=30),
+)
+def test_any_call_gets_a_diagnosis(
+    name: str, headers: list[tuple[bytes, bytes]], body: bytes, secret: bytes, query: bytes
+) -> None:
+    request = Call("POST", b"/x", query, tuple(headers), body, "", NOW, "https://hooks.example.com")
+    found = told(KNOWN[name].scheme, request, secret)
+    assert not found.verified or SignatureCredential(KNOWN[name].scheme, secret).check(request)
+    assert resembles(request, KNOWN) is not None

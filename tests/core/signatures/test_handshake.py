@@ -1,0 +1,226 @@
+"""Set-up handshakes: each sender hears what it waits for, and nobody hears anything else."""
+
+import hmac
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.handshake import (
+    HANDSHAKES,
+    Handshake,
+    HandshakeAnswer,
+    HandshakeKind,
+    Reply,
+    methods,
+)
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
+
+TOKEN = b"a verify token"
+SECRET = b"zoom secret token"
+
+
+def call(method: str = "POST", body: bytes = b"", query: bytes = b"", **headers: str) -> Call:
+    pairs = tuple((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items())
+    return Call(
+        method, b"/webhook/abc", query, pairs, body, "192.0.2.1", 1_700_000_000.0, "https://hooks.example.com"
+    )
+
+
+def handshake(kind: HandshakeKind) -> Handshake:
+    return Handshake(kind, verify_token=TOKEN, sign=SignatureCredential(SignatureScheme(), SECRET).sign)
+
+
+def before(kind: HandshakeKind, request: Call) -> Reply:
+    return handshake(kind).before_authentication(request)
+
+
+def after(kind: HandshakeKind, request: Call) -> Reply:
+    return handshake(kind).after_authentication(VerifiedCall(request, "main", ""))
+
+
+def body_of(reply: Reply) -> bytes:
+    assert isinstance(reply, HandshakeAnswer) and reply.answer.status == 200 and reply.detail
+    return reply.answer.body
+
+
+class TestMeta:
+    def asked(self, query: bytes, kind: Handshake | None = None) -> Reply:
+        return (kind or handshake("meta")).before_authentication(call("GET", query=query))
+
+    def test_the_right_verify_token_gets_the_challenge_back_as_text(self) -> None:
+        reply = self.asked(b"hub.mode=subscribe&hub.verify_token=a%20verify+token&hub.challenge=1158201444")
+        assert body_of(reply) == b"1158201444"
+        assert (
+            isinstance(reply, HandshakeAnswer)
+            and (b"x-content-type-options", b"nosniff") in reply.answer.headers
+        )
+
+    @pytest.mark.parametrize(
+        ("query", "code"),
+        [
+            (b"hub.mode=subscribe&hub.verify_token=wrong&hub.challenge=1", "credential_mismatch"),
+            (b"hub.mode=subscribe&hub.challenge=1", "credential_missing"),
+            (
+                b"hub.mode=subscribe&hub.verify_token=wrong&hub.verify_token=a+verify+token&hub.challenge=1",
+                "credential_mismatch",
+            ),
+            (
+                b"hub.mode=subscribe&hub.verify_token=a+verify+token&hub.challenge=%3Cscript%3E",
+                "signature_malformed",
+            ),
+            (b"hub.mode=subscribe&hub.verify_token=a+verify+token", "signature_malformed"),
+        ],
+    )
+    def test_anything_else_is_refused(self, query: bytes, code: str) -> None:
+        reply = self.asked(query)
+        assert isinstance(reply, Unproven) and reply.code == code
+
+    def test_without_a_verify_token_nobody_gets_in(self) -> None:
+        reply = self.asked(b"hub.mode=subscribe&hub.verify_token=&hub.challenge=1", Handshake("meta"))
+        assert isinstance(reply, Unproven)
+
+    def test_calls_are_not_handshakes(self) -> None:
+        assert before("meta", call(body=b"{}")) is None
+        assert self.asked(b"hub.verify_token=a+verify+token") is None
+
+
+class TestChallenges:
+    def test_slack_gets_its_challenge_back_once_it_has_proven_itself(self) -> None:
+        probe = call(
+            body=b'{"token":"x","challenge":"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P","type":"url_verification"}'
+        )
+        assert before("slack", probe) is None
+        assert body_of(after("slack", probe)) == b"3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P"
+
+    def test_a_message_that_mentions_the_word_is_a_call(self) -> None:
+        assert (
+            after("slack", call(body=b'{"type":"event_callback","challenge":"x","text":"url_verification"}'))
+            is None
+        )
+
+    @pytest.mark.parametrize("challenge", ["<b>hello</b>", "a b", "x" * 513, "", "é"])
+    def test_a_challenge_that_no_sender_sends_is_not_echoed(self, challenge: str) -> None:
+        body = f'{{"type":"url_verification","challenge":"{challenge}"}}'.encode()
+        assert isinstance(after("slack", call(body=body)), Unproven)
+
+    def test_twitch_gets_its_challenge_back(self) -> None:
+        probe = call(
+            body=b'{"challenge":"pogchamp-kappa-360noscope","subscription":{}}',
+            twitch_eventsub_message_type="webhook_callback_verification",
+        )
+        assert body_of(after("twitch", probe)) == b"pogchamp-kappa-360noscope"
+        assert after("twitch", call(body=probe.body, twitch_eventsub_message_type="notification")) is None
+
+    def test_dropbox_gets_its_challenge_back(self) -> None:
+        assert body_of(before("dropbox", call("GET", query=b"challenge=abc-123"))) == b"abc-123"
+        assert before("dropbox", call(query=b"challenge=abc-123")) is None
+        assert before("dropbox", call("GET", query=b"challenge=a&challenge=b")) is None
+
+
+class TestZoom:
+    def test_the_plain_token_is_signed(self) -> None:
+        reply = after(
+            "zoom",
+            call(
+                body=b'{"event":"endpoint.url_validation","payload":{"plainToken":"qgg8vlvZRS6UYooatFL8Aw"},"event_ts":1}'
+            ),
+        )
+        signature = hmac.digest(SECRET, b"qgg8vlvZRS6UYooatFL8Aw", "sha256").hex().encode()
+        assert (
+            body_of(reply) == b'{"plainToken":"qgg8vlvZRS6UYooatFL8Aw","encryptedToken":"' + signature + b'"}'
+        )
+
+    @pytest.mark.parametrize("token", ['{\\"a\\":1}', "v0:1700000000:{}", "a=b", "x" * 129, "", "a.b"])
+    def test_nothing_that_a_call_could_be_is_ever_signed(self, token: str) -> None:
+        body = b'{"event":"endpoint.url_validation","payload":{"plainToken":"%s"}}' % token.encode()
+        assert isinstance(after("zoom", call(body=body)), Unproven)
+
+
+class TestEmptyAnswers:
+    def test_woocommerce_may_save_its_webhook(self) -> None:
+        assert body_of(before("woocommerce_ping", call(body=b"webhook_id=42"))) == b""
+
+    @pytest.mark.parametrize("body", [b"webhook_id=42&a=b", b"webhook_id=x", b"webhook_id=42\n", b"{}"])
+    def test_only_that_very_ping_passes_unsigned(self, body: bytes) -> None:
+        assert before("woocommerce_ping", call(body=body)) is None
+
+    def test_a_signed_ping_is_an_ordinary_call(self) -> None:
+        assert before("woocommerce_ping", call(body=b"webhook_id=42", x_wc_webhook_signature="abc")) is None
+
+    def test_xeros_intent_to_receive_starts_nothing_and_its_events_do(self) -> None:
+        assert (
+            body_of(after("xero", call(body=b'{"events":[],"firstEventSequence":0,"entropy":"S0m3"}'))) == b""
+        )
+        assert after("xero", call(body=b'{"events":[{}]}')) is None
+
+
+class TestAnnouncedSecrets:
+    def test_notions_token_is_kept_for_the_owner_and_not_told_to_anybody(self) -> None:
+        reply = before(
+            "notion", call(body=b'{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"}')
+        )
+        assert body_of(reply) == b""
+        assert (
+            isinstance(reply, HandshakeAnswer)
+            and reply.captured == b"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"
+        )
+        assert "secret_" not in reply.detail
+
+    def test_a_call_that_merely_holds_the_word_is_a_call(self) -> None:
+        assert before("notion", call(body=b'{"verification_token":"secret_12345678","more":1}')) is None
+        assert (
+            before(
+                "notion",
+                call(body=b'{"verification_token":"secret_12345678"}', x_notion_signature="sha256=0"),
+            )
+            is None
+        )
+
+    def test_asana_hears_its_secret_again(self) -> None:
+        reply = before("asana", call(body=b"{}", x_hook_secret="b537207f20cbfa02357cf448134da559"))
+        assert (
+            isinstance(reply, HandshakeAnswer)
+            and (b"x-hook-secret", b"b537207f20cbfa02357cf448134da559") in reply.answer.headers
+        )
+        assert reply.captured == b"b537207f20cbfa02357cf448134da559"
+
+    @pytest.mark.parametrize("secret", ["short", "with space inside", "a\r\nset-cookie: x=1", "é" * 10])
+    def test_asana_is_not_an_echo_for_anything(self, secret: str) -> None:
+        assert before("asana", call(x_hook_secret=secret)) is None
+
+
+def test_only_two_handshakes_come_by_get() -> None:
+    assert {kind for kind in HANDSHAKES if methods(kind)} == {"meta", "dropbox"}
+
+
+words = [
+    b"url_verification",
+    b"endpoint.url_validation",
+    b'{"events":[]}',
+    b"webhook_id=1",
+    b'{"verification_token":"',
+    b'{"type":"url_verification","challenge":1}',
+]
+
+
+@given(
+    kind=st.sampled_from(HANDSHAKES),
+    method=st.sampled_from(["GET", "POST", "HEAD"]),
+    body=st.one_of(
+        st.binary(max_size=60), st.sampled_from(words), st.just(b"url_verification" + b"[" * 9000)
+    ),
+    query=st.one_of(st.binary(max_size=40), st.just(b"hub.mode=x&hub.verify_token=%ff&challenge=%00")),
+    header=st.binary(max_size=40),
+)
+def test_any_bytes_give_an_answer_a_refusal_or_nothing(
+    kind: HandshakeKind, method: str, body: bytes, query: bytes, header: bytes
+) -> None:
+    names = (b"x-hook-secret", b"x-notion-signature", b"twitch-eventsub-message-type")
+    for name in names:
+        request = Call(method, b"/", query, ((name, header),), body, "", 0.0)
+        for reply in (before(kind, request), after(kind, request)):
+            assert reply is None or isinstance(reply, (HandshakeAnswer, Unproven))

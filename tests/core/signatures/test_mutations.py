@@ -1,0 +1,199 @@
+"""Would the vectors notice? Each bug is planted into a copy of the verifier, and the vectors must disagree
+with it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import postern
+
+SOURCE = Path(postern.__file__).parent
+SIGNATURE = "core/signatures/signature.py"
+CONTENT = "core/signatures/signed_content.py"
+FRESHNESS = "core/signatures/freshness.py"
+ENCODING = "core/signatures/encoding.py"
+SELECT = "core/signatures/select.py"
+PRESET = "presets/{}.toml"
+
+BUGS = {
+    "any signature matches": (
+        SIGNATURE,
+        "is_main |= hmac.compare_digest(candidate, main)",
+        "is_main |= True",
+    ),
+    "any signature matches the second secret": (
+        SIGNATURE,
+        "is_second |= hmac.compare_digest(candidate, second)",
+        "is_second |= True",
+    ),
+    "only the first signature is tried": (
+        SIGNATURE,
+        "for candidate in reading.candidates:",
+        "for candidate in reading.candidates[:1]:",
+    ),
+    "only the last signature is tried": (
+        SIGNATURE,
+        "for candidate in reading.candidates:",
+        "for candidate in reading.candidates[-1:]:",
+    ),
+    "only the first bytes are compared": (
+        SIGNATURE,
+        "is_main |= hmac.compare_digest(candidate, main)",
+        "is_main |= main.endswith(candidate[1:])",
+    ),
+    "the second secret is ignored": (
+        SIGNATURE,
+        "is_second |= hmac.compare_digest(candidate, second)",
+        "pass",
+    ),
+    "the second secret replaces the main one": (
+        SIGNATURE,
+        "is_main |= hmac.compare_digest(candidate, main)",
+        "is_main |= second is None and hmac.compare_digest(candidate, main)",
+    ),
+    "the timestamp is not checked": (
+        SIGNATURE,
+        "if refused is None and reading.signed_at is not None:",
+        "if False:",
+    ),
+    "the first of two timestamps is taken": (SIGNATURE, "if len(found) > 1:", "if False:"),
+    "the body's digest is not checked": (
+        SIGNATURE,
+        "refused = self._digest_refused(call) if self._digest else None",
+        "refused = None",
+    ),
+    "a required timestamp may be missing": (
+        SIGNATURE,
+        "scheme.timestamp_required or require_timestamp_and_digest",
+        "scheme.timestamp_required",
+    ),
+    "a required digest may be missing": (
+        SIGNATURE,
+        "bool(scheme.body_digest) and require_timestamp_and_digest",
+        "False",
+    ),
+    "old calls are let in": (FRESHNESS, "if age > tolerance:", "if False:"),
+    "calls from the future are let in": (FRESHNESS, "if -age > tolerance:", "if False:"),
+    "the tolerance is a second shorter": (FRESHNESS, "if age > tolerance:", "if age >= tolerance - 1:"),
+    "the clock is read instead of the time of receipt": (
+        FRESHNESS,
+        "int(received_at)",
+        "int(datetime.now(UTC).timestamp())",
+    ),
+    "milliseconds are read as seconds": (FRESHNESS, "int(text) / 1000", "int(text) / 1"),
+    "the secret is not decoded": (ENCODING, 'if encoding == "base64":', 'if encoding == "never":'),
+    "a key in hex is not decoded": (ENCODING, 'elif encoding == "hex":', 'elif encoding == "never":'),
+    "the secret's prefix stays": (ENCODING, "text = secret.removeprefix(prefix.encode())", "text = secret"),
+    "an empty key is accepted": (ENCODING, 'if not text.strip(b"\\0"):', "if False:"),
+    "the body is trimmed": (CONTENT, "return call.body\n", "return call.body.strip()\n"),
+    "the body is decoded and encoded again": (
+        CONTENT,
+        "return call.body\n",
+        'return call.body.decode("utf-8", "replace").encode()\n',
+    ),
+    "the body is trimmed within a template": (
+        CONTENT,
+        "delivery_id: call.body,",
+        "delivery_id: call.body.strip(),",
+    ),
+    "the public URL is ignored": (CONTENT, "if self._public_url is None:", "if True:"),
+    "the query string is dropped": (CONTENT, "url = self._public_url + query", "url = self._public_url"),
+    "escapes in the URL stay": (CONTENT, "if self._unescape:", "if False:"),
+    "every escape in the URL is decoded": (
+        CONTENT,
+        "self._unescape.get(match[1].lower(), match[0])",
+        "bytes([int(match[1], 16)])",
+    ),
+    "values run into each other": (CONTENT, 'content = b"\\n".join', 'content = b"".join'),
+    "one header may come twice": (CONTENT, "if len({name for name, _ in pairs}) < len(pairs):", "if False:"),
+    "an HMAC of nothing is accepted": (
+        CONTENT,
+        'return Missing(f"no {ref} was sent, so nothing of this call is signed")',
+        'return b""',
+    ),
+    "headers are taken in the order of the wire": (
+        SELECT,
+        "return sorted(",
+        "return list(",
+    ),
+    "a name's capitals count": (SELECT, 'name.removesuffix("*").lower()', 'name.removesuffix("*")'),
+    "Paddle's window is the usual one": (
+        PRESET.format("paddle"),
+        "toleranceSeconds = 5",
+        "toleranceSeconds = 300",
+    ),
+    "Zendesk's secret is decoded": (
+        PRESET.format("zendesk"),
+        'encoding = "base64"',
+        'encoding = "base64"\nsecretEncoding = "base64"',
+    ),
+    "the timestamp is not part of Slack's content": (
+        PRESET.format("slack"),
+        "v0:{timestamp}:{body}",
+        "v0::{body}",
+    ),
+}
+
+
+UNSPOILT = "nothing is spoilt"
+
+# One interpreter for all copies: starting one for each would take most of the time.
+REPLAY = """
+import importlib, json, sys
+for copy in sys.argv[1:]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("postern", "support")]:
+        del sys.modules[name]
+    sys.path[0] = copy
+    importlib.invalidate_caches()
+    try:
+        said = importlib.import_module("support.vector_replay").first_disagreement()
+    except Exception as error:
+        said = f"broke: {error!r}"
+    print(json.dumps(said), flush=True)
+"""
+
+
+def spoilt_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
+    """A copy of what the verifier needs, with one bug in it."""
+    for part in ("core", "presets"):
+        shutil.copytree(
+            SOURCE / part, folder / "postern" / part, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    shutil.copy(SOURCE / "__init__.py", folder / "postern")
+    source = (folder / "postern" / file).read_text("utf-8")
+    assert source.count(right) == 1, f"{file} has changed; plant {wrong!r} anew"
+    (folder / "postern" / file).write_text(source.replace(right, wrong), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def disagreements(tmp_path_factory):
+    """For each bug the first vector that notices it, None where none does."""
+    folder = tmp_path_factory.mktemp("spoilt")
+    bugs = {UNSPOILT: (SIGNATURE, "class SignatureCredential:", "class SignatureCredential:"), **BUGS}
+    copies = [str(spoilt_copy(folder / str(number), *bug)) for number, bug in enumerate(bugs.values())]
+    command = [sys.executable, "-B", "-c", REPLAY, *copies]
+    replayed = subprocess.run(
+        command,
+        env={"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert replayed.returncode == 0, replayed.stderr
+    return dict(zip(bugs, map(json.loads, replayed.stdout.splitlines()), strict=True))
+
+
+def test_the_vectors_agree_with_an_unspoilt_copy(disagreements):
+    assert disagreements[UNSPOILT] is None
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_vectors_notice_that(bug, disagreements):
+    said = disagreements[bug]
+    assert said is not None, f"nobody noticed that {bug}"
+    assert not said.startswith("broke"), f"the copy broke instead of misjudging: {said}"

@@ -1,0 +1,705 @@
+"""The model and the verifier: what proves a call, what does not, and that every input gets a verdict."""
+
+import base64
+import hmac
+from collections.abc import Iterable
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.scheme import FIELDS, InvalidScheme, SignatureScheme, problems, warnings
+from postern.core.signatures.signature import MOST_CANDIDATES, SignatureCredential
+
+NOW = 1_700_000_000
+SECRET = b"it is no secret here"
+OTHER = b"another one"
+BODY = b'{"id":"evt_1", "total": 10.00}\n'
+
+STRIPE = {
+    "signature": "header:Stripe-Signature",
+    "itemSeparator": ",",
+    "keySeparator": "=",
+    "signatureKey": "v1",
+    "signedContent": "{timestamp}.{body}",
+    "timestamp": "item:t",
+    "deliveryId": "body:id",
+}
+GENERIC = {
+    "signature": "header:X-Signature",
+    "encoding": "auto",
+    "signedContent": "{headers:X-Webhook-*}",
+    "timestamp": "header:X-Webhook-Timestamp",
+    "timestampRequired": False,
+    "bodyDigest": "header:X-Webhook-Content-SHA256",
+    "deliveryId": "header:X-Webhook-Id",
+}
+
+
+def scheme(**document: object) -> SignatureScheme:
+    return SignatureScheme.from_document(document)
+
+
+def call(
+    headers: Iterable[tuple[str, str | bytes]] = (),
+    body: bytes = BODY,
+    *,
+    at: float = NOW,
+    query: bytes = b"",
+    path: bytes = b"/webhook/abc",
+    method: str = "POST",
+) -> Call:
+    pairs = tuple(
+        (name.lower().encode(), value.encode() if isinstance(value, str) else value)
+        for name, value in headers
+    )
+    return Call(method, path, query, pairs, body, "192.0.2.1", at, "https://hooks.example.com")
+
+
+def digest(content: bytes, key: bytes = SECRET) -> bytes:
+    return hmac.digest(key, content, "sha256")
+
+
+def hexed(content: bytes, key: bytes = SECRET) -> str:
+    return digest(content, key).hex()
+
+
+def based(content: bytes, key: bytes = SECRET) -> str:
+    return base64.b64encode(digest(content, key)).decode()
+
+
+def code(document: dict[str, object], request: Call, **settings: object) -> str:
+    verdict = SignatureCredential(scheme(**document), SECRET, **settings).check(request)  # type: ignore[arg-type]
+    return verdict.code if isinstance(verdict, Unproven) else f"verified by {verdict.matched}"
+
+
+def stripe(at: object = NOW, body: bytes = BODY, key: bytes = SECRET) -> str:
+    return f"t={at},v1={hexed(f'{at}.'.encode() + body, key)}"
+
+
+def generic(headers: dict[str, str], key: bytes = SECRET) -> list[tuple[str, str]]:
+    values = [
+        value.strip(" \t")
+        for name, value in sorted(headers.items(), key=lambda pair: pair[0].lower())
+        if name.lower().startswith("x-webhook-")
+    ]
+    return [*headers.items(), ("X-Signature", hexed("\n".join(values).encode(), key))]
+
+
+class TestSignatures:
+    def test_a_body_signature_proves_the_body_and_nothing_else(self) -> None:
+        assert code({}, call([("X-Signature", hexed(BODY))])) == "verified by main"
+        assert code({}, call([("X-Signature", hexed(BODY))], BODY.strip())) == "signature_mismatch"
+
+    def test_upper_case_hex_is_the_same_digest(self) -> None:
+        assert code({}, call([("X-Signature", hexed(BODY).upper())])) == "verified by main"
+
+    def test_a_base64_signature_may_come_without_its_padding(self) -> None:
+        assert (
+            code({"encoding": "base64"}, call([("X-Signature", based(BODY).rstrip("="))]))
+            == "verified by main"
+        )
+
+    def test_url_safe_base64_has_its_own_alphabet(self) -> None:
+        body = next(b for b in (b"%d" % n for n in range(99)) if "+" in based(b) or "/" in based(b))
+        safe = base64.urlsafe_b64encode(digest(body)).decode().rstrip("=")
+        assert code({"encoding": "base64url"}, call([("X-Signature", safe)], body)) == "verified by main"
+        assert (
+            code({"encoding": "base64url"}, call([("X-Signature", based(body))], body))
+            == "signature_malformed"
+        )
+
+    def test_auto_takes_hex_and_base64(self) -> None:
+        for text in (hexed(BODY), based(BODY)):
+            assert code({"encoding": "auto"}, call([("X-Signature", text)])) == "verified by main"
+
+    def test_no_header_and_an_empty_header_are_both_a_missing_signature(self) -> None:
+        assert code({}, call()) == "signature_missing"
+        assert code({}, call([("X-Signature", "")])) == "signature_missing"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "sha256=é".encode(),
+            b"\xff" * 64,
+            b"zz" * 32,
+            b"00" * 31,
+            b" ",
+            b"0" * 63 + b" ",
+            b"0x" + b"0" * 62,
+        ],
+    )
+    def test_what_is_not_a_digest_is_malformed(self, text: bytes) -> None:
+        assert code({}, call([("X-Signature", text)])) in ("signature_malformed", "signature_missing")
+
+    def test_a_prefix_is_a_key_before_a_separator(self) -> None:
+        document = {"keySeparator": "=", "signatureKey": "sha256"}
+        assert code(document, call([("X-Signature", "sha256=" + hexed(BODY))])) == "verified by main"
+        assert code(document, call([("X-Signature", hexed(BODY))])) == "signature_malformed"
+        assert code(document, call([("X-Signature", "sha1=" + hexed(BODY))])) == "signature_malformed"
+
+    def test_base64_padding_is_not_taken_for_a_separator(self) -> None:
+        document = {"keySeparator": "=", "signatureKey": "sha256", "encoding": "base64"}
+        assert code(document, call([("X-Signature", "sha256=" + based(BODY))])) == "verified by main"
+
+    def test_any_of_several_items_may_be_the_right_one_and_unknown_items_do_not_matter(self) -> None:
+        wrong = hexed(b"")
+        for value in (
+            f"t={NOW},v1={wrong},{stripe().split(',')[1]}",
+            stripe() + f",v1={wrong},v0={wrong},x,=,",
+        ):
+            assert code(STRIPE, call([("Stripe-Signature", value)])) == "verified by main"
+
+    def test_a_repeated_header_is_two_signatures(self) -> None:
+        headers = [("X-Signature", hexed(BODY, OTHER)), ("X-Signature", hexed(BODY))]
+        assert code({}, call(headers)) == "verified by main"
+        assert code({}, call(headers[::-1])) == "verified by main"
+
+    def test_a_star_takes_every_header_that_begins_so(self) -> None:
+        headers = [("X-DocuSign-Signature-1", based(b"")), ("X-DocuSign-Signature-2", based(BODY))]
+        assert (
+            code({"signature": "header:X-DocuSign-Signature-*", "encoding": "base64"}, call(headers))
+            == "verified by main"
+        )
+
+    def test_signatures_are_found_in_the_query_and_the_body_too(self) -> None:
+        assert (
+            code({"signature": "query:sig"}, call(query=b"sig=" + hexed(BODY).encode())) == "verified by main"
+        )
+        body = (
+            b'{"signature":{"timestamp":"1700000000","token":"abc","signature":"%s"}}'
+            % hexed(b"1700000000abc").encode()
+        )
+        mailgun = {
+            "signature": "body:signature.signature",
+            "signedContent": "{bodyfield:signature.timestamp}{bodyfield:signature.token}",
+        }
+        assert code(mailgun, call(body=body)) == "verified by main"
+
+    def test_more_candidates_than_anybody_honest_sends_are_refused(self) -> None:
+        value = ",".join(["v1=" + hexed(b"")] * MOST_CANDIDATES)
+        assert code(STRIPE, call([("Stripe-Signature", f"{stripe()},{value}")])) == "signature_malformed"
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(("key", "matched"), [(SECRET, "main"), (OTHER, "second"), (b"third", None)])
+    def test_either_secret_may_have_made_the_signature_and_the_verdict_says_which(
+        self, key: bytes, matched: str | None
+    ) -> None:
+        verdict = SignatureCredential(scheme(), SECRET, OTHER).check(
+            call([("X-Signature", hexed(BODY, key))])
+        )
+        assert (verdict.matched if isinstance(verdict, VerifiedCall) else None) == matched
+
+    def test_the_main_secret_is_named_where_both_match(self) -> None:
+        headers = [("X-Signature", hexed(BODY, OTHER)), ("X-Signature", hexed(BODY))]
+        verdict = SignatureCredential(scheme(), SECRET, OTHER).check(call(headers))
+        assert isinstance(verdict, VerifiedCall) and verdict.matched == "main"
+
+    def test_a_base64_secret_is_decoded_after_its_prefix(self) -> None:
+        secret = b"whsec_" + base64.b64encode(SECRET)
+        document = {"secretEncoding": "base64", "secretPrefix": "whsec_"}
+        for pasted in (secret, secret.removeprefix(b"whsec_"), secret.rstrip(b"="), secret + b"\n"):
+            verdict = SignatureCredential(scheme(**document), pasted).check(
+                call([("X-Signature", hexed(BODY))])
+            )
+            assert isinstance(verdict, VerifiedCall)
+
+    def test_a_plain_secret_is_used_byte_for_byte(self) -> None:
+        verdict = SignatureCredential(scheme(), b"whsec_abc ").check(
+            call([("X-Signature", hexed(BODY, b"whsec_abc "))])
+        )
+        assert isinstance(verdict, VerifiedCall)
+
+    @pytest.mark.parametrize(
+        ("document", "secret"),
+        [
+            ({}, b""),
+            ({}, b"\0\0"),
+            ({"secretPrefix": "whsec_"}, b"whsec_"),
+            ({"secretEncoding": "hex"}, b"abc"),
+            ({"secretEncoding": "base64"}, b"a*c="),
+        ],
+    )
+    def test_a_secret_that_cannot_be_a_key_is_a_mistake_in_the_configuration(
+        self, document: dict[str, str], secret: bytes
+    ) -> None:
+        with pytest.raises(ValueError, match="the secret is"):
+            SignatureCredential(scheme(**document), secret)
+        with pytest.raises(ValueError, match="the secret is"):
+            SignatureCredential(scheme(), SECRET, b"")
+
+
+class TestTimestamps:
+    @pytest.mark.parametrize(
+        ("age", "expected"),
+        [
+            (0, "verified by main"),
+            (300, "verified by main"),
+            (301, "timestamp_expired"),
+            (-300, "verified by main"),
+            (-301, "timestamp_in_future"),
+        ],
+    )
+    def test_the_window_lies_on_both_sides_of_the_time_of_receipt(self, age: int, expected: str) -> None:
+        assert code(STRIPE, call([("Stripe-Signature", stripe(NOW))], at=NOW + age + 0.4)) == expected
+
+    def test_a_webhook_may_have_its_own_tolerance(self) -> None:
+        old = call([("Stripe-Signature", stripe(NOW - 1000))])
+        assert code(STRIPE, old, tolerance_seconds=1000) == "verified by main"
+        assert code(STRIPE, old, tolerance_seconds=0) == "verified by main"
+        assert code(STRIPE, old) == "timestamp_expired"
+
+    def test_a_wrong_signature_is_a_mismatch_however_old(self) -> None:
+        assert code(STRIPE, call([("Stripe-Signature", stripe(1, key=OTHER))])) == "signature_mismatch"
+
+    def test_a_missing_timestamp_is_refused_where_it_is_signed(self) -> None:
+        assert code(STRIPE, call([("Stripe-Signature", "v1=" + hexed(BODY))])) == "timestamp_missing"
+
+    @pytest.mark.parametrize("text", ["soon", "-1", "1_0", "1e9", "١٧", "9" * 20, "1700000000.0", "+1"])
+    def test_a_timestamp_in_another_form_is_malformed_even_if_signed(self, text: str) -> None:
+        assert code(STRIPE, call([("Stripe-Signature", stripe(text))])) == "timestamp_malformed"
+
+    @pytest.mark.parametrize("again", [NOW, NOW + 1])
+    def test_two_timestamps_in_one_signature_are_refused(self, again: int) -> None:
+        assert code(STRIPE, call([("Stripe-Signature", f"{stripe()},t={again}")])) == "timestamp_malformed"
+
+    def test_two_signature_headers_of_the_same_time_are_fine_and_of_two_times_are_not(self) -> None:
+        wrong = hexed(b"")
+        same = [("Stripe-Signature", f"t={NOW},v1={wrong}"), ("Stripe-Signature", stripe())]
+        other = [("Stripe-Signature", f"t={NOW - 1},v1={wrong}"), ("Stripe-Signature", stripe())]
+        assert code(STRIPE, call(same)) == "verified by main"
+        assert code(STRIPE, call(other)) == "timestamp_malformed"
+
+    @pytest.mark.parametrize(
+        ("form", "text"),
+        [
+            ("unix_ms", "1700000000000"),
+            ("iso8601", "2023-11-14T22:13:20Z"),
+            ("iso8601", "2023-11-14T22:13:20.123456789Z"),
+            ("iso8601", "2023-11-15T00:13:20+02:00"),
+            ("http_date", "Tue, 14 Nov 2023 22:13:20 GMT"),
+        ],
+    )
+    def test_each_form_is_read_and_signed_verbatim(self, form: str, text: str) -> None:
+        document = {
+            "signedContent": "{body}{timestamp}",
+            "timestamp": "header:X-Time",
+            "timestampFormat": form,
+            "toleranceSeconds": 5,
+        }
+        headers = [("X-Time", text), ("X-Signature", hexed(BODY + text.encode()))]
+        assert code(document, call(headers)) == "verified by main"
+        assert code(document, call(headers, at=NOW + 7)) == "timestamp_expired"
+        assert code({**document, "timestampFormat": "unix"}, call(headers)) in (
+            "timestamp_malformed",
+            "timestamp_in_future",
+        )
+
+    @pytest.mark.parametrize(
+        ("form", "text"),
+        [
+            ("iso8601", "2023-13-14T22:13:20Z"),
+            ("iso8601", "2023-11-14"),
+            ("http_date", "Tue, 31 Feb 2023 22:13:20 GMT"),
+            ("http_date", "now"),
+        ],
+    )
+    def test_a_date_that_is_none_is_malformed(self, form: str, text: str) -> None:
+        document = {
+            "signedContent": "{body}{timestamp}",
+            "timestamp": "header:X-Time",
+            "timestampFormat": form,
+        }
+        assert (
+            code(document, call([("X-Time", text), ("X-Signature", hexed(BODY + text.encode()))]))
+            == "timestamp_malformed"
+        )
+
+    def test_a_timestamp_may_stand_in_the_signed_body(self) -> None:
+        document = {
+            "timestamp": "body:webhookTimestamp",
+            "timestampFormat": "unix_ms",
+            "toleranceSeconds": 60,
+        }
+        body = b'{"webhookTimestamp":1700000000000}'
+        assert code(document, call([("X-Signature", hexed(body))], body)) == "verified by main"
+        assert code(document, call([("X-Signature", hexed(body))], body, at=NOW + 61)) == "timestamp_expired"
+        assert code(document, call([("X-Signature", hexed(BODY))])) == "timestamp_missing"
+
+    def test_the_first_name_that_is_present_wins(self) -> None:
+        document = {
+            "signedContent": "{timestamp}.{body}",
+            "timestamp": ["header:webhook-timestamp", "header:svix-timestamp"],
+        }
+        signed = ("X-Signature", hexed(b"%d." % NOW + BODY))
+        assert code(document, call([("svix-timestamp", str(NOW)), signed])) == "verified by main"
+        assert (
+            code(document, call([("svix-timestamp", str(NOW)), ("webhook-timestamp", str(NOW + 1)), signed]))
+            == "signature_mismatch"
+        )
+        assert (
+            code(document, call([("svix-timestamp", str(NOW)), ("svix-timestamp", str(NOW)), signed]))
+            == "timestamp_malformed"
+        )
+
+
+class TestSignedContent:
+    def signed(
+        self, template: str, content: bytes, request: Call, public_url: str | None = None, **document: object
+    ) -> str:
+        with_signature = Call(
+            request.method,
+            request.path,
+            request.query,
+            (*request.headers, (b"x-signature", hexed(content).encode())),
+            request.body,
+            "",
+            NOW,
+            request.base_url,
+        )
+        return code({"signedContent": template, **document}, with_signature, public_url=public_url)
+
+    def test_every_token_is_the_bytes_that_arrived(self) -> None:
+        request = call(
+            [("X-One", " a b "), ("X-Many-2", "2"), ("x-many-1", "1")], query=b"q=a%20b+c&r=1", method="PUT"
+        )
+        for template, content in {
+            "{body_sha256}": sha256(BODY).hexdigest().encode(),
+            "{method} {path}": b"PUT /webhook/abc",
+            "{url}": b"https://hooks.example.com/webhook/abc?q=a%20b+c&r=1",
+            "{header:x-one}|{query:q}": b"a b|a b c",
+            "{headers:X-Many-*}": b"1\n2",
+            "{bodyfield:total}/{bodyfield:id}": b"10.00/evt_1",
+            "{{{body}}}é": b"{" + BODY + "}é".encode(),
+        }.items():
+            assert self.signed(template, content, request) == "verified by main", template
+
+    def test_something_signed_that_was_not_sent_or_sent_twice_is_refused(self) -> None:
+        twice = call([("X-One", "a"), ("X-One", "a")], query=b"q=1&q=1")
+        for template in (
+            "{header:X-One}",
+            "{query:q}",
+            "{header:X-Other}",
+            "{query:r}",
+            "{headers:X-One*}",
+            "{headers:X-Other*}",
+        ):
+            assert self.signed(template, b"a", twice) == "signature_malformed"
+
+    def test_a_body_field_that_is_left_out_counts_as_empty_but_not_all_of_them(self) -> None:
+        assert self.signed("{bodyfield:id}:{bodyfield:none}", b"evt_1:", call()) == "verified by main"
+        assert self.signed("{bodyfield:no}:{bodyfield:none}", b":", call()) == "signature_malformed"
+
+    def test_the_id_is_needed_once_where_it_is_signed(self) -> None:
+        document = {"deliveryId": "header:X-Id"}
+        assert (
+            self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a")]), **document) == "verified by main"
+        )
+        assert self.signed("{id}.{body}", b"." + BODY, call(), **document) == "signature_malformed"
+        assert (
+            self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a"), ("X-Id", "b")]), **document)
+            == "signature_malformed"
+        )
+
+    def test_the_public_url_is_what_the_user_typed(self) -> None:
+        typed = "https://shop.example.com/in?x=1"
+        assert self.signed("{url}", typed.encode(), call(query=b"x=1"), typed) == "verified by main"
+        assert self.signed("{path}", b"/in", call(), typed) == "verified by main"
+
+    def test_a_public_url_without_a_query_gets_the_query_of_the_call(self) -> None:
+        assert (
+            self.signed(
+                "{url}", b"https://shop.example.com/in?x=1", call(query=b"x=1"), "https://shop.example.com/in"
+            )
+            == "verified by main"
+        )
+
+    def test_only_the_named_escapes_are_decoded(self) -> None:
+        request = call(query=b"u=https%3a%2F%2Fa%20b%26")
+        assert (
+            self.signed(
+                "{url}",
+                b"https://hooks.example.com/webhook/abc?u=https://a%20b%26",
+                request,
+                urlUnescape=":/",
+            )
+            == "verified by main"
+        )
+
+
+class TestGeneric:
+    def test_the_bare_sentence_is_enough(self) -> None:
+        assert code(GENERIC, call(generic({"X-Webhook-Event": "paid"}))) == "verified by main"
+
+    def test_values_are_trimmed_and_ordered_by_lower_case_name(self) -> None:
+        headers = generic({"X-Webhook-b": " 2 ", "x-webhook-A": "1", "X-Webhook-C": "3"})
+        assert code(GENERIC, call(headers)) == "verified by main"
+        assert code(GENERIC, call(headers[::-1])) == "verified by main"
+
+    def test_values_cannot_run_into_each_other(self) -> None:
+        signature = generic({"X-Webhook-A": "1", "X-Webhook-B": "17"})[-1]
+        assert (
+            code(GENERIC, call([("X-Webhook-A", "11"), ("X-Webhook-B", "7"), signature]))
+            == "signature_mismatch"
+        )
+
+    def test_nothing_signed_is_refused_even_with_the_right_hmac_of_nothing(self) -> None:
+        assert code(GENERIC, call([("X-Signature", hexed(b""))])) == "signature_malformed"
+
+    def test_one_name_twice_is_refused(self) -> None:
+        assert (
+            code(GENERIC, call([("X-Webhook-A", "1"), ("x-webhook-a", "1"), ("X-Signature", hexed(b"1\n1"))]))
+            == "signature_malformed"
+        )
+
+    def test_a_timestamp_is_checked_only_when_sent(self) -> None:
+        assert code(GENERIC, call(generic({"X-Webhook-Timestamp": str(NOW)}))) == "verified by main"
+        assert code(GENERIC, call(generic({"X-Webhook-Timestamp": str(NOW - 301)}))) == "timestamp_expired"
+        assert code(GENERIC, call(generic({"X-Webhook-Timestamp": "now"}))) == "timestamp_malformed"
+
+    def test_a_body_digest_is_checked_only_when_sent(self) -> None:
+        for text in (sha256(BODY).hexdigest(), base64.b64encode(sha256(BODY).digest()).decode()):
+            headers = generic({"X-Webhook-Content-SHA256": text})
+            assert code(GENERIC, call(headers)) == "verified by main"
+            assert code(GENERIC, call(headers, b"{}")) == "signature_mismatch"
+        assert code(GENERIC, call(generic({"X-Webhook-Content-SHA256": "abc"}))) == "signature_malformed"
+
+    def test_both_can_be_required(self) -> None:
+        both = {"X-Webhook-Timestamp": str(NOW), "X-Webhook-Content-SHA256": sha256(BODY).hexdigest()}
+        assert code(GENERIC, call(generic(both)), require_timestamp_and_digest=True) == "verified by main"
+        for left_out, expected in (
+            ("X-Webhook-Timestamp", "timestamp_missing"),
+            ("X-Webhook-Content-SHA256", "signature_malformed"),
+        ):
+            headers = generic({name: value for name, value in both.items() if name != left_out})
+            assert code(GENERIC, call(headers), require_timestamp_and_digest=True) == expected
+
+    def test_the_body_counts_as_signed_only_where_its_digest_is_required(self) -> None:
+        assert not SignatureCredential(scheme(**GENERIC), SECRET).body_is_signed
+        assert SignatureCredential(
+            scheme(**GENERIC), SECRET, require_timestamp_and_digest=True
+        ).body_is_signed
+        assert SignatureCredential(scheme(), SECRET).body_is_signed
+
+
+class TestDeliveryIds:
+    def found(self, document: dict[str, object], request: Call) -> tuple[bytes | None, bool]:
+        verdict = SignatureCredential(scheme(**document), SECRET).check(request)
+        assert isinstance(verdict, VerifiedCall)
+        return verdict.delivery_id, verdict.delivery_id_signed
+
+    def test_an_id_in_the_signed_body_is_signed(self) -> None:
+        assert self.found(STRIPE, call([("Stripe-Signature", stripe())])) == (b"evt_1", True)
+
+    def test_an_id_in_a_header_beside_the_signature_is_not(self) -> None:
+        document: dict[str, object] = {"deliveryId": ["header:X-Id", "header:X-Old-Id"]}
+        signed = ("X-Signature", hexed(BODY))
+        assert self.found(document, call([signed, ("X-Id", "7")])) == (b"7", False)
+        assert self.found(document, call([signed, ("X-Old-Id", "8")])) == (b"8", False)
+        assert self.found(document, call([signed])) == (None, False)
+
+    def test_an_id_in_the_template_or_under_a_signed_glob_is_signed(self) -> None:
+        document: dict[str, object] = {"deliveryId": "header:X-Id", "signedContent": "{id}.{body}"}
+        assert self.found(document, call([("X-Id", "7"), ("X-Signature", hexed(b"7." + BODY))])) == (
+            b"7",
+            True,
+        )
+        assert self.found(dict(GENERIC), call(generic({"X-Webhook-Id": "9"}))) == (b"9", True)
+
+    def test_an_id_in_a_body_that_is_not_signed_is_not(self) -> None:
+        document = {**GENERIC, "deliveryId": "body:id"}
+        assert self.found(document, call(generic({"X-Webhook-A": "1"}))) == (b"evt_1", False)
+
+
+class TestDocuments:
+    def test_a_document_and_its_scheme_say_the_same(self) -> None:
+        document = scheme(**STRIPE).to_document()
+        assert tuple(document) == FIELDS
+        assert SignatureScheme.from_document(document).to_document() == document
+        assert document["signature"] == ["header:Stripe-Signature"] and document["toleranceSeconds"] == 300
+
+    def test_an_empty_text_or_list_means_not_used(self) -> None:
+        empty = {
+            "itemSeparator": "",
+            "keySeparator": None,
+            "signatureKey": "",
+            "timestamp": [],
+            "deliveryId": "",
+            "bodyDigest": [""],
+            "encoding": "",
+            "urlUnescape": "",
+        }
+        assert scheme(**empty) == SignatureScheme()
+
+    @pytest.mark.parametrize(
+        ("word", "character"), [("none", ""), ("space", " "), ("comma", ","), ("semicolon", ";"), (";", ";")]
+    )
+    def test_separators_are_kept_as_the_character(self, word: str, character: str) -> None:
+        assert scheme(itemSeparator=word).item_separator == character
+
+    def test_a_timestamp_brings_a_tolerance_unless_one_is_given(self) -> None:
+        assert scheme(timestamp="header:X-T").tolerance_seconds == 300
+        assert scheme(timestamp="header:X-T", toleranceSeconds=0).tolerance_seconds == 0
+        assert scheme().tolerance_seconds == 0
+
+    @pytest.mark.parametrize(
+        ("document", "field"),
+        [
+            ({"signature": []}, "signature"),
+            ({"signature": "X-Signature"}, "signature"),
+            ({"signature": "header:*"}, "signature"),
+            ({"signature": "header:X-*-Y"}, "signature"),
+            ({"signature": "header:X Y"}, "signature"),
+            ({"signature": "item:v1"}, "signature"),
+            ({"signature": ["header:A"] * 9}, "signature"),
+            ({"signature": 5}, "signature"),
+            ({"deliveryId": "body:a..b"}, "deliveryId"),
+            ({"itemSeparator": "|"}, "itemSeparator"),
+            ({"itemSeparator": ["a"]}, "itemSeparator"),
+            ({"signatureKey": "v1"}, "keySeparator"),
+            ({"itemSeparator": ",", "keySeparator": ","}, "keySeparator"),
+            ({"timestamp": "item:t"}, "keySeparator"),
+            ({"encoding": "base32"}, "encoding"),
+            ({"encoding": ["hex"]}, "encoding"),
+            ({"signedContent": ""}, "signedContent"),
+            ({"signedContent": "just text"}, "signedContent"),
+            ({"signedContent": "{bodies}"}, "signedContent"),
+            ({"signedContent": "{body"}, "signedContent"),
+            ({"signedContent": "{header:X-*}"}, "signedContent"),
+            ({"signedContent": "{headers:*}"}, "signedContent"),
+            ({"signedContent": "{body}" * 33}, "signedContent"),
+            ({"signedContent": "{body}" + "x" * 1000}, "signedContent"),
+            ({"signedContent": "{body}\ud800"}, "signedContent"),
+            ({"signedContent": "{timestamp}{body}"}, "timestamp"),
+            ({"signedContent": "{id}{body}"}, "deliveryId"),
+            (
+                {"signedContent": "{timestamp}{body}", "timestamp": "header:T", "timestampRequired": False},
+                "timestampRequired",
+            ),
+            ({"toleranceSeconds": -1}, "toleranceSeconds"),
+            ({"toleranceSeconds": True}, "toleranceSeconds"),
+            ({"timestampRequired": "yes"}, "timestampRequired"),
+            ({"secretEncoding": "rot13"}, "secretEncoding"),
+            ({"secretPrefix": "x" * 65}, "secretPrefix"),
+            ({"urlUnescape": "%"}, "urlUnescape"),
+            ({"handshake": "hands"}, "handshake"),
+            ({"algorithm": "sha1"}, "algorithm"),
+        ],
+    )
+    def test_what_is_wrong_is_said_at_the_field(self, document: dict[str, object], field: str) -> None:
+        found = problems(document)
+        assert [error.field for error in found] == [field] and found[0].message
+        with pytest.raises(InvalidScheme):
+            SignatureScheme.from_document(document)
+
+    def test_what_is_weak_is_said_and_allowed(self) -> None:
+        assert [warning.field for warning in warnings(scheme(timestamp="header:X-Time"))] == ["timestamp"]
+        assert [warning.field for warning in warnings(scheme(signedContent="{header:X-A}"))] == [
+            "signedContent"
+        ]
+        assert warnings(scheme(**STRIPE)) == []
+
+
+anything = st.one_of(
+    st.binary(max_size=80),
+    st.sampled_from([b"t=1700000000,v1=00", b"v1=" + b"0" * 64, b"\xff", b"t=1,t=2", b"1700000000", b"[{]"]),
+)
+references = st.sampled_from(["header:x-signature", "header:x-*", "query:q", "body:a.0.b", "item:t"])
+documents = st.fixed_dictionaries(
+    {
+        "signature": st.lists(
+            references.filter(lambda ref: not ref.startswith("item")), min_size=1, max_size=3
+        )
+    },
+    optional={
+        "itemSeparator": st.sampled_from(["", ",", ";", " "]),
+        "keySeparator": st.sampled_from(["=", ","]),
+        "signatureKey": st.sampled_from(["", "v1"]),
+        "encoding": st.sampled_from(["hex", "base64", "base64url", "auto"]),
+        "signedContent": st.lists(
+            st.sampled_from(
+                [
+                    "{body}",
+                    "{timestamp}",
+                    "{id}",
+                    "{url}",
+                    "{path}",
+                    "{method}",
+                    "{headers:x-*}",
+                    "{header:x-a}",
+                    "{query:q}",
+                    "{bodyfield:a.b}",
+                    "{body_sha256}",
+                ]
+            ),
+            min_size=1,
+        ).map("".join),
+        "timestamp": st.lists(references, max_size=2),
+        "timestampFormat": st.sampled_from(["unix", "unix_ms", "iso8601", "http_date"]),
+        "deliveryId": st.lists(references, max_size=2),
+        "bodyDigest": st.lists(references.filter(lambda ref: not ref.startswith("item")), max_size=2),
+        "urlUnescape": st.just(":/?@"),
+    },
+)
+
+
+@given(
+    document=documents,
+    headers=st.lists(
+        st.tuples(st.sampled_from([b"x-signature", b"x-a", b"x-time", b"x-id"]), anything), max_size=5
+    ),
+    body=st.one_of(anything, st.just(b'{"a":{"b":1}}'), st.just(b"[" * 5000)),
+    query=anything,
+    path=anything,
+    method=st.text(max_size=5),
+    at=st.floats(min_value=0, max_value=1e11),
+)
+def test_any_bytes_give_a_verdict(
+    document: dict[str, object],
+    headers: list[tuple[bytes, bytes]],
+    body: bytes,
+    query: bytes,
+    path: bytes,
+    method: str,
+    at: float,
+) -> None:
+    if problems(document):
+        return
+    request = Call(method, path, query, tuple(headers), body, "", at, "https://hooks.example.com")
+    verdict = SignatureCredential(scheme(**document), SECRET, OTHER).check(request)
+    # Nobody here knows the key, so nothing may pass.
+    assert isinstance(verdict, Unproven)
+
+
+@given(
+    document=st.dictionaries(
+        st.sampled_from([*FIELDS, "other"]),
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.text(max_size=20),
+            st.lists(st.one_of(st.integers(), st.text(max_size=9)), max_size=3),
+        ),
+    )
+)
+def test_any_document_is_a_scheme_or_a_list_of_problems(document: dict[str, object]) -> None:
+    if not problems(document):
+        kept = SignatureScheme.from_document(document)
+        assert SignatureScheme.from_document(kept.to_document()) == kept
+
+
+@given(
+    body=st.binary(max_size=200), position=st.integers(min_value=0), bit=st.integers(min_value=0, max_value=7)
+)
+def test_one_flipped_bit_anywhere_in_the_body_is_refused(body: bytes, position: int, bit: int) -> None:
+    signed = call([("X-Signature", hexed(body))], body)
+    assert code({}, signed) == "verified by main"
+    if body:
+        altered = bytearray(body)
+        altered[position % len(body)] ^= 1 << bit
+        assert code({}, call([("X-Signature", hexed(body))], bytes(altered))) == "signature_mismatch"

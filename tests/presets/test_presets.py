@@ -1,0 +1,279 @@
+"""The presets are complete, and each verifies its own sample, signed here by nothing but the words of its
+scheme."""
+
+import base64
+import hmac
+import re
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+import pytest
+
+from postern import presets
+from postern.core.calls.call import Call, Headers
+from postern.core.calls.content import Payload, read_object
+from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.scheme import FIELDS, SignatureScheme, warnings
+from postern.core.signatures.signature import SignatureCredential
+from postern.usecases.webhooks.resolving import preset_update
+
+NOW = 1_700_000_000
+THE_22 = [
+    "shopify",
+    "woocommerce",
+    "bigcommerce",
+    "stripe",
+    "square",
+    "paddle",
+    "lemonsqueezy",
+    "razorpay",
+    "recharge",
+    "klaviyo",
+    "aftership",
+    "hubspot",
+    "zendesk",
+    "typeform",
+    "calendly",
+    "slack",
+    "meta",
+    "github",
+    "linear",
+    "xero",
+    "quickbooks",
+    "standardwebhooks",
+]
+BASE_URL = "https://hooks.example.com"
+KEY = b"0123456789abcdef0123456789abcdef"
+
+
+def signed_sample(preset: presets.Preset, at: int = NOW) -> Call:
+    moment = datetime.fromtimestamp(at, UTC)
+    timestamp = {
+        "unix": str(at),
+        "unix_ms": str(at * 1000),
+        "iso8601": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "http_date": format_datetime(moment, usegmt=True),
+    }[preset.scheme.timestamp_format]
+    sample = preset.samples[0]
+    body = sample.body.replace("{timestamp}", timestamp)
+    digest = sha256(body.encode()).hexdigest()
+    headers = {
+        name.lower(): value.replace("{timestamp}", timestamp).replace("{body_sha256}", digest)
+        for name, value in sample.headers
+    }
+    ids = [
+        headers[ref.split(":")[1].lower()]
+        for ref in preset.scheme.delivery_id
+        if ref.split(":")[1].lower() in headers
+    ]
+    values = {
+        "{body}": body,
+        "{timestamp}": timestamp,
+        "{id}": ids[0] if ids else "",
+        "{method}": "POST",
+        "{url}": f"{BASE_URL}/webhook/abc",
+        "{headers:X-Webhook-*}": "\n".join(
+            headers[name] for name in sorted(headers) if name.startswith("x-webhook-")
+        ),
+    }
+    content = re.sub(r"\{[^}]*\}", lambda match: values[match[0]], preset.scheme.signed_content)
+    signature = hmac.digest(KEY, content.encode(), "sha256")
+    text = (
+        base64.b64encode(signature).decode()
+        if preset.scheme.encoding.startswith("base64")
+        else signature.hex()
+    )
+    pairs = tuple(
+        (name.encode(), value.replace("{signature}", text).encode()) for name, value in headers.items()
+    )
+    return Call("POST", b"/webhook/abc", b"", pairs, body.encode(), "192.0.2.1", at, BASE_URL)
+
+
+def credential(preset: presets.Preset) -> SignatureCredential:
+    secret = (
+        preset.scheme.secret_prefix.encode() + base64.b64encode(KEY)
+        if preset.scheme.secret_encoding == "base64"
+        else KEY
+    )
+    return SignatureCredential(preset.scheme, secret)
+
+
+SLACKS_BODY = (
+    b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA"
+    b"&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554"
+    b"%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret", "at", "headers", "body"),
+    [
+        (
+            "github",
+            b"It's a Secret to Everybody",
+            NOW,
+            (
+                (
+                    b"x-hub-signature-256",
+                    b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
+                ),
+            ),
+            b"Hello, World!",
+        ),
+        (
+            "slack",
+            b"8f742231b10e8888abcd99yyyzzz85a5",
+            1531420618,
+            (
+                (b"x-slack-request-timestamp", b"1531420618"),
+                (
+                    b"x-slack-signature",
+                    b"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+                ),
+            ),
+            SLACKS_BODY,
+        ),
+    ],
+)
+def test_the_examples_that_senders_publish_verify(
+    name: str, secret: bytes, at: int, headers: Headers, body: bytes
+) -> None:
+    call = Call("POST", b"/webhook/abc", b"", headers, body, "192.0.2.1", at, BASE_URL)
+    assert isinstance(SignatureCredential(presets.get(name).scheme, secret).check(call), VerifiedCall)
+
+
+def test_there_are_22_presets_and_the_generic_scheme_last() -> None:
+    assert set(presets.load()) == {*THE_22, "generic"}
+    assert list(presets.load())[-1] == presets.GENERIC
+
+
+@pytest.mark.parametrize("name", [*THE_22, "generic"])
+def test_a_preset_says_what_to_paste_and_how_its_sender_behaves(name: str) -> None:
+    preset = presets.get(name)
+    assert (
+        preset.title
+        and preset.setup
+        and preset.secret.paste
+        and preset.secret.where
+        and preset.sender.retries
+    )
+    assert preset.version >= 1
+
+
+@pytest.mark.parametrize("name", [*THE_22, "generic"])
+def test_a_preset_verifies_its_sample_and_refuses_it_altered(name: str) -> None:
+    preset = presets.get(name)
+    call = signed_sample(preset)
+    verdict = credential(preset).check(call)
+    assert isinstance(verdict, VerifiedCall), verdict
+    call.body += b" "
+    verdict = credential(preset).check(call)
+    assert isinstance(verdict, Unproven) and verdict.code == "signature_mismatch"
+
+
+@pytest.mark.parametrize("name", [name for name in THE_22 if presets.get(name).scheme.timestamp])
+def test_a_preset_with_a_timestamp_refuses_yesterdays_and_tomorrows_call(name: str) -> None:
+    preset = presets.get(name)
+    for at, code in (
+        (NOW - preset.scheme.tolerance_seconds - 1, "timestamp_expired"),
+        (NOW + preset.scheme.tolerance_seconds + 1, "timestamp_in_future"),
+    ):
+        call = signed_sample(preset, at)
+        call.received_at = NOW
+        verdict = credential(preset).check(call)
+        assert isinstance(verdict, Unproven) and verdict.code == code
+
+
+@pytest.mark.parametrize("name", THE_22)
+def test_a_preset_covers_the_body_and_its_timestamp(name: str) -> None:
+    assert warnings(presets.get(name).scheme) == []
+
+
+@pytest.mark.parametrize("name", [*THE_22, "generic"])
+def test_a_sample_is_a_json_object_once_filled_in(name: str) -> None:
+    for sample in presets.get(name).samples:
+        read = read_object(
+            Call("POST", b"", b"", (), sample.body.replace("{timestamp}", "1").encode(), "", NOW),
+            presets.get(name).sends_arrays,
+        )
+        assert isinstance(read, Payload)
+        assert any("{signature}" in value for _, value in sample.headers)
+
+
+def test_senders_that_hang_up_early_bring_their_own_time_out() -> None:
+    given = {
+        name: preset.synchronous_timeout_seconds
+        for name, preset in presets.load().items()
+        if preset.synchronous_timeout_seconds
+    }
+    assert given == {"slack": 2.5, "shopify": 4.5, "paddle": 4.5, "github": 9}
+
+
+def test_senders_with_a_handshake_name_it() -> None:
+    given = {
+        name: preset.scheme.handshake
+        for name, preset in presets.load().items()
+        if preset.scheme.handshake != "none"
+    }
+    assert given == {"slack": "slack", "meta": "meta", "xero": "xero", "woocommerce": "woocommerce_ping"}
+
+
+def test_only_square_and_hubspot_sign_the_url() -> None:
+    assert {name for name, preset in presets.load().items() if preset.signs_url} == {"square", "hubspot"}
+
+
+def test_a_resolved_preset_holds_every_field_of_its_scheme() -> None:
+    document = presets.resolve("stripe")
+    assert (document["preset"], document["presetVersion"]) == ("stripe", 1)
+    assert {name: document[name] for name in FIELDS} == presets.get("stripe").scheme.to_document()
+
+
+def saved(name: str, **scheme: Any) -> dict[str, Any]:
+    """A webhook that was saved when the preset had another version."""
+    document = {**presets.get(name).scheme.to_document(), **scheme}
+    return {"authentication": {"provider": name}, "resolved": {"scheme": document, "presetVersion": 0}}
+
+
+def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
+    assert preset_update(presets, saved("paddle")) == {"version": 1, "changes": []}
+    update = preset_update(presets, saved("paddle", toleranceSeconds=30, deliveryId=[]))
+    assert {
+        change["field"]: (change["saved"], change["present"]) for change in (update or {})["changes"]
+    } == {
+        "toleranceSeconds": (30, 5),
+        "deliveryId": ([], ["body:event_id"]),
+    }
+
+
+def test_a_field_that_a_newer_version_added_counts_as_unused_in_an_older_one() -> None:
+    older, same = saved("slack"), saved("paddle")
+    del older["resolved"]["scheme"]["handshake"], same["resolved"]["scheme"]["handshake"]
+    assert preset_update(presets, older) == {
+        "version": 1,
+        "changes": [{"field": "handshake", "saved": "none", "present": "slack"}],
+    }
+    assert preset_update(presets, same) == {"version": 1, "changes": []}
+
+
+def test_what_is_told_about_a_preset_is_plain_json() -> None:
+    for name in presets.names():
+        about = presets.about(name)
+        assert msgspec.json.decode(msgspec.json.encode(about)) == about
+    assert presets.about("square")["needsPublicUrl"] and presets.about("meta")["needsVerifyToken"]
+
+
+def test_an_unknown_name_is_said() -> None:
+    with pytest.raises(presets.UnknownPreset, match="nobody"):
+        presets.get("nobody")
+
+
+def test_generic_is_the_scheme_that_is_written_for_own_code() -> None:
+    scheme = presets.get("generic").scheme
+    assert (
+        isinstance(scheme, SignatureScheme)
+        and scheme.signed_content == "{headers:X-Webhook-*}"
+        and not scheme.timestamp_required
+    )

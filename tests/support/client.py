@@ -1,0 +1,78 @@
+"""A client of the API, as somebody else's program is one: over the socket, by the standard library."""
+
+import json
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from typing import Any
+
+from support.described import as_described
+from support.program import Program
+from support.waiting import PATIENCE
+
+PASSWORD = "correct horse battery"
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Client:
+    def __init__(self, port: int, key: str | None = None, **headers: str) -> None:
+        self._port = port
+        self._headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **_named(headers)}
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
+        """A body that is bytes goes as it is; any other one as JSON. ``If_Match="…"`` becomes the header
+        If-Match."""
+        given = _named(headers)
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            given.setdefault("Content-Type", "application/json")
+        path = path if path.startswith("/") else f"/api/v1/{path}"
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body, {**self._headers, **given})
+            response = connection.getresponse()
+            said = Said(
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                response.read().decode(),
+            )
+        finally:
+            connection.close()
+        as_described(method, path, said.status, said.text)
+        return said
+
+    def get(self, path: str, **headers: str) -> Said:
+        return self.ask("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Said:
+        return self.ask("POST", path, body, **headers)
+
+    def patch(self, path: str, body: Any, **headers: str) -> Said:
+        return self.ask("PATCH", path, body, **headers)
+
+    def delete(self, path: str, **headers: str) -> Said:
+        return self.ask("DELETE", path, **headers)
+
+
+def _named(headers: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def admin_of(program: Program) -> Client:
+    return Client(program.port, program.admin_key)
+
+
+def with_level(program: Program, level: str) -> Client:
+    return Client(
+        program.port, admin_of(program).post("api-keys", {"name": level, "level": level}).json["key"]
+    )

@@ -1,0 +1,90 @@
+"""A gateway on a real store, without sockets: the duties are tried on SQLite and on Postgres alike."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.admit import admit, admit_head
+from postern.core.answer import Answer
+from postern.core.calls.call import Call
+from postern.settings import Settings
+from postern.usecases.calls.receive import receive
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.wiring.gateway import opened
+
+ACTOR = Actor("test", "admin")
+
+
+class Desk:
+    """A gateway, and the short way to do things with it."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.store: Any = gateway.store
+        """The real one, tables and all."""
+
+    async def webhook(self, name: str = "Orders", **settings: Any) -> str:
+        given = {"name": name, "authentication": {"method": "none"}, **settings}
+        request: WebhookRequest = validated(WebhookRequest, given)
+        return str((await webhooks.create(self.gateway, ACTOR, request))["id"])
+
+    async def call(
+        self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
+    ) -> Answer:
+        """As ingress does it, without the socket."""
+        webhook = self.gateway.directory.by_id(webhook_id)
+        assert webhook is not None
+        text = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        now = self.gateway.clock() if at is None else at
+        given = ((b"content-type", b"application/json"), *headers)
+        call = Call(
+            "POST",
+            f"/webhook/{webhook.short_code}".encode(),
+            b"",
+            given,
+            text,
+            "203.0.113.9",
+            now,
+            self.gateway.base_url,
+        )
+        verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.limits)
+        heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        receive(self.gateway, webhook, call, verdict, heard.set_result)
+        return await heard
+
+    async def accepted(
+        self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
+    ) -> str:
+        answer = await self.call(webhook_id, body, *headers, at=at)
+        told = msgspec.json.decode(answer.body)
+        assert (answer.status, told["status"]) == (200, "accepted"), told
+        return str(told["invocationId"])
+
+    async def rows(self, statement: Any) -> list[Any]:
+        return list(await self.store.database.read(lambda connection: connection.execute(statement).all()))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    given = {
+        "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
+        "POSTERN_DATA_DIR": str(tmp_path / "data"),
+        "POSTERN_WORKFLOWS": str(tmp_path / "workflows"),
+        "POSTERN_LOG": "off",
+    }
+    if request.param == "postgres":
+        given["POSTERN_DATABASE_URL"] = request.getfixturevalue("migrated_url")
+    return Settings(given)
+
+
+@pytest.fixture
+async def desk(settings: Settings) -> AsyncIterator[Desk]:
+    async with opened(settings) as gateway:
+        yield Desk(gateway)

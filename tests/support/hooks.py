@@ -1,0 +1,94 @@
+"""Webhooks for a running program, made and looked at as its command line would: through its database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import HistoryFilter
+from postern.settings import Settings
+from postern.usecases.history import history
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.wiring.gateway import opened
+from support.waiting import wait_until
+
+T = TypeVar("T")
+
+TOKEN = "whk_the_token_of_these_tests_0123456789abcdef"
+SECOND_TOKEN = "whk_another_token_of_these_tests_987654321"
+OWNER = Actor("tests", "admin")
+UNLIMITED = {"callsPerSecond": 100_000, "burst": 1_000_000}
+
+
+@dataclass(frozen=True)
+class Hook:
+    id: str
+    short_code: str
+
+    @property
+    def path(self) -> str:
+        return f"/webhook/{self.short_code}"
+
+
+def within(data_dir: Path, use_case: Callable[[Gateway], Awaitable[T]], **environment: str) -> T:
+    """Run a use case on the program's database, beside the program."""
+
+    async def inside() -> T:
+        settings = Settings(
+            {"POSTERN_DATA_DIR": str(data_dir), "POSTERN_ENGINE": "none", "POSTERN_LOG": "off", **environment}
+        )
+        async with opened(settings) as gateway:
+            return await use_case(gateway)
+
+    return asyncio.run(inside())
+
+
+def make_hook(
+    data_dir: Path, *, name: str = "A webhook", environment: dict[str, str] | None = None, **settings: Any
+) -> Hook:
+    """A webhook that asks for ``X-Api-Key: TOKEN``, unless the settings say otherwise. A running program
+    serves it within a second."""
+    wanted = {
+        "name": name,
+        "authentication": {"method": "token", "token": TOKEN},
+        "rateLimit": UNLIMITED,
+        **settings,
+    }
+
+    async def create(gateway: Gateway) -> dict[str, Any]:
+        request: WebhookRequest = validated(WebhookRequest, wanted)
+        return await webhooks.create(gateway, OWNER, request)
+
+    made = within(data_dir, create, **(environment or {}))
+    return Hook(made["id"], made["url"].rpartition("/")[2])
+
+
+def stories(data_dir: Path, hook: Hook | None = None, **environment: str) -> list[dict[str, Any]]:
+    """Everything that history tells of this webhook's calls, the newest first."""
+
+    async def read(gateway: Gateway) -> list[dict[str, Any]]:
+        found, cursor = [], None
+        while True:
+            page = await history.listing(
+                gateway, OWNER, HistoryFilter(webhook_id=hook.id if hook else None), 200, cursor
+            )
+            found += [await history.show(gateway, OWNER, item["id"]) for item in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    return within(data_dir, read, **environment)
+
+
+def wait_until_served(port: int, *hooks: Hook) -> None:
+    """The running program has noticed them. Asked with a method that no webhook takes and without a body."""
+    from support.wire import exchange
+
+    for hook in hooks:
+        wait_until(
+            lambda hook=hook: exchange(port, "PUT", hook.path).status != 404, what=f"{hook.path} to be served"
+        )  # type: ignore[misc]

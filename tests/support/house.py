@@ -1,0 +1,154 @@
+"""A whole gateway in this process, on a real SQLite file, without sockets: calls arrive as they do from a
+connection, use cases are asked directly."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postern.core.access.accounts import Actor
+from postern.core.address import Allowlist
+from postern.core.answer import Answer
+from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.settings import Settings
+from postern.surfaces.http.ingress import Arrival, Ingress
+from postern.usecases.deliveries.dispatch import Dispatcher
+from postern.usecases.history import history
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.wiring.gateway import opened
+
+OWNER = Actor("owner", "admin")
+
+
+class NotingEngine:
+    """Starts nothing and remembers everything: how often each key was started, and with what. It can be
+    down."""
+
+    name = "noting"
+
+    def __init__(self) -> None:
+        self.started: dict[str, Trigger] = {}
+        self.times: dict[str, int] = {}
+        self.down = False
+
+    async def open(self) -> None: ...
+
+    async def start(self, trigger: Trigger) -> Started:
+        if self.down:
+            raise EngineUnavailable("switched off by the test")
+        self.started.setdefault(trigger.key, trigger)
+        self.times[trigger.key] = self.times.get(trigger.key, 0) + 1
+        return Started(1, ("noted",))
+
+    async def ended(self, key: str) -> Any:
+        await asyncio.Event().wait()
+
+    async def health(self) -> EngineHealth:
+        return EngineHealth(not self.down, "noting")
+
+    async def workflows(self) -> list[Workflow] | None:
+        return []
+
+    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
+        return []
+
+    async def forget(self, keys: list[str]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Heard:
+    """What a caller heard."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Hearing(Arrival):
+    def __init__(self, ingress: Ingress) -> None:
+        super().__init__(ingress)
+        self.heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answer(self, answer: Answer) -> None:
+        self.heard.set_result(answer)
+
+
+@dataclass
+class House:
+    gateway: Gateway
+    engine: NotingEngine
+    dispatcher: Dispatcher
+    urls: dict[str, str] = field(default_factory=dict)
+
+    async def webhook(self, **settings: Any) -> dict[str, Any]:
+        """A new webhook; what is not given is method None."""
+        document = {"name": "Orders", "authentication": {"method": "none"}, **settings}
+        return await webhooks.create(self.gateway, OWNER, validated(WebhookRequest, document))
+
+    async def call(
+        self,
+        webhook: dict[str, Any],
+        body: bytes = b"{}",
+        *,
+        headers: dict[str, str] | None = None,
+        method: str = "POST",
+        query: str = "",
+        peer: str = "127.0.0.1",
+    ) -> Heard:
+        pairs = (
+            [(b"content-type", b"application/json")]
+            if method == "POST" and "content-type" not in (headers or {})
+            else []
+        )
+        given = (
+            *pairs,
+            *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()),
+        )
+        call = Hearing(Ingress(self.gateway, Allowlist.parse([]), "X-Forwarded-For"))
+        call.head(
+            method, b"/webhook/" + webhook["url"].rpartition("/")[2].encode(), query.encode(), given, peer
+        )
+        for arrives in (lambda: call.body(body), call.end):
+            if not call.settled:
+                arrives()
+        answer = await call.heard
+        return Heard(
+            answer.status,
+            {name.decode().lower(): value.decode("latin-1") for name, value in answer.headers},
+            answer.body,
+        )
+
+    async def deliver(self) -> None:
+        """Start whatever is due."""
+        while await self.dispatcher.round():
+            await self.dispatcher.finish()
+
+    async def history(self, **wanted: Any) -> list[dict[str, Any]]:
+        return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items
+
+
+@asynccontextmanager
+async def a_house(folder: Path, **environment: str) -> AsyncIterator[House]:
+    settings = Settings(
+        {
+            "POSTERN_DATA_DIR": str(folder / "data"),
+            "POSTERN_LOG": "off",
+            "POSTERN_BASE_URL": "https://hooks.example.com",
+            **environment,
+        }
+    )
+    async with opened(settings) as gateway:
+        engine = NotingEngine()
+        gateway.engine = engine
+        yield House(gateway, engine, Dispatcher(gateway))

@@ -1,0 +1,162 @@
+"""The real program: ``postern serve`` as a process of its own, on a free port, with its data in the test's
+folder."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import pytest
+
+from support.waiting import PATIENCE, free_port, wait_until
+
+STOPPED_WITHIN = 60.0
+CHILDREN_END_WITHIN = 10.0
+ADMIN_KEY = "pk_test_admin_0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Program:
+    """A running ``postern serve``. What it prints is in ``output()``; nothing of it stays when its test
+    ends."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], arguments: tuple[str, ...] = ()) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = int(environment.get("POSTERN_PORT") or free_port())
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.admin_key = environment.get("POSTERN_ADMIN_KEY", ADMIN_KEY)
+        self.data_dir = Path(environment.get("POSTERN_DATA_DIR", folder / "data"))
+        given = {
+            "POSTERN_PORT": str(self.port),
+            "POSTERN_DATA_DIR": str(self.data_dir),
+            "POSTERN_ADMIN_KEY": self.admin_key,
+            **environment,
+        }
+        # Whatever the program starts inherits this mark, and is found by it in any process group.
+        self._mark = secrets.token_hex(8)
+        self.environment = clean_environment({**given, "TEST_BED": self._mark})
+        self._log = folder / f"postern-{self.port}.log"
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "postern", "serve", *arguments],
+                cwd=folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+            )
+
+    def output(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait_until_ready(self) -> None:
+        def answered_or_ended() -> bool:
+            return self.process.poll() is not None or self.is_ready()
+
+        wait_until(
+            answered_or_ended,
+            what=lambda: f"/readyz to answer 200; postern said:\n{self.output()}\n",
+            every=0.05,
+        )
+        assert self.process.poll() is None, (
+            f"postern ended with {self.process.returncode} before it was ready:\n{self.output()}"
+        )
+
+    def is_ready(self) -> bool:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def stop(self) -> int:
+        """As a supervisor does it. The exit status; a process that stays behind, or hangs, is a failure."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(STOPPED_WITHIN)
+            wait_until(
+                lambda: not self.processes_left(),
+                CHILDREN_END_WITHIN,
+                what="every process of the program to end",
+            )
+        except (subprocess.TimeoutExpired, AssertionError) as error:
+            raise AssertionError(f"postern did not end cleanly on SIGTERM:\n{self.output()}") from error
+        finally:
+            self.kill()
+        return status
+
+    def kill(self) -> None:
+        """As a power cut does it: all of it, at once."""
+        for process in {self.process.pid, *self.processes_left()}:
+            # Once waited for, the number may be somebody else's.
+            if process != self.process.pid or self.process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+        self.process.wait(STOPPED_WITHIN)
+
+    def processes_left(self) -> list[int]:
+        mark = f"TEST_BED={self._mark}".encode()
+        left = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):  # ended meanwhile, or not ours
+                if mark in environment.read_bytes():
+                    left.append(int(environment.parent.name))
+        return left
+
+
+def clean_environment(given: dict[str, str]) -> dict[str, str]:
+    """The settings that were given and none from the shell that runs the tests."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+    return {**inherited, "PYTHONUNBUFFERED": "1", **given}
+
+
+def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list",
+    POSTERN_DATA_DIR=…)``."""
+    given = {"POSTERN_DATA_DIR": str(folder / "data"), **environment}
+    command = [sys.executable, "-m", "postern", *arguments]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=clean_environment(given),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+StartProgram = Callable[..., Program]
+
+
+@pytest.fixture
+def start_program(tmp_path: Path) -> Iterator[StartProgram]:
+    """``start_program(POSTERN_ENGINE="http", …)`` gives a program that is ready. Call it again for a second
+    one, on the same
+    ``POSTERN_DATA_DIR`` for a restart. Whatever still runs when the test ends is ended, and must end cleanly.
+    """
+    started: list[Program] = []
+
+    def start(*, ready: bool = True, **environment: str) -> Program:
+        program = Program(tmp_path, environment)
+        started.append(program)
+        if ready:
+            program.wait_until_ready()
+        return program
+
+    try:
+        yield start
+        for program in started:
+            if program.process.poll() is None:
+                program.stop()
+    finally:
+        for program in started:
+            program.kill()

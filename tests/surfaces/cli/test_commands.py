@@ -1,0 +1,399 @@
+"""Commands beside a running program, on the same data folder."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from reference import commands
+
+from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
+from support.client import Client, admin_of
+from support.commands import typed
+from support.program import Program, run_postern
+from support.waiting import wait_until
+
+NOWHERE = "0" * 32
+WORKFLOWS = Path(__file__).resolve().parents[3] / "examples" / "workflows"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    program = Program(tmp_path_factory.mktemp("commands"), {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
+    try:
+        program.wait_until_ready()
+        yield program
+        program.stop()
+    finally:
+        program.kill()
+
+
+@pytest.fixture
+def folder(program: Program) -> Path:
+    return program.data_dir.parent
+
+
+def said(folder: Path, *words: str) -> Any:
+    ran = typed(folder, *words, "--json")
+    assert ran.exit_code == 0, ran.output
+    return json.loads(ran.stdout)
+
+
+def refused(folder: Path, *words: str) -> int:
+    ran = typed(folder, *words)
+    assert "Traceback" not in ran.output and (
+        ran.exception is None or isinstance(ran.exception, SystemExit)
+    ), ran.output
+    return ran.exit_code
+
+
+@pytest.fixture
+def call(program: Program) -> tuple[dict[str, Any], str]:
+    """A webhook of its own, and a recorded call to it."""
+    document = {
+        "name": "Orders",
+        "authentication": {"method": "none"},
+        "fieldMapping": {"fieldOne": "number"},
+    }
+    webhook = admin_of(program).post("webhooks", document).json
+    body = {"number": "1001", "items": [{"sku": "[red]A-1"}]}
+    heard = httpx2.post(webhook["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False)
+    return webhook, heard.json()["invocationId"]
+
+
+def test_a_url_that_only_this_machine_can_reach_says_so(program: Program, folder: Path) -> None:
+    wanted = "Only this machine can reach this address."
+    assert wanted in program.output()
+    assert wanted in typed(folder, "webhooks", "create", "Near").output
+    public = run_postern(folder, "webhooks", "create", "Far", POSTERN_BASE_URL="https://hooks.example.com")
+    assert "https://hooks.example.com/webhook/" in public.stdout and wanted not in public.stdout
+
+
+def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(
+    program: Program, folder: Path, tmp_path: Path
+) -> None:
+    made = said(folder, "webhooks", "create", "Reached", "--auth", "none")
+    assert made["url"].startswith(f"{program.url}/webhook/")
+    assert said(folder, "webhooks", "list", "--search", "Reached")["items"][0]["url"] == made["url"]
+    assert f"There was no database in {tmp_path / 'data'}" in run_postern(tmp_path, "webhooks", "list").stderr
+    assert "There was no database" not in run_postern(tmp_path, "webhooks", "list").stderr
+
+
+def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:
+    assert (
+        "The environment variable NOPE is not set."
+        in typed(folder, "webhooks", "create", "X", "--secret", "env:NOPE").stderr
+    )
+    assert "write env:NAME" in typed(folder, "webhooks", "create", "X", "--secret", "whk_typed_here").stderr
+
+
+def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("It's a Secret to Everybody")
+    (tmp_path / "body").write_text("Hello, World!")
+    asked = (
+        "--provider",
+        "github",
+        "--secret",
+        f"file:{tmp_path / 'secret'}",
+        "--body",
+        str(tmp_path / "body"),
+    )
+    ran = typed(folder, "signatures", "test", *asked, "--header", "X-Hub-Signature-256: sha256=" + "0" * 64)
+    assert ran.exit_code == FAILED
+    right = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    assert (
+        "signed    'Hello, World!'" in ran.stdout
+        and "0" * 64 in ran.stdout
+        and right in "".join(ran.stdout.split())
+    )
+
+
+def test_users_are_made_changed_and_deleted_and_their_sessions_ended(
+    program: Program, folder: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("a password for maria\n")
+    maria = said(folder, "users", "create", "Maria", "--level", "write", "--password", f"file:{file}")
+    assert (maria["name"], maria["level"]) == ("maria", "write")
+    assert refused(folder, "users", "create", "maria", "--password", f"file:{file}") == CONFLICT
+    assert (
+        refused(folder, "users", "create", "other", "--level", "king", "--password", f"file:{file}") == USAGE
+    )
+    assert refused(folder, "users", "create", "other") == USAGE  # no terminal to ask at
+    signed_in = Client(program.port).post("sessions", {"name": "maria", "password": "a password for maria"})
+    assert signed_in.status == 201
+    (session,) = [one for one in said(folder, "sessions", "list")["items"] if one["user"] == "maria"]
+    cookie = signed_in.headers["set-cookie"].partition(";")[0]
+    assert Client(program.port, Cookie=cookie).get("me").status == 200
+    said(folder, "sessions", "revoke", session["id"])
+    assert Client(program.port, Cookie=cookie).get("me").status == 401
+    assert refused(folder, "sessions", "revoke", session["id"]) == NOT_FOUND
+
+    file.write_text("another password for maria")
+    assert (
+        said(folder, "users", "change", maria["id"], "--level", "read", "--password", f"file:{file}")["level"]
+        == "read"
+    )
+    assert refused(folder, "users", "change", maria["id"]) == USAGE
+    assert (
+        Client(program.port).post("sessions", {"name": "maria", "password": "a password for maria"}).status
+        == 401
+    )
+    assert (
+        Client(program.port)
+        .post("sessions", {"name": "maria", "password": "another password for maria"})
+        .status
+        == 201
+    )
+    assert {one["name"] for one in said(folder, "users", "list")["items"]} == {"admin", "maria"}
+
+    did = [one["action"] for one in said(folder, "audit", "--subject", maria["id"])["items"]]
+    assert did == ["user changed", "user created"]
+    shown = typed(folder, "audit", "--subject", maria["id"]).stdout
+    assert 'level: "write" → "read"' in shown and "password" in shown and "for maria" not in shown
+    assert typed(folder, "users", "delete", maria["id"], "--yes").stdout == "Deleted.\n"
+    assert refused(folder, "users", "delete", maria["id"], "--yes") == NOT_FOUND
+    (admin,) = said(folder, "users", "list")["items"]
+    assert refused(folder, "users", "delete", admin["id"], "--yes") == CONFLICT
+    assert refused(folder, "users", "change", admin["id"], "--level", "read") == CONFLICT
+
+
+def test_a_recorded_call_as_curl_and_what_paths_find_in_it(
+    folder: Path, call: tuple[dict[str, Any], str]
+) -> None:
+    webhook, invocation = call
+    command = typed(folder, "history", "curl", invocation).stdout
+    assert command.startswith("curl -X POST") and webhook["url"].rpartition("/")[2] in command
+    assert command.rstrip("\n") == said(folder, "history", "curl", invocation)["curl"]
+    found = said(
+        folder,
+        "history",
+        "preview",
+        invocation,
+        "fieldOne=number",
+        "fieldTwo=items[0].sku",
+        "fieldThree=nothing.there",
+    )
+    assert found == {"fieldOne": "1001", "fieldTwo": "[red]A-1", "fieldThree": None}
+    assert "[red]A-1" in typed(folder, "history", "preview", invocation, "fieldTwo=items[0].sku").stdout
+    assert refused(folder, "history", "preview", invocation, "fieldFive=number") == USAGE
+    assert refused(folder, "history", "preview", invocation, "fieldOne=a[") == USAGE
+    for command in (("history", "curl"), ("history", "preview"), ("signatures", "explain")):
+        assert (
+            refused(
+                folder, *command, f"inv_{NOWHERE}", *(["fieldOne=number"] if "preview" in command else [])
+            )
+            == NOT_FOUND
+        )
+
+
+def test_rest_offers_the_same_preview_and_the_beginning_of_a_workflow(
+    program: Program, call: tuple[dict[str, Any], str]
+) -> None:
+    webhook, invocation = call
+    api = admin_of(program)
+    assert api.get(f"invocations/{invocation}/preview?fieldOne=number&fieldFour=x").json == {
+        "fieldOne": "1001",
+        "fieldFour": None,
+    }
+    wrong = api.get(f"invocations/{invocation}/preview?fieldOne=a%5B")
+    assert (wrong.status, wrong.json["errors"][0]["field"]) == (422, "fieldMapping.fieldOne")
+    assert api.get(f"invocations/inv_{NOWHERE}/preview?fieldOne=number").status == 404
+    assert api.get(f"webhooks/{webhook['id']}/new-workflow?name=orders").status == 409
+    api.post(f"webhooks/{webhook['id']}/record-events")
+    assert api.post(f"invocations/{invocation}/replay").status == 202
+    begun = api.get(f"webhooks/{webhook['id']}/new-workflow?name=orders")
+    assert begun.status == 200 and begun.headers["content-type"].startswith("text/x-python")
+    assert webhook["id"] in begun.text and compile(begun.text, "orders.py", "exec")
+    assert api.get(f"webhooks/{webhook['id']}/new-workflow").status == 422
+
+
+def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
+    program: Program, folder: Path, call: tuple[dict[str, Any], str]
+) -> None:
+    webhook, _ = call
+    for _ in range(24):
+        assert httpx2.post(webhook["url"], json={"number": "1"}, trust_env=False).status_code == 200
+    plan = said(folder, "replays", "plan", "--webhook", webhook["id"])
+    assert (plan["count"], plan["state"]) == (25, "planned")
+    ran = typed(folder, "replays", "run", plan["id"], "--watch")
+    assert ran.exit_code == 0 and ran.stdout == "completed: 25 of 25 calls\n", ran.output
+    assert ran.stderr.splitlines()[-1] == "25 of 25"
+    assert refused(folder, "replays", "run", plan["id"]) == CONFLICT
+    assert said(folder, "replays", "show", plan["id"])["done"] == 25
+    found = said(folder, "history", "list", "--webhook", webhook["id"])["items"]
+    wait_until(
+        lambda: all(len(said(folder, "history", "show", one["id"])["deliveries"]) == 2 for one in found[:2])
+    )
+
+    other = said(folder, "replays", "plan", "--webhook", webhook["id"])
+    assert said(folder, "replays", "cancel", other["id"])["state"] == "cancelled"
+    assert refused(folder, "replays", "cancel", other["id"]) == CONFLICT
+    assert refused(folder, "replays", "show", other["id"], "--watch") == FAILED
+    assert refused(folder, "replays", "show", f"rpl_{NOWHERE}") == NOT_FOUND
+    assert refused(folder, "replays", "plan", "--status", "lost") == USAGE
+    assert [one["state"] for one in said(folder, "replays", "list")["items"]] == ["cancelled", "completed"]
+
+
+def test_why_a_call_was_refused_and_who_may_have_sent_it(program: Program, folder: Path) -> None:
+    authentication = {"method": "hmac", "provider": "stripe", "secret": "whsec_not_the_right_one"}
+    webhook = admin_of(program).post("webhooks", {"name": "Payments", "authentication": authentication}).json
+    headers = {
+        "X-Hub-Signature-256": "sha256=" + "0" * 64,
+        "X-GitHub-Event": "push",
+        "X-GitHub-Delivery": "1",
+    }
+    assert httpx2.post(webhook["url"], json={}, headers=headers, trust_env=False).status_code == 401
+    (refusal,) = said(folder, "history", "list", "--webhook", webhook["id"])["items"]
+    told = said(folder, "signatures", "explain", refusal["id"])
+    assert told["code"] == refusal["code"] and "github" in told["resembles"]
+    shown = typed(folder, "signatures", "explain", refusal["id"])
+    assert (
+        shown.exit_code == 0 and shown.stdout.startswith(f"{refusal['code']}: ") and "github" in shown.stdout
+    )
+    assert (
+        said(folder, "signatures", "propose", "--invocation", refusal["id"])["items"][0]["name"] == "github"
+    )
+    assert said(folder, "signatures", "propose", "stripe payments")["items"][0]["name"] == "stripe"
+    assert "None that is known" in typed(folder, "signatures", "propose", "zzzzz").stdout
+    assert refused(folder, "signatures", "propose") == USAGE
+
+
+def test_a_webhook_whose_secret_comes_from_its_sender_says_what_to_do_next(
+    folder: Path, tmp_path: Path
+) -> None:
+    made = typed(folder, "webhooks", "create", "Paid", "--auth", "hmac", "--provider", "stripe").stdout
+    webhook = made.split()[2]
+    assert "until the signing secret of Stripe is set here" in " ".join(made.split())
+    assert f"Next: postern webhooks set {webhook} --secret file:PATH" in made
+    assert "needs its secret" in typed(folder, "webhooks", "list", "--search", "Paid").stdout
+    (tmp_path / "stripe.secret").write_text("whsec_right\n")
+    assert (
+        said(folder, "webhooks", "set", webhook, "--secret", f"file:{tmp_path / 'stripe.secret'}")[
+            "authentication"
+        ]["secretAwaited"]
+        is False
+    )
+
+
+def test_whatever_a_command_prints_with_json_is_json(
+    program: Program,
+    folder: Path,
+    call: tuple[dict[str, Any], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A story in which every command that has --json is typed with it. A new one is asked for at the end."""
+    missing = {
+        tuple(words) for words, command in commands() if any("--json" in one.opts for one in command.params)
+    }
+
+    def tell(*words: str, code: int = 0) -> Any:
+        ran = typed(folder, *words, "--json", POSTERN_WORKFLOWS=str(WORKFLOWS), POSTERN_BASE_URL=program.url)
+        assert ran.exit_code == code, (words, ran.output)
+        missing.discard(words[:1])
+        missing.discard(words[:2])
+        return json.loads(ran.stdout)
+
+    orders, invocation = call[0]["id"], call[1]
+    for command in ("show", "disable", "enable", "record", "hold"):
+        tell("webhooks", command, orders)
+    tell("webhooks", "set", orders, "fieldMapping.fieldTwo=items[0].sku")
+    tell("replay", invocation)
+    assert tell("webhooks", "drop", orders)["dropped"] == 1
+    tell("webhooks", "release", orders)
+    assert tell("webhooks", "sample", orders)["event"]["fieldTwo"] == "[red]A-1"
+    assert [one["name"] for one in tell("workflows", "list")["items"]] == ["order_lookup"]
+    tell("workflows", "test", "order_lookup", "--sample", orders)
+    assert tell("webhooks", "sample", orders, "--forget") == {"forgotten": orders}
+
+    timed = tell(
+        "webhooks",
+        "create",
+        "Timed",
+        'schedule={"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}',
+    )["id"]
+    assert tell("webhooks", "run", timed, code=FAILED)["result"] == "failed"
+    tell("webhooks", "resume", timed)
+    monkeypatch.setenv("SECRET", "one secret")
+    rotating = tell("webhooks", "create", "Rotating", "--second-secret", "env:SECRET")["id"]
+    tell("webhooks", "promote", rotating)
+    scheme = {
+        "signature": ["header:X-Hook-Signature"],
+        "signedContent": "{body}",
+        "encoding": "hex",
+        "handshake": "asana",
+    }
+    setting = f"authentication.scheme={json.dumps(scheme)}"
+    asana = tell(
+        "webhooks",
+        "create",
+        "Asana",
+        setting,
+        "--auth",
+        "hmac",
+        "--provider",
+        "custom",
+        "--secret",
+        "env:SECRET",
+    )
+    announced = {"X-Hook-Secret": "b537207f20cbfa02357cf448134da559"}
+    wait_until(
+        lambda: httpx2.post(asana["url"], json={}, headers=announced, trust_env=False).status_code == 200
+    )
+    tell("webhooks", "adopt-secret", asana["id"])
+    assert (
+        httpx2.post(
+            asana["url"], json={}, headers={"X-Hook-Signature": "0" * 64}, trust_env=False
+        ).status_code
+        == 401
+    )
+
+    first, *_ = tell("history", "list", "--limit", "1")["items"]
+    assert (
+        tell("signatures", "test", "--webhook", asana["id"], "--invocation", first["id"], code=FAILED)[
+            "verified"
+        ]
+        is False
+    )
+    tell("signatures", "explain", first["id"])
+    tell("signatures", "propose", "stripe")
+    tell("signatures", "providers")
+    tell("history", "show", invocation)
+    tell("history", "curl", invocation)
+    tell("history", "preview", invocation, "fieldOne=number")
+    tell("history", "recheck", asana["id"], "--admit")
+    tell("replays", "cancel", tell("replays", "plan", "--webhook", orders)["id"])
+    planned = tell("replays", "plan", "--webhook", orders)["id"]
+    tell("replays", "run", planned)
+    tell("replays", "show", planned)
+    assert tell("replays", "list")["items"][0]["id"] == planned
+
+    tell("keys", "list")
+    tell("keys", "delete", tell("keys", "create", "Shop")["id"])
+    user = tell("users", "create", "nora", "--password", "env:SECRET")["id"]
+    tell("users", "change", user, "--level", "write")
+    assert Client(program.port).post("sessions", {"name": "nora", "password": "one secret"}).status == 201
+    tell("sessions", "revoke", tell("sessions", "list")["items"][0]["id"])
+    tell("users", "list")
+    tell("users", "delete", user)
+    tell("webhooks", "delete", rotating)
+    for words in (("audit",), ("prune", "--dry-run"), ("settings",), ("secrets", "rotate-key")):
+        tell(*words)
+    file = tmp_path / "webhooks.yaml"
+    file.write_text(json.dumps(tell("export")))
+    assert tell("apply", str(file))["changes"] == []
+
+    page = tell("webhooks", "list", "--limit", "1")
+    rest = tell("webhooks", "list", "--cursor", page["nextCursor"])
+    assert [one["id"] for one in page["items"] + rest["items"]][:2] == [asana["id"], timed]
+    assert page["nextCursor"] in typed(folder, "webhooks", "list", "--limit", "1").stderr
+    assert missing == set()
+
+
+def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
+    """One process for one of them: the others differ in nothing that a process would show."""
+    ran = run_postern(folder, "audit", "--limit", "1")
+    assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr

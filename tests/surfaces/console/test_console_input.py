@@ -1,0 +1,59 @@
+"""What a form of the console can never send, sent all the same: refused with a page, or passed over."""
+
+from http.client import HTTPConnection
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from support.client import PASSWORD, Client
+from support.program import Program
+from support.waiting import PATIENCE
+
+SUPERSCRIPT, ENDLESS = "\u00b2", "9" * 5000
+FORM = {"Content_Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture(scope="module")
+def cookie(served: Program) -> str:
+    said = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
+    return said.headers["set-cookie"].partition(";")[0]
+
+
+@pytest.fixture
+def browser(served: Program, cookie: str) -> Client:
+    return Client(served.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("span", SUPERSCRIPT),
+        ("span", ENDLESS),
+        ("span", "-1"),
+        ("status", "lost"),
+        ("since", "soon"),
+        ("until", "inf"),
+        ("webhook", "\0"),
+    ],
+)
+def test_a_filter_that_is_none_is_refused(browser: Client, field: str, value: str) -> None:
+    assert browser.get(f"/history?{field}={quote(value)}").status == 422
+    assert browser.post("/replays", urlencode({field: value}).encode(), **FORM).status == 422
+
+
+@pytest.mark.parametrize("value", [SUPERSCRIPT, ENDLESS])
+def test_a_number_that_is_none_is_passed_over(
+    browser: Client, served: Program, cookie: str, value: str
+) -> None:
+    api = Client(served.port, served.admin_key)
+    webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
+    assert (
+        browser.post(f"/webhooks/{webhook}/mapping", urlencode({"version": value}).encode(), **FORM).status
+        == 303
+    )
+    form = urlencode({"url": "https://example.com", "how": "every", "amount": value, "unit": ""}).encode()
+    assert browser.post(f"/webhooks/{webhook}/schedule", form, **FORM).status == 422
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
+    connection.request("GET", f"/live/stream?newest={quote(value)}", headers={"Cookie": cookie})
+    assert connection.getresponse().status == 200
+    connection.close()

@@ -1,0 +1,351 @@
+"""From a refused call to an accepted one, and everything that can be done with a recorded call."""
+
+import hmac
+import json
+import re
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+from playwright.sync_api import expect
+
+from support.waiting import PATIENCE, wait_until
+from surfaces.console.conftest import Console, shopify_signature, stripe_signature
+
+BODY = b'{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"ch_1","amount":10.00}}}'
+
+NASTY = [
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror="document.title=\'owned\'">',
+    "{{7*7}}${7*7}",
+    "<svg/onload=document.title='owned'>",
+    "</pre></div><iframe srcdoc='<p>'></iframe>",
+    "javascript:document.title='owned'",
+]
+
+
+def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: Console) -> None:
+    """The webhook was made for the wrong sender: the inspector sees whose signature it is."""
+    webhook = console.webhook(
+        name="Payments", authentication={"method": "hmac", "provider": "generic", "secret": "whsec_right"}
+    )
+    console.open(f"/webhooks/{webhook['id']}/live")
+    expect(console.page.get_by_text("Listening")).to_be_visible()
+    status, answer = console.call(
+        webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY)
+    )
+    assert status == 401
+    row = console.page.locator(f"#call-{answer['invocationId']}")
+    row.locator("summary").first.click()
+    expect(row.get_by_text("It would verify if…")).to_be_visible()
+    remedy = row.locator(".remedy", has_text="Stripe")
+    remedy.get_by_role("button", name="Apply").click()
+    expect(console.page.get_by_text("The fix is applied.")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "stripe"
+    console.click("Check again and admit")
+    expect(console.page.get_by_text("Admitted: the call was checked again")).to_be_visible()
+    assert (
+        console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))[0] == 200
+    )
+
+
+def test_the_inspector_of_all_webhooks_says_whose_a_call_is_and_leads_to_both(console: Console) -> None:
+    webhook = console.webhook(name="Whose & whose")
+    console.open("/live")
+    expect(console.page.get_by_text("Listening")).to_be_visible()
+    call = console.call(webhook["url"], {})[1]["invocationId"]
+    row = console.page.locator(f"#call-{call}")
+    expect(row.locator("summary").first).to_contain_text("Whose & whose")
+    row.locator("summary").first.click()
+    expect(row.get_by_role("link", name="Whose & whose")).to_have_attribute(
+        "href", f"/webhooks/{webhook['id']}"
+    )
+    row.get_by_role("link", name="Open this call").click()
+    console.page.wait_for_url(f"**/history/{call}")
+
+
+def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
+    webhook = console.webhook(name="Mapped")
+    console.call(webhook["url"], {"customer": {"e.mail": "ada@example.com"}, "total": 12.5})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.page.get_by_role("button", name="ada@example.com").click()
+    console.page.get_by_role("button", name="Field two").click()
+    expect(console.page.get_by_text("Mapped. The next call")).to_be_visible()
+    assert (
+        console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "customer.e\\.mail"
+    )
+    expect(console.page.locator("#values")).to_contain_text("ada@example.com")
+
+
+def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(console: Console) -> None:
+    webhook = console.webhook(
+        name="Not theirs",
+        authentication={"method": "token", "token": "a token"},
+        fieldMapping={"fieldOne": "n"},
+    )
+    console.call(webhook["url"], {"n": "a stranger's"})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    expect(console.page.locator("#values")).to_contain_text("a stranger's")
+    expect(console.page.get_by_text("No call has been accepted yet: this one was refused")).to_be_visible()
+    expect(console.page.locator("h1").get_by_role("link", name="Failing")).to_be_visible()  # as in the list
+    console.call(webhook["url"], {"n": "the sender's"}, X_Api_Key="a token")
+    console.call(webhook["url"], {"n": "a stranger's"})
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    expect(console.page.locator("#values")).to_contain_text("the sender's")
+    expect(console.page.get_by_text("No call has been accepted yet")).to_be_hidden()
+
+
+def test_the_four_values_follow_what_is_typed(console: Console) -> None:
+    webhook = console.webhook(name="Typed")
+    console.call(webhook["url"], b'{"total": 10.00, "items": [{"sku": "TEA"}]}')
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.page.get_by_label("Field one").fill("total")
+    expect(console.page.locator("#values")).to_contain_text("10.00")
+    console.page.get_by_label("Field one").fill("items[0].sku")
+    expect(console.page.locator("#values")).to_contain_text("TEA")
+    console.page.get_by_label("Field one").fill("nowhere")
+    expect(console.page.locator("#values")).to_contain_text("nothing there")
+
+
+def test_a_call_is_replayed_from_its_page(console: Console) -> None:
+    webhook = console.webhook(name="Replayed")
+    call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
+    console.open(f"/history/{call}")
+    console.click("Replay")
+    expect(console.page.get_by_text("Replayed: the workflow is started again")).to_be_visible()
+    wait_until(
+        lambda: len(console.api.get(f"invocations/{call}").json["deliveries"]) == 2,
+        what="the second delivery",
+    )
+
+
+def test_many_calls_are_planned_and_replayed(console: Console) -> None:
+    webhook = console.webhook(name="Many")
+    for number in range(5):
+        console.call(webhook["url"], {"n": number})
+    console.open(f"/history?webhook={webhook['id']}")
+    console.click("Replay these…")
+    expect(console.page.get_by_role("heading", name="Replay 5 calls?")).to_be_visible()
+    console.click("Replay 5 calls")
+    expect(console.page.get_by_role("heading", name="Replayed")).to_be_visible()
+    expect(console.page.get_by_text("5 of 5 calls replayed")).to_be_visible()
+
+
+@pytest.mark.parametrize("place", ["value", "key", "header", "query"])
+def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> None:
+    webhook = console.webhook(name="Attacked")
+    for text in NASTY:
+        body = json.dumps({"value": {"a": text}, "key": {text: 1}}.get(place, {"a": 1})).encode()
+        headers = {"X_Note": text} if place == "header" else {}
+        call = console.call(
+            webhook["url"] + ("?q=%3Cscript%3Ealert(1)%3C/script%3E<b>" if place == "query" else ""),
+            body,
+            **headers,
+        )[1]
+        for path in (f"/history/{call['invocationId']}", f"/webhooks/{webhook['id']}/mapping"):
+            console.open(path)
+            assert console.page.title() != "owned"
+            assert console.page.locator("main iframe, main script, main img").count() == 0
+    console.open(f"/webhooks/{webhook['id']}/live")
+    console.page.locator(".call summary").first.click()
+    expect(console.page.get_by_text("How it was judged").first).to_be_visible()
+    assert console.page.title() != "owned"
+    assert console.page.locator("main iframe, main script, main img").count() == 0
+
+
+def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
+    webhook = console.webhook(name="Rotated", authentication={"method": "token", "token": "the old token"})
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.page.get_by_label("Second valid secret").fill("the new token")
+    console.click("Save the second secret")
+    expect(console.page.get_by_text("Two secrets are valid")).to_be_visible()
+    assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 200
+    assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+    console.open(f"/webhooks/{webhook['id']}")
+    wait = re.compile(
+        r"Wait until no call has used the main one for an hour: in 5\d minutes at the earliest\."
+    )
+    expect(console.page.get_by_text(wait)).to_be_visible()
+    expect(console.page.get_by_text("safe to promote")).to_be_hidden()
+    passed(console, hours=3)
+    assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+    console.open(f"/webhooks/{webhook['id']}")
+    said = "No call has used the main secret for 3 hours; 2 have used the second. The sender has changed over: safe to promote."
+    expect(console.page.get_by_text(said)).to_be_visible()
+    console.click("Promote the second secret")
+    expect(console.page.get_by_text("The second secret is now the main one.")).to_be_visible()
+    assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 401
+    assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+
+
+def passed(console: Console, hours: int) -> None:
+    """As if everything that was counted so far had been so many hours earlier."""
+    with (
+        closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
+        database,
+    ):
+        database.execute("UPDATE tallies SET last_at = last_at - ?", (hours * 3_600_000,))
+        database.execute("UPDATE secrets SET created_at = created_at - ?", (hours * 3_600_000,))
+
+
+def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) -> None:
+    webhook = console.webhook(
+        name="Revealed", authentication={"method": "token", "placement": "url", "token": {"generate": True}}
+    )
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    assert "whk_" not in console.page.content()
+    console.click("Reveal")
+    shown = console.page.locator("#secrets .copyable code", has_text="?token=whk_").inner_text()
+    assert console.call(shown, {})[0] == 200
+
+
+def test_a_reserved_header_name_is_refused_beside_its_field(console: Console) -> None:
+    webhook = console.webhook(name="Reserved", authentication={"method": "token", "token": "a token of mine"})
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.page.get_by_label("Header that carries the token").fill("X-Forwarded-For")
+    console.click("Save settings")
+    expect(console.page.locator("#wrong-headerName")).to_be_visible()
+    console.page.get_by_label("Header that carries the token").fill("X-My-Key")
+    console.click("Save settings")
+    expect(console.page.get_by_text("Saved.")).to_be_visible()
+    assert console.call(webhook["url"], {}, X_My_Key="a token of mine")[0] == 200
+
+
+def signed(shape: str, secret: str, body: bytes) -> str:
+    at = str(int(time.time()))
+    content = f"{at}.".encode() + body if shape == "listed" else body
+    signature = hmac.digest(secret.encode(), content, "sha256").hex()
+    return {"header": signature, "prefixed": f"sha256={signature}", "listed": f"t={at},v1={signature}"}[shape]
+
+
+@pytest.mark.parametrize(
+    "shape, button",
+    [
+        ("header", "The signature stands alone in a header"),
+        ("prefixed", "With its algorithm in front"),
+        ("listed", "In a list, with the time"),
+    ],
+)
+def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(
+    console: Console, shape: str, button: str
+) -> None:
+    webhook = console.webhook(
+        name="Own scheme", authentication={"method": "hmac", "provider": "generic", "secret": "generic"}
+    )
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.page.get_by_label("Who signs").select_option("custom")
+    console.page.get_by_role("button", name=button).click()
+    console.page.get_by_label("Where the signature is").fill("header:X-Own-Signature")
+    console.page.get_by_label("Signing secret of the new sender").fill("a secret of ours")
+    console.click("Save")
+    expect(console.page.get_by_text("Saved.")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"
+    body = b'{"n":1}'
+    assert (
+        console.call(webhook["url"], body, X_Own_Signature=signed(shape, "a secret of ours", body))[0] == 200
+    )
+    assert console.call(webhook["url"], body, X_Own_Signature=signed(shape, "another secret", body))[0] == 401
+    for other in {"header", "prefixed", "listed"} - {shape}:
+        assert (
+            console.call(webhook["url"], body, X_Own_Signature=signed(other, "a secret of ours", body))[0]
+            == 401
+        )
+
+
+def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: Console) -> None:
+    webhook = console.webhook(name="On hold")
+    console.api.post(f"webhooks/{webhook['id']}/hold")
+    call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
+    console.open(f"/webhooks/{webhook['id']}")
+    expect(console.page.get_by_text("1 call waits now.")).to_be_visible()
+    console.click("Drop what waits…")
+    console.click("Drop them")
+    expect(console.page.get_by_text("None waits yet.")).to_be_visible()
+    assert console.api.get(f"invocations/{call}").json["status"] == "dropped"
+    console.click("Release")
+    expect(console.page.get_by_role("heading", name="On hold", exact=True)).to_be_hidden()
+
+
+def test_refused_calls_are_checked_again_and_admitted_together(console: Console) -> None:
+    webhook = console.webhook(
+        name="Mended", authentication={"method": "hmac", "provider": "shopify", "secret": "wrong"}
+    )
+    bodies = [json.dumps({"n": number}).encode() for number in range(3)]
+    ids = [
+        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1][
+            "invocationId"
+        ]
+        for body in bodies
+    ]
+    console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("a stranger's", b"{}"))
+    console.open(f"/webhooks/{webhook['id']}/history")
+    console.click("Check refused calls again", "link")
+    expect(console.page.get_by_text("4 calls would be refused again")).to_be_visible()
+    console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
+    console.open(f"/webhooks/{webhook['id']}/refused")
+    expect(
+        console.page.get_by_text("3 calls would be accepted now; 1 call would be refused again.")
+    ).to_be_visible()
+    console.click("Admit them")
+    expect(console.page.get_by_text("Admitted: the calls that pass now")).to_be_visible()
+    assert all(console.api.get(f"invocations/{one}").json["deliveries"] for one in ids)
+    console.open(f"/webhooks/{webhook['id']}/refused")
+    expect(console.page.get_by_text("None of them would be accepted")).to_be_visible()
+
+
+def test_the_tester_explains_a_pasted_request(console: Console) -> None:
+    console.open("/tester")
+    console.page.get_by_label("As a sender signs").check()
+    console.page.get_by_label("Sender", exact=True).select_option("stripe")
+    console.page.get_by_label("Signing secret").fill("whsec_right")
+    signed = f"Stripe-Signature: {stripe_signature('whsec_right', BODY)}\n\n{BODY.decode()}"
+    console.page.get_by_label("Raw request or curl command").fill(signed)
+    console.click("Test the signature")
+    expect(console.page.get_by_text("The signature matches")).to_be_visible()
+
+
+def test_recorded_events_become_variables_to_copy(console: Console) -> None:
+    webhook = console.webhook(name="Recorded", fieldMapping={"fieldOne": "order.number"})
+    console.open(f"/workflows?webhook={webhook['id']}")
+    console.click("Record the next event")
+    expect(
+        console.page.get_by_text(re.compile(r"Recording until \d\d:\d\d\s[AP]M: the next"))
+    ).to_be_visible()
+    console.click("Stop recording")
+    console.click("Record the next event")
+    expect(console.page.get_by_role("button", name="Stop recording")).to_be_visible()
+    console.call(webhook["url"], {"order": {"number": "1001"}})
+    expect(console.page.get_by_role("button", name="Copy fieldOne")).to_be_visible()
+    console.click("Begin a workflow", "link")
+    expect(console.page.get_by_label("workflow", exact=True)).to_contain_text("def ")
+
+
+def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
+    webhook = console.webhook(name="Noted <b>down</b>")
+    schedule = {"url": "https://example.com/orders", "every": "15m"}
+    assert (
+        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": schedule, "name": "Noted"}).status == 200
+    )
+    assert (
+        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": None, "name": "Noted <b>down</b>"}).status
+        == 200
+    )
+    console.open(f"/settings/audit?subject={webhook['id']}")
+    rows = console.page.locator("tbody tr")
+    expect(rows.nth(1)).to_contain_text(re.compile(r"nothing → \{.*https://example.com/orders"))
+    expect(rows.nth(0)).to_contain_text(re.compile(r"https://example.com/orders.*\} → nothing"))
+    link = rows.nth(0).get_by_role("link", name="Noted <b>down</b>")
+    assert link.get_attribute("title") == webhook["id"]
+    link.click()
+    console.page.wait_for_url(f"**/webhooks/{webhook['id']}")
+
+
+def test_an_api_key_is_shown_once(console: Console) -> None:
+    console.open("/settings")
+    console.page.get_by_label("Name").fill("A script")
+    console.click("Make a key")
+    key = console.page.locator("[role=alert] code").inner_text()
+    assert key.startswith("pk_")
+    console.open("/settings")
+    assert key not in console.page.content()

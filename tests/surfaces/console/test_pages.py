@@ -1,0 +1,187 @@
+"""Every page: nothing for axe to find in light and in dark, nothing to scroll sideways on a phone, nothing
+that needs a mouse."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from support.waiting import wait_until
+from surfaces.console.conftest import Console, shopify_signature
+
+PAGES = [
+    "/webhooks",
+    "/webhooks?search=nothing-is-called-this",
+    "/webhooks/new",
+    "/webhooks/new/tool",
+    "/webhooks/new/signed",
+    "/webhooks/new/signed?call={refused}",
+    "/webhooks/new/signed?provider=stripe",
+    "/webhooks/new/signed?provider=custom",
+    "/webhooks/new/browser",
+    "/webhooks/new/schedule",
+    "/webhooks/new/other",
+    "/webhooks/{token}/ready",
+    "/webhooks/{signed}",
+    "/webhooks/{signed}?range=month",
+    "/webhooks/{signed}/live",
+    "/webhooks/{signed}/authentication",
+    "/webhooks/{token}/authentication",
+    "/webhooks/{signed}/authentication?start=stripe",
+    "/webhooks/{signed}/mapping",
+    "/webhooks/{signed}/response",
+    "/webhooks/{signed}/schedule",
+    "/webhooks/{signed}/advanced",
+    "/webhooks/{signed}/history",
+    "/webhooks/{signed}/refused",
+    "/history",
+    "/history?status=rejected",
+    "/history?search=not-there",
+    "/history/{accepted}",
+    "/history/{refused}",
+    "/replays",
+    "/live",
+    "/volume",
+    "/tester",
+    "/workflows",
+    "/settings",
+    "/settings/users",
+    "/settings/sessions",
+    "/settings/connect",
+    "/settings/retention",
+    "/settings/engine",
+    "/settings/environment",
+    "/settings/audit",
+    "/settings/password",
+]
+
+SECRET = "a shop's secret"
+
+
+@pytest.fixture
+def known(console: Console, made: dict[str, str]) -> dict[str, str]:
+    """What the addresses name, made once for the file."""
+    if not made:
+        signed = console.webhook(
+            name="Shop",
+            authentication={
+                "method": "hmac",
+                "provider": "shopify",
+                "secret": SECRET,
+                "secondSecret": "next",
+            },
+        )
+        token = console.webhook(
+            name="Tool", authentication={"method": "token", "token": "a token of the tests"}
+        )
+        body = b'{"order_number":1234,"customer":{"email":"ada@example.com"},"items":[{"sku":"TEA"}]}'
+        accepted = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(SECRET, body))[
+            1
+        ]["invocationId"]
+        refused = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[
+            1
+        ]["invocationId"]
+        made |= {"signed": signed["id"], "token": token["id"], "accepted": accepted, "refused": refused}
+    return made
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return {}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_axe_finds_nothing_in_light_and_in_dark_and_a_phone_shows_all_of_it(
+    console: Console, known: dict[str, str], path: str
+) -> None:
+    console.open(path.format(**known))
+    for scheme in ("light", "dark"):
+        console.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        assert console.violations() == [], scheme
+    console.page.set_viewport_size({"width": 360, "height": 740})
+    # Charts are drawn again a moment after the window has changed.
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    wait_until(lambda: console.page.evaluate(fits), what="nothing to need scrolling sideways")
+
+
+def test_an_opened_call_and_an_open_dialog_are_clean_too(console: Console, known: dict[str, str]) -> None:
+    console.open(f"/webhooks/{known['signed']}/live")
+    console.page.locator(".call summary").first.click()
+    expect(console.page.get_by_text("How it was judged")).to_be_visible()
+    assert console.violations() == []
+    console.page.set_viewport_size({"width": 390, "height": 740})
+    clipped = "all => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+    assert console.page.locator(".call summary .badge").evaluate_all(clipped) == []
+    console.page.set_viewport_size({"width": 1280, "height": 860})
+    console.open("/webhooks")
+    console.click("Actions for Shop")
+    console.page.get_by_role("button", name="Delete…").locator("visible=true").click()
+    expect(console.page.get_by_role("dialog", name="Delete Shop?")).to_be_visible()
+    assert console.violations() == []
+
+
+def test_the_chosen_theme_stays(console: Console, known: dict[str, str]) -> None:
+    console.open("/webhooks")
+    console.page.locator(".who").click()
+    console.click("Dark")
+    expect(console.page.locator("html")).to_have_attribute("data-theme", "dark")
+    console.open("/history")
+    assert console.page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+def test_the_menu_opens_on_a_phone(console: Console, known: dict[str, str]) -> None:
+    console.page.set_viewport_size({"width": 360, "height": 740})
+    console.open("/webhooks")
+    expect(console.page.get_by_role("link", name="History", exact=True)).to_be_hidden()
+    console.click("Menu")
+    console.page.get_by_role("navigation", name="Main").get_by_role("link", name="History").click()
+    console.page.wait_for_url("**/history")
+
+
+def test_a_webhook_is_made_and_deleted_with_the_keyboard_alone(console: Console) -> None:
+    keys = console.page.keyboard
+    console.open("/webhooks/new/tool")
+    keys.press("Tab")
+    expect(console.page.get_by_role("link", name="Skip to the page")).to_be_focused()
+    keys.press("Enter")
+    for _ in range(3):
+        keys.press("Tab")
+        if console.page.evaluate("document.activeElement.id") == "name":
+            break
+    keys.type(" by hand")
+    keys.press("Enter")
+    console.page.wait_for_url("**/ready")
+    console.open("/webhooks?search=by+hand")
+    console.page.get_by_role("button", name="Actions for").focus()
+    keys.press("Enter")
+    for _ in range(12):
+        keys.press("Tab")
+        if console.page.evaluate("document.activeElement.textContent.trim()") == "Delete…":
+            break
+    keys.press("Enter")
+    expect(console.page.get_by_role("dialog")).to_be_visible()
+    keys.press("Tab")
+    keys.press("Enter")
+    expect(console.page.get_by_text("The webhook is gone.")).to_be_visible()
+
+
+def test_typing_narrows_the_list_without_a_reload(console: Console, known: dict[str, str]) -> None:
+    console.open("/webhooks")
+    console.page.get_by_label("Search webhooks").press_sequentially("tool")
+    expect(console.page.get_by_role("link", name="Shop", exact=True)).to_be_hidden()
+    expect(console.page.get_by_role("link", name="Tool", exact=True)).to_be_visible()
+    expect(console.page).to_have_url(re.compile("search=tool"))
+
+
+def test_the_row_menu_disables_and_enables(console: Console, known: dict[str, str]) -> None:
+    webhook = console.webhook(name=f"Switched {time.time()}")
+    console.open(f"/webhooks?search={webhook['id']}")
+    console.click(f"Actions for {webhook['name']}")
+    console.click("Disable")
+    assert console.call(webhook["url"])[1]["code"] == "webhook_disabled"
+    console.open(f"/webhooks?search={webhook['id']}")
+    console.click(f"Actions for {webhook['name']}")
+    console.click("Enable")
+    expect(console.page.get_by_text("accepts calls again")).to_be_visible()
+    assert console.call(webhook["url"])[0] == 200

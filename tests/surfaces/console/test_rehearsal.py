@@ -1,0 +1,142 @@
+"""Pages without a browser and without a socket: what is made before anybody asks, and what the list of
+webhooks says."""
+
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.surfaces.console import rehearsal
+from postern.surfaces.console.labels import LABELS
+from postern.surfaces.console.pages import FOLDER
+from postern.surfaces.console.views import (
+    advanced,
+    authentication,
+    history,
+    schedule,
+    settings,
+    story,
+    webhooks,
+)
+from postern.surfaces.console.views import webhook as webhook_tabs
+from postern.surfaces.console.visit import Visit, problem_of
+from postern.usecases.history.history import replay
+from postern.usecases.webhooks.webhooks import change
+from support.house import OWNER, House, a_house
+
+READER = Actor("reader", "read")
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_every_page_can_be_rehearsed_and_nothing_is_changed_by_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook()
+        await house.call(webhook, b'{"n": 1}')
+        before = await entries(house)
+        acts = await rehearsal.acts(house.gateway)
+        assert len(acts) == len(rehearsal.PAGES) + len(rehearsal.WEBHOOK_PAGES) + 1
+        for view, names in acts:
+            shown = await view(Visit(rehearsal._request(names), house.gateway, rehearsal.ACTOR))
+            assert (shown.status_code, len(shown.body) > 1000) == (200, True), view
+            assert b"can reach this address" not in shown.body, "its address is public"
+        assert await entries(house) == before
+
+
+async def entries(house: House) -> int:
+    return len(await house.gateway.store.audit.page(100))
+
+
+async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook(name="Orders")
+        await house.call(webhook)
+        await house.deliver()
+        assert "Failing" not in await listed(house)
+        house.engine.down = True
+        await house.call(webhook)
+        await house.deliver()
+        page = await listed(house)
+        assert "Failing" in page and "1 call could not be started in the workflow engine" in page
+
+
+async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_path: Path) -> None:
+    pages = "".join(file.read_text() for file in (FOLDER / "templates").rglob("*.html"))
+    elsewhere = {"Custom scheme", *story.FIELD_LABELS.values()}
+    assert [
+        one
+        for one in LABELS.values()
+        if f"'{one}'" not in pages and f">{one}<" not in pages and one not in elsewhere
+    ] == []
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook()
+        wrong = {"ipAllowlist": ["10.0.0.1", "nowhere"], "rateLimit": {"callsPerSecond": 0}}
+        with pytest.raises(Refused) as refused:
+            await change(house.gateway, OWNER, webhook["id"], wrong)
+    told = problem_of(refused.value)["detail"]
+    assert "Calls a second: " in told and "Addresses that may call, line 2: " in told
+    assert "rateLimit" not in told and "ipAllowlist" not in told
+
+
+async def test_titles_begin_with_the_tab_and_a_reader_can_operate_no_input(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        token = {"method": "token", "token": "a token of the tests"}
+        webhook = await house.webhook(name="Shop", authentication=token)
+        for view, title in (
+            (authentication.show, "Authentication"),
+            (advanced.show, "Advanced settings"),
+            (webhook_tabs.response, "Response"),
+            (schedule.show, "Schedule"),
+        ):
+            request = rehearsal._request({"webhook": webhook["id"]})
+            pages = [
+                bytes((await view(Visit(request, house.gateway, actor))).body).decode()
+                for actor in (OWNER, READER)
+            ]
+            assert f"<title>{title} · Shop · Postern</title>" in pages[0]
+            assert [
+                '<fieldset class="body stack" disabled>' in page
+                or '<fieldset class="stack" disabled>' in page
+                for page in pages
+            ] == [
+                False,
+                True,
+            ], title
+        settings_page = await settings.sessions(Visit(rehearsal._request({}), house.gateway, OWNER))
+        assert b"<title>Sessions \xc2\xb7 Settings" in settings_page.body
+
+
+async def test_a_call_s_page_asks_again_until_its_start_is_known(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook()
+        call = (await house.call(webhook)).json["invocationId"]
+        assert 'hx-trigger="every' in await opened(house, call)
+        await house.deliver()
+        assert 'hx-trigger="every' not in await opened(house, call)
+        await replay(house.gateway, OWNER, call)
+        assert 'hx-trigger="every' in await opened(house, call)
+        house.engine.down = True
+        await house.deliver()
+        assert 'hx-trigger="every' not in await opened(house, call), (
+            "what is tried again and again may take days"
+        )
+
+
+async def opened(house: House, call: str) -> str:
+    shown = await history.detail(Visit(rehearsal._request({"invocation": call}), house.gateway, OWNER))
+    return bytes(shown.body).decode()
+
+
+async def listed(house: House) -> str:
+    request: Request = rehearsal._request({})
+    shown = await webhooks.listing(Visit(request, house.gateway, OWNER))
+    return bytes(shown.body).decode()

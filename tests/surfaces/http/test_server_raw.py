@@ -1,0 +1,715 @@
+"""What a stranger may send to the real program's port, byte by byte: one clear answer each, and the program
+goes on serving."""
+
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.hooks import TOKEN, Hook, make_hook, stories, wait_until_served
+from support.program import Program
+from support.waiting import PATIENCE as PATIENCE_OF_OURS
+from support.waiting import wait_until
+from support.wire import Heard, Wire, exchange, request, wire
+
+PATIENCE = 2  # seconds the program waits for a request to arrive whole
+KEY = ("X-Api-Key", TOKEN)
+JSON = ("Content-Type", "application/json")
+BODY = b'{"order": 1}'
+
+
+class House(NamedTuple):
+    program: Program
+    port: int
+    hook: Hook
+    small: Hook
+
+    def alive(self) -> None:
+        """It still does what it is for."""
+        answer = exchange(self.port, "POST", self.hook.path, [KEY, JSON], BODY)
+        assert (answer.status, answer.json["status"]) == (200, "accepted")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("raw")
+    hook = make_hook(folder / "data")
+    small = make_hook(folder / "data", payloadLimitBytes=1000)
+    settings = {"POSTERN_ENGINE": "none", "POSTERN_BODY_TIMEOUT": str(PATIENCE), "POSTERN_LOG": "json"}
+    program = Program(folder, settings)
+    try:
+        program.wait_until_ready()
+        wait_until_served(program.port, hook, small)
+        yield House(program, program.port, hook, small)
+        assert program.stop() == 0
+        assert "Traceback" not in program.output()
+    finally:
+        program.kill()
+
+
+@pytest.fixture(autouse=True)
+def goes_on_serving(house: House) -> Iterator[None]:
+    yield
+    house.alive()
+
+
+def send(house: House, data: bytes) -> Heard:
+    """The one answer to these bytes."""
+    with wire(house.port) as connection:
+        connection.send(data)
+        answer = connection.answer()
+        assert answer is not None, "no answer"
+        return answer
+
+
+def post(
+    *headers: tuple[str, str],
+    to: Hook,
+    body: bytes | None = BODY,
+    target: str = "",
+    version: str = "HTTP/1.1",
+) -> bytes:
+    return request("POST", target or to.path, [KEY, JSON, *headers], body, version)
+
+
+# --- bytes that are no request ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello\r\n\r\n",
+        b"\x00\x01\x02\x03\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x7f" * 64,  # a TLS greeting
+        b"POST\r\n\r\n",
+        b"POST / HTTP/9.9\r\n\r\n",
+        b"POST / HTTP/1.1\nHost x\n\n",
+        b"post / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"CONNECT gateway.example:443 HTTP/1.1\r\nHost: gateway.example\r\n\r\n",
+        b"POST /a\x00b HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /caf\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nX-A: 1\x002\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nX A: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\n: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n folded\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_a_malformed_request(house: House, data: bytes) -> None:
+    with wire(house.port) as connection:
+        connection.send(data)
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code == "malformed_request"
+        assert answer.headers["connection"] == "close"
+        assert connection.ended()
+
+
+def test_random_bytes_are_refused_or_ignored_and_never_break_anything(house: House) -> None:
+    dice = random.Random(20261121)
+    for _ in range(150):
+        start = dice.choice(
+            [
+                b"",
+                b"POST ",
+                b"POST / HTTP/1.1\r\n",
+                f"POST {house.hook.path} HTTP/1.1\r\nHost: x\r\n".encode(),
+            ]
+        )
+        noise = bytes(
+            dice.choices(
+                range(256),
+                weights=[8 if char in b"\r\n: " else 1 for char in range(256)],
+                k=dice.randrange(1, 400),
+            )
+        )
+        with wire(house.port) as connection:
+            connection.send(start + noise + b"\r\n\r\n")
+            connection.hang_up()
+            answer = connection.answer()
+            assert answer is None or 400 <= answer.status < 500
+
+
+def test_only_one_answer_goes_to_a_connection_that_keeps_sending_nonsense(house: House) -> None:
+    with wire(house.port) as connection:
+        for _ in range(20):
+            connection.send(b"nonsense" * 1000 + b"\r\n\r\n")
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code == "malformed_request"
+        assert connection.ended()
+
+
+# --- heads -----------------------------------------------------------------------------------------------------------
+
+
+def head_of(house: House, size: int, one: bool) -> bytes:
+    """A whole call whose request target and headers are about so large."""
+    filler = (
+        [("X-Filler", "f" * size)]
+        if one
+        else [(f"X-Filler-{number:05}", "f" * 80) for number in range(size // 98)]
+    )
+    return post(*filler, to=house.hook)
+
+
+@pytest.mark.parametrize("one", [True, False], ids=["one large header", "many small headers"])
+def test_a_head_below_32_kib_is_read(house: House, one: bool) -> None:
+    assert send(house, head_of(house, 31 * 1024, one)).status == 200
+
+
+@pytest.mark.parametrize("one", [True, False], ids=["one large header", "many small headers"])
+@pytest.mark.parametrize("size", [33 * 1024, 300 * 1024, 3 * 1024 * 1024])
+def test_a_head_above_32_kib_is_refused_and_says_so(house: House, one: bool, size: int) -> None:
+    with wire(house.port) as connection:
+        connection.send(
+            head_of(house, size, one)
+        )  # all of it: it can be sent whole, and the answer still arrives
+        answer = connection.answer()
+        assert answer is not None
+        assert (answer.status, answer.code) == (431, "headers_too_large")
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["POST {} HTTP/1.1\r\nHost: x\r\nX-Endless: ", "POST /", "POST {} HTTP/1.1\r\nHost: x\r\nX-Endless"],
+)
+def test_a_line_that_never_ends_is_refused(house: House, start: str) -> None:
+    with wire(house.port) as connection:
+        connection.send(start.format(house.hook.path).encode())
+        for _ in range(200):
+            connection.send(b"e" * 8000)
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code in ("headers_too_large", "malformed_request")
+
+
+def test_a_head_in_many_pieces_is_one_head(house: House) -> None:
+    with wire(house.port) as connection:
+        for byte in post(to=house.hook):
+            connection.send(bytes([byte]))
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.status == 200
+
+
+def test_requests_before_it_do_not_count_towards_a_head(house: House) -> None:
+    whole = post(("X-Filler", "f" * 2000), to=house.hook)
+    with wire(house.port) as connection:
+        connection.send(whole * 40 + whole[:1500])
+        for _ in range(40):
+            answer = connection.answer()
+            assert answer is not None
+            assert answer.status == 200
+        connection.send(whole[1500:])
+        last = connection.answer()
+        assert last is not None
+        assert last.status == 200
+
+
+# --- bodies ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_body_shorter_than_its_length_followed_by_the_end_is_malformed(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(("Content-Length", "100"), to=house.hook))
+        connection.hang_up()
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code == "malformed_request"
+
+
+def test_what_follows_a_body_longer_than_its_length_is_another_request_and_malformed(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(("Content-Length", str(len(BODY))), to=house.hook, body=BODY + b"and more"))
+        first, second = connection.answer(), connection.answer()
+        assert first is not None
+        assert second is not None
+        assert first.status == 200
+        assert second.code == "malformed_request"
+        assert connection.ended()
+
+
+@pytest.mark.parametrize("length", ["-1", "+12", "0x0c", "12abc", "1 2", "12,12", "9" * 30, "", "１２"])
+def test_a_length_that_is_no_number_is_malformed(house: House, length: str) -> None:
+    assert send(house, post(("Content-Length", length), to=house.hook)).code == "malformed_request"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Content-Length", "12"), ("Content-Length", "12")],
+        [("Content-Length", "12"), ("Content-Length", "13")],
+        [("Content-Length", "12"), ("Transfer-Encoding", "chunked")],
+        [("Transfer-Encoding", "chunked"), ("Content-Length", "12")],
+        [("Transfer-Encoding", "gzip")],
+        [("Transfer-Encoding", "chunked, identity")],
+        [("Transfer-Encoding", "xchunked")],
+        [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "identity")],
+    ],
+)
+def test_two_ways_to_tell_the_length_are_malformed(house: House, headers: list[tuple[str, str]]) -> None:
+    # A proxy in front and the gateway might each believe another one: that is how requests are smuggled.
+    assert (
+        send(house, post(*headers, to=house.hook, body=b"c\r\n" + BODY + b"\r\n0\r\n\r\n")).code
+        == "malformed_request"
+    )
+
+
+def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
+    return b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + end
+
+
+def test_a_chunked_body_is_put_together(house: House) -> None:
+    answer = send(
+        house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(b'{"or', b'der": ', b"77}"))
+    )
+    assert answer.status == 200
+    assert stories(house.program.data_dir, house.hook)[0]["payload"] == {"order": 77}
+
+
+def test_chunk_extensions_are_passed_over(house: House) -> None:
+    body = b'c;name="va;lue";x\r\n' + BODY + b"\r\n0;last\r\n\r\n"
+    assert send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=body)).status == 200
+
+
+def test_a_trailer_is_no_header(house: House) -> None:
+    whole = request("POST", house.hook.path, [JSON, ("Transfer-Encoding", "chunked")], b"") + chunked(
+        BODY, end=f"0\r\nX-Api-Key: {TOKEN}\r\n\r\n".encode()
+    )
+    assert send(house, whole).code == "credential_missing"
+
+
+@pytest.mark.parametrize(
+    ("start", "endless"),
+    [
+        (b"1;", b"e" * 8000),
+        (b"0\r\nX-Trailer: ", b"e" * 8000),
+        (b"0\r\n", b"X-Trailer: e\r\n" * 600),
+        (b"", b"1\r\n \r\n" * 1000),
+    ],
+    ids=["a chunk extension", "a trailer", "many trailers", "chunks of one byte"],
+)
+def test_chunks_that_are_mostly_something_else_are_refused(
+    house: House, start: bytes, endless: bytes
+) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(("Transfer-Encoding", "chunked"), to=house.hook, body=start))
+        for _ in range(300):
+            connection.send(endless)
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code in ("malformed_request", "headers_too_large")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"zz\r\n", b"-1\r\n", b"fffffffffffffffff\r\n", b"c\r\n" + BODY + b"XX0\r\n\r\n", b"0x5\r\nhello\r\n"],
+)
+def test_chunks_that_do_not_add_up_are_malformed(house: House, body: bytes) -> None:
+    assert (
+        send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=body)).code
+        == "malformed_request"
+    )
+
+
+@pytest.mark.parametrize("keep", ["keep-alive", "close"])
+def test_a_body_over_the_limit_is_refused_and_the_answer_can_be_read_by_a_caller_that_is_still_sending(
+    house: House, keep: str
+) -> None:
+    with wire(house.port) as connection:
+        connection.send(
+            post(("Content-Length", str(20_000_000)), ("Connection", keep), to=house.small, body=b"x" * 1000)
+        )
+        time.sleep(0.2)  # the answer is on its way; what is sent from now on is what nobody will read
+        for _ in range(199):
+            connection.send(b"x" * 100_000)
+        answer = connection.answer()
+        assert answer is not None
+        assert (answer.status, answer.code) == (413, "payload_too_large")
+
+
+def test_after_a_refused_body_the_connection_can_be_used_again(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(to=house.small, body=b"x" * 300_000))
+        connection.send(post(to=house.small))
+        first, second = connection.answer(), connection.answer()
+        assert first is not None
+        assert second is not None
+        assert (first.code, second.status) == ("payload_too_large", 200)
+
+
+def test_a_chunked_body_over_the_limit_is_refused_at_the_first_byte_too_many(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(
+            post(
+                ("Transfer-Encoding", "chunked"),
+                to=house.small,
+                body=chunked(b"x" * 900, b"x" * 200, end=b""),
+            )
+        )
+        answer = connection.answer()  # it has not ended, and never will
+        assert answer is not None
+        assert answer.code == "payload_too_large"
+
+
+def test_a_body_exactly_as_large_as_the_limit_is_accepted(house: House) -> None:
+    body = b'{"a":"' + b"x" * 992 + b'"}'
+    assert len(body) == 1000
+    assert send(house, post(to=house.small, body=body)).status == 200
+    assert send(house, post(to=house.small, body=body + b" ")).code == "payload_too_large"
+
+
+def test_whoever_is_refused_and_sends_for_ever_is_cut_off(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(("Content-Length", str(10**12)), to=house.small, body=b""))
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                connection.send(b"x" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"[" * 100_000 + b"]" * 100_000, "payload_not_an_object"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "malformed_json"),
+        (b'{"a":' * 101 + b"1" + b"}" * 101, "malformed_json"),
+        (b'{"a":"' + b"\xff" * 10 + b'"}', "malformed_json"),
+        (b"\x00" * 1000, "malformed_json"),
+        (b"[]", "payload_not_an_object"),
+        (b'{"a":' + b"9" * 5000 + b"}", ""),
+        (b'{"a":"\\u0000"}', ""),
+        (b'{"a":"\\ud800"}', ""),
+    ],
+)
+def test_bodies_of_every_kind_have_a_verdict(house: House, body: bytes, code: str) -> None:
+    answer = send(house, post(to=house.hook, body=body))
+    assert (answer.status, answer.json.get("code", "")) == (400 if code else 200, code)
+
+
+# --- headers ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_token_sent_twice_is_not_believed(house: House) -> None:
+    assert send(house, post(KEY, to=house.hook)).code == "credential_mismatch"
+    assert send(house, post(("x-api-key", "wrong"), to=house.hook)).code == "credential_mismatch"
+
+
+def test_two_content_types_are_not_accepted(house: House) -> None:
+    assert send(house, post(JSON, to=house.hook)).code == "unsupported_media_type"
+
+
+def test_bytes_that_are_no_text_in_headers_and_query_are_kept_as_they_came(house: House) -> None:
+    data = post(to=house.hook, target=house.hook.path + "?q=%ff%00&r=%C3%A9").replace(
+        b"\r\nContent-Type", b"\r\nX-Odd: \xff\xfe\x80\r\nContent-Type"
+    )
+    assert send(house, data).status == 200
+    story = stories(house.program.data_dir, house.hook)[0]
+    assert ["x-odd", "\xff\xfe\x80"] in story["headers"]
+    assert story["query"] == "q=%ff%00&r=%C3%A9"
+
+
+# --- paths and methods -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/webhook/",
+        "/webhook//",
+        "//webhook//",
+        "/webhook/" + "a" * 8000,
+        "/webhook/%00%ff%2e%2e%2f",
+        "/webhook/..%2f..%2fetc%2fpasswd",
+        "/webhook/{code}/",
+        "/webhook//{code}",
+        "/webhook/{code}%20",
+        "/WEBHOOK/{code}",
+        "*",
+        "/",
+        "/a?" + "b=c&" * 2000,
+    ],
+)
+def test_a_path_that_leads_nowhere_is_not_found(house: House, target: str) -> None:
+    before = len(stories(house.program.data_dir))
+    answer = send(house, post(to=house.hook, target=target.format(code=house.hook.short_code)))
+    assert answer.status in (404, 405)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert len(stories(house.program.data_dir)) == before
+
+
+def test_a_target_with_scheme_and_host_is_its_path(house: House) -> None:
+    assert (
+        send(house, post(to=house.hook, target=f"http://gateway.example{house.hook.path}?a=b")).status == 200
+    )
+
+
+@pytest.mark.parametrize("target", ["http://", "gateway.example:80", "?", "#"])
+def test_a_target_that_is_no_path_is_malformed(house: House, target: str) -> None:
+    assert send(house, request("OPTIONS", target)).code == "malformed_request"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS"])
+def test_other_methods_are_not_allowed_and_told_which_is(house: House, method: str) -> None:
+    answer = exchange(house.port, method, house.hook.path, [KEY])
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    assert answer.body == b"" if method == "HEAD" else answer.code == "method_not_allowed"
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_tells_its_date(house: House) -> None:
+    answer = send(house, post(to=house.hook))
+    assert abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time()) < 60
+
+
+def test_pipelined_calls_are_answered_in_order(house: House) -> None:
+    expected = [200, 413, 415, 404, 200, 405] * 20
+    one_round = [
+        post(to=house.hook),
+        post(to=house.small, body=b"x" * 2000),
+        request("POST", house.hook.path, [KEY, ("Content-Type", "text/html")], BODY),
+        post(to=house.hook, target="/webhook/nobody"),
+        post(to=house.small),
+        request("PUT", house.hook.path, [KEY], b"x" * 500),
+    ]
+    with wire(house.port) as connection:
+        connection.send(b"".join(one_round) * 20)
+        heard = [connection.answer() for _ in expected]
+    assert [answer.status for answer in heard if answer] == expected
+    ids = [
+        answer.headers["x-invocation-id"]
+        for answer in heard
+        if answer and "x-invocation-id" in answer.headers
+    ]
+    assert len(set(ids)) == len(ids) == 100
+
+
+def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
+    many = 20_000
+    asked = post(to=house.hook, target="/webhook/nobody", body=b"")
+    sent = 0
+    with wire(house.port, room=4096) as connection:
+        # Well below the gateway's own patience with somebody who takes no answers. Once its buffer is full
+        # the kernel takes a little now and then, for seconds: whoever has not been rid of all within one is
+        # not being read.
+        connection.socket.settimeout(0.1)
+        until = time.monotonic() + 1
+        with suppress(TimeoutError):
+            while sent < many and time.monotonic() < until:
+                connection.send(asked * 100)
+                sent += 100
+        assert sent < many, "the gateway reads on although nobody takes its answers"
+        connection.socket.settimeout(PATIENCE_OF_OURS)
+        heard = [connection.answer() for _ in range(sent)]
+    assert {answer.status for answer in heard if answer} == {404}
+    assert None not in heard
+
+
+def test_who_asks_much_and_goes_without_reading_breaks_nothing(house: House) -> None:
+    with wire(house.port, room=4096) as connection:
+        connection.socket.settimeout(0.1)
+        with suppress(TimeoutError, ConnectionError):
+            while True:
+                connection.send(post(to=house.hook, target="/webhook/nobody", body=b"") * 100)
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+
+
+def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(to=house.hook) * 3 + b"nonsense\r\n\r\n" + post(to=house.hook))
+        heard = [connection.answer() for _ in range(4)]
+        assert [answer.status for answer in heard if answer] == [200, 200, 200, 400]
+        assert connection.ended()
+
+
+def test_calls_before_a_broken_body_are_answered_before_it(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(
+            post(to=house.hook) * 3 + post(("Transfer-Encoding", "chunked"), to=house.hook, body=b"zz\r\n")
+        )
+        heard = [connection.answer() for _ in range(4)]
+        assert [answer.status for answer in heard if answer] == [200, 200, 200, 400]
+        assert connection.ended()
+
+
+def test_a_caller_that_has_closed_its_side_still_hears_every_answer(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(to=house.hook) * 3)
+        connection.hang_up()
+        assert [answer.status for answer in (connection.answer() for _ in range(3)) if answer] == [
+            200,
+            200,
+            200,
+        ]
+        assert connection.ended()
+
+
+def test_a_caller_that_disconnects_in_the_middle_leaves_no_trace(house: House) -> None:
+    before = len(stories(house.program.data_dir, house.hook))
+    whole = post(to=house.hook)
+    for cut in range(1, len(whole), 17):
+        with wire(house.port) as connection:
+            connection.send(whole[:cut])
+            # Closing with a reset, as a machine that goes down does it.
+            connection.socket.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            )
+    house.alive()
+    assert len(stories(house.program.data_dir, house.hook)) == before + 1
+
+
+def test_who_sends_nothing_more_is_told_so_and_let_go(house: House) -> None:
+    starts = [
+        b"",
+        b"POST",
+        b"POST / HTTP/1.1\r\nHost:",
+        b"\r\n\r\n",
+        post(("Content-Length", "100"), to=house.hook),
+    ]
+    connections = [Wire(house.port) for _ in starts]
+    for connection, start in zip(connections, starts, strict=True):
+        connection.send(start)
+    for connection in connections:
+        answer = connection.answer()
+        assert answer is not None
+        assert (answer.status, answer.code) == (408, "request_timeout")
+        assert connection.ended()
+        connection.close()
+
+
+def test_a_head_or_body_that_drips_is_timed_out_however_steadily(house: House) -> None:
+    for data in (post(to=house.hook), post(("Content-Length", "10000"), to=house.hook, body=b"x" * 10_000)):
+        with wire(house.port) as connection:
+            began = time.monotonic()
+            answer = drip(connection, data)
+            assert answer is not None
+            assert answer.code == "request_timeout"
+            assert time.monotonic() - began < PATIENCE + 5
+
+
+def drip(connection: Wire, data: bytes) -> Heard | None:
+    connection.socket.settimeout(0.1)
+    for byte in data:
+        connection.send(bytes([byte]))
+        try:
+            return connection.answer()
+        except TimeoutError:
+            continue
+    return None
+
+
+def test_between_requests_a_connection_may_rest(house: House) -> None:
+    with wire(house.port) as connection:
+        for pause in (PATIENCE + 1.5, 0):
+            connection.send(post(to=house.hook))
+            answer = connection.answer()
+            assert answer is not None
+            assert answer.status == 200
+            time.sleep(pause)
+
+
+def test_http_1_0_is_answered_and_the_connection_closed(house: House) -> None:
+    with wire(house.port) as connection:
+        connection.send(post(to=house.hook, version="HTTP/1.0"))
+        answer = connection.answer()
+        assert answer is not None
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert connection.ended()
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.2"])
+@pytest.mark.parametrize("pieces", ["at once", "byte by byte"])
+def test_an_offer_to_change_protocols_is_declined_by_answering(
+    house: House, protocol: str, pieces: str
+) -> None:
+    offer = [
+        ("Connection", "Upgrade, HTTP2-Settings"),
+        ("Upgrade", protocol),
+        ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+    ]
+    in_chunks = post(*offer, ("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(BODY))
+    data = (
+        post(*offer, to=house.hook) + request("GET", house.hook.path, offer) + in_chunks + post(to=house.hook)
+    )
+    with wire(house.port) as connection:
+        for piece in [data] if pieces == "at once" else [bytes([byte]) for byte in data]:
+            connection.send(piece)
+        heard = [connection.answer() for _ in range(4)]
+    assert [answer.status for answer in heard if answer] == [200, 405, 200, 200]
+    assert ["upgrade", protocol] in stories(house.program.data_dir, house.hook)[1]["headers"]
+
+
+def test_a_caller_that_asks_before_sending_its_body_is_told_to_go_on(house: House) -> None:
+    head, _, body = post(("Expect", "100-continue"), to=house.hook).partition(b"\r\n\r\n")
+    with wire(house.port) as connection:
+        connection.send(head + b"\r\n\r\n")
+        go_on = connection.answer()
+        assert go_on is not None
+        assert go_on.status == 100
+        connection.send(body)
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("case", ["unknown", "too large", "wrong method"])
+def test_a_caller_that_asks_before_sending_its_body_is_refused_without_it(house: House, case: str) -> None:
+    expect = ("Expect", "100-continue")
+    data, code = {
+        "unknown": (post(expect, to=house.hook, target="/webhook/nobody"), "webhook_not_found"),
+        "too large": (post(expect, to=house.small, body=b"x" * 2000), "payload_too_large"),
+        "wrong method": (request("PUT", house.hook.path, [expect], BODY), "method_not_allowed"),
+    }[case]
+    with wire(house.port) as connection:
+        connection.send(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code == code
+        assert answer.headers["connection"] == "close"
+        assert connection.ended()
+
+
+# --- what all of it leaves behind ------------------------------------------------------------------------------------
+
+
+def test_none_of_it_makes_the_program_grow(house: House) -> None:
+    def abuse() -> None:
+        lines = [
+            b"nonsense\r\n\r\n",
+            post(to=house.small, body=b"x" * 100_000),
+            post(to=house.hook)[:-5],
+            head_of(house, 200_000, one=False),
+        ]
+        connections = [Wire(house.port) for _ in range(100)]
+        for number, connection in enumerate(connections):
+            connection.send(lines[number % len(lines)])
+        for connection in connections:
+            connection.close()
+
+    def descriptors() -> int:
+        return len(list(Path(f"/proc/{house.program.process.pid}/fd").iterdir()))
+
+    abuse()
+    house.alive()
+    before, open_before = resident_megabytes(house.program.process.pid), descriptors()
+    for _ in range(5):
+        abuse()
+    house.alive()
+    wait_until(
+        lambda: descriptors() <= open_before + 5, PATIENCE * 3, what="abandoned connections to be closed"
+    )
+    assert resident_megabytes(house.program.process.pid) < before + 40
+
+
+def resident_megabytes(process: int) -> float:
+    fields = Path(f"/proc/{process}/status").read_text().split("VmRSS:")[1].split()
+    return int(fields[0]) / 1024

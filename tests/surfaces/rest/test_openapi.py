@@ -1,0 +1,285 @@
+"""The API's description is true: a machine reads it, tries everything it promises, and finds nothing."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from hmac import HMAC
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page
+from pydantic import BaseModel, ValidationError
+
+from postern.surfaces.rest import document as document_module
+from postern.surfaces.rest.shapes import Told
+from support import described
+from support.client import PASSWORD, Client, admin_of
+from support.program import Program, StartProgram
+
+
+@pytest.fixture(scope="module")
+def document(served: Program) -> dict[str, Any]:
+    found: dict[str, Any] = Client(served.port).get("openapi.json").json
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    ]
+
+
+def test_every_operation_says_who_may_and_what_may_be_refused(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    for name, operation in operations(document):
+        assert operation["summary"] and operation["tags"] and operation["operationId"], name
+        assert {"422", "503"} <= operation["responses"].keys(), name
+        assert ("401" in operation["responses"]) or operation["x-access-level"] == "none", name
+        for status, response in operation["responses"].items():
+            if int(status) >= 400:
+                assert set(response["content"]) == {"application/problem+json"}, (name, status)
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    references = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict):
+            references.update([value["$ref"]] if isinstance(value.get("$ref"), str) else [])
+            for one in value.values():
+                look(one)
+        elif isinstance(value, list):
+            for one in value:
+                look(one)
+
+    look(document)
+    assert {reference.rpartition("/")[2] for reference in references} <= document["components"][
+        "schemas"
+    ].keys()
+    assert all(reference.startswith("#/components/schemas/") for reference in references)
+
+
+# Where there is no engine these are not answered, or are not there: tests/wiring/test_program.py asks for
+# them.
+OF_AN_ENGINE = {
+    "list-workflows",
+    "list-runs",
+    "answer-invocation",
+    "Attempt.detail",
+    "Attempt.runs",
+    "Attempt.workflows",
+}
+
+
+def test_everything_that_is_described_is_answered_and_nothing_else(served: Program) -> None:
+    """The client refuses an answer that is not as described; here each operation is asked, and each field
+    that may be absent is seen."""
+    api = Telling(served)
+    api.tell("GET", "me")
+    who = f"teller{time.time_ns()}"
+    user = api.tell("POST", "users", {"name": who, "password": PASSWORD, "level": "write"})["id"]
+    api.tell("GET", f"users/{user}")
+    api.tell("PATCH", f"users/{user}", {"level": "read"})
+    api.tell("POST", "sessions", {"name": who, "password": PASSWORD})
+    api.tell("POST", "api-keys", {"name": "Told", "level": "read"})
+    for path in (
+        "users",
+        "sessions",
+        "api-keys",
+        "audit",
+        "providers",
+        "proposals?description=stripe",
+        "volumes",
+    ):
+        api.tell("GET", path)
+    api.seen |= {"Problem.errors"} if api.post("webhooks", {"name": ""}).json["errors"] else set()
+
+    schedule = {"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}
+    token = {"method": "token", "token": "the first token", "secondToken": "the second one"}
+    webhook = api.tell("POST", "webhooks", {"name": "Told", "authentication": token, "schedule": schedule})
+    of = f"webhooks/{webhook['id']}"
+    for action in (
+        "schedule/run",
+        "schedule/resume",
+        "disable",
+        "enable",
+        "promote",
+        "hold",
+        "release",
+        "drop",
+        "record-events",
+    ):
+        api.tell("POST", f"{of}/{action}")
+    api.tell("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
+    accepted = api.call(webhook, b'{"number": "1001"}')
+    for path in (of, f"{of}/sample", f"{of}/readmissible", "webhooks", "invocations", accepted):
+        api.tell("GET", path)
+    api.tell("GET", f"{accepted}/preview?fieldOne=number&fieldTwo=a&fieldThree=b&fieldFour=c")
+    api.tell("POST", f"{accepted}/replay")
+    replay = f"replays/{api.tell('POST', 'replays', {'filter': {'webhookId': webhook['id']}})['id']}"
+    api.tell("POST", f"{replay}/run")
+    api.tell("GET", replay)
+    api.tell("GET", "replays")
+    api.tell("POST", f"replays/{api.tell('POST', 'replays', {'filter': {}})['id']}/cancel")
+
+    notion = {"signature": ["header:X-Notion-Signature"], "handshake": "notion"}
+    hmac = {
+        "method": "hmac",
+        "provider": "custom",
+        "secret": "not known yet",
+        "secondSecret": "nor this",
+        "scheme": notion,
+    }
+    signed = api.tell("POST", "webhooks", {"name": "Signed", "authentication": hmac})
+    api.call(signed, b'{"verification_token": "secret_announced"}')
+    api.tell("POST", f"webhooks/{signed['id']}/adopt-secret")
+    refused = api.call(signed, b"{}", X_Notion_Signature="0" * 64)
+    for invocation in (accepted, refused):
+        api.tell("GET", f"{invocation}/explanation")
+    api.tell(
+        "POST", "signature-tests", {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]}
+    )
+    right = HMAC(b"secret_announced", b'{"n": 2}', "sha256").hexdigest()
+    api.patch(
+        f"webhooks/{signed['id']}",
+        {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}},
+    )
+    passing = api.call(signed, b'{"n": 2}', X_Notion_Signature=right)
+    api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": notion}})
+    assert len(api.tell("GET", f"webhooks/{signed['id']}/readmissible")["wouldPass"]) == 1
+    assert api.tell("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
+
+    asked = {
+        one.operation_id
+        for one, shapes in described.operations()
+        if any(int(status) < 400 for status in shapes)
+    }
+    assert asked - api.told - OF_AN_ENGINE == set()
+    optional = {
+        f"{shape.__name__}.{name}"
+        for shape in every_shape(Told)
+        for name, field in shape.model_fields.items()
+        if not field.is_required()
+    }
+    assert optional - api.seen - OF_AN_ENGINE == set()
+
+
+class Telling(Client):
+    """Notes which operations were answered, and which fields were in the answers."""
+
+    def __init__(self, served: Program) -> None:
+        super().__init__(served.port, served.admin_key)
+        self.told: set[str | None] = set()
+        self.seen: set[str] = set()
+
+    def tell(self, method: str, path: str, body: Any = None) -> Any:
+        said = self.ask(method, path, body)
+        answer = described.as_described(method, f"/api/v1/{path}", said.status, said.text)
+        self.seen |= {f"{shape.__name__}.{name}" for shape, name in described.fields_told(answer)}
+        assert said.status < 300 and answer is not None, said.text
+        found = described.operation_of(method, f"/api/v1/{path}")
+        self.told.add(found and found[0].operation_id)
+        return said.json
+
+    def call(self, webhook: dict[str, Any], body: bytes, **headers: str) -> str:
+        """The path of its invocation."""
+        self.post(urlsplit(webhook["url"]).path, body, **headers)
+        newest = self.get(f"invocations?webhookId={webhook['id']}").json["items"][0]
+        return f"invocations/{newest['id']}"
+
+
+def every_shape(shape: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for one in shape.__subclasses__():
+        yield one
+        yield from every_shape(one)
+
+
+def test_an_answer_that_tells_more_or_less_is_seen(served: Program) -> None:
+    webhook = admin_of(served).post("webhooks", {"name": "Planted", "authentication": {"method": "none"}})
+    path = f"/api/v1/webhooks/{webhook.json['id']}"
+    for change in (
+        {"surplus": 1},
+        {"cors": {"enabled": False}},
+        {"cors": {"enabled": False, "origins": [], "surplus": 1}},
+        {"name": 1},
+    ):
+        with pytest.raises(ValidationError):
+            described.as_described("GET", path, 200, json.dumps({**webhook.json, **change}))
+    with pytest.raises(ValidationError):
+        described.as_described(
+            "GET",
+            path,
+            200,
+            json.dumps({name: value for name, value in webhook.json.items() if name != "held"}),
+        )
+    with pytest.raises(ValidationError):
+        described.as_described("GET", path, 404, json.dumps({"code": "not_found"}))
+
+
+def test_the_page_to_read_it_on_loads_nothing_from_elsewhere(served: Program) -> None:
+    page = Client(served.port).get("/docs")
+    assert page.status == 200 and "default-src 'self'" in page.headers["content-security-policy"]
+    assert "http://" not in page.text and "https://" not in page.text
+    assert Client(served.port).get("/docs/start.js").status == 200
+    assert Client(served.port).get("/docs/secret.key").status == 404
+
+
+def test_a_person_reads_it_in_a_browser(served: Program, page: Page) -> None:
+    if not (document_module.VENDOR / "swagger-ui.js").exists():
+        pytest.skip("the console's assets have not been fetched: install the project")
+    page.goto(f"{served.url}/docs")
+    page.get_by_text("List webhooks").wait_for()
+
+
+def test_a_machine_that_tries_everything_finds_nothing(start_program: StartProgram, tmp_path: Path) -> None:
+    served = start_program(
+        POSTERN_ENGINE="none"
+    )  # its own: what it tries may also succeed, and change a password
+    api = admin_of(served)
+    webhook = api.post("webhooks", {"name": "Tried", "authentication": {"method": "none"}}).json
+    api.post(urlsplit(webhook["url"]).path, {"tried": True})
+    invocation = api.get("invocations").json["items"][0]["id"]
+    (tmp_path / "schemathesis.toml").write_text(
+        f"""
+[parameters]
+invocation_id = "{invocation}"
+
+[checks]
+negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 409, 412, 413, 415, 422]
+positive_data_acceptance.enabled = false  # a name may be reserved, a webhook absent: a schema cannot say so
+
+[[operations]]
+include-path = "/api/v1/live"
+enabled = false  # it never ends
+"""
+    )
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{served.url}/api/v1/openapi.json"]
+    options = [
+        "--header",
+        f"Authorization: Bearer {served.admin_key}",
+        "--max-examples",
+        "3",
+        "--phases",
+        "examples,coverage,fuzzing",
+    ]
+    more = [
+        "--seed",
+        "1",
+        "--request-timeout",
+        "10",
+        "--no-color",
+        "--suppress-health-check",
+        "all",
+        "--workers",
+        "1",
+    ]
+    run = subprocess.run(
+        [*command, *options, *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]

@@ -1,0 +1,270 @@
+"""Users, passwords and sessions: who gets in, who is kept out, and how it ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.access import accounts, audit
+from postern.usecases.runtime.gateway import Gateway
+from support.rooms import ADMIN, EDITOR, Clock, gateway_on
+
+Story = Callable[[Gateway, Clock], Awaitable[None]]
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tell(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], None]:
+    """Runs a story on both kinds of database."""
+    database: Path | str = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+    def run(story: Story) -> None:
+        async def inside() -> None:
+            async with gateway_on(database) as (gateway, clock):
+                await story(gateway, clock)
+
+        asyncio.run(inside())
+
+    return run
+
+
+async def sign_in(
+    gateway: Gateway, name: str = "admin", password: str = PASSWORD, address: str = "192.0.2.1"
+) -> str:
+    return await accounts.sign_in(gateway, name, password, address, "Browser/1")
+
+
+async def refusal(asked: Awaitable[object]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await asked
+    return caught.value
+
+
+def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(
+    tell: Callable[[Story], None],
+) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        password = await accounts.ensure_admin(gateway, "")
+        assert password is not None
+        assert await accounts.ensure_admin(gateway, "") is None
+        assert (
+            await accounts.actor_of_session(gateway, await sign_in(gateway, password=password))
+        ).level == "admin"
+
+    tell(story)
+
+
+def test_a_password_that_was_given_is_not_told(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        assert await accounts.ensure_admin(gateway, PASSWORD) is None
+        assert await sign_in(gateway, " ADMIN ")
+
+    tell(story)
+
+
+def test_a_wrong_password_and_an_unknown_name_sound_the_same(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        wrong, unknown = (
+            await refusal(sign_in(gateway, password="wrong")),
+            await refusal(sign_in(gateway, "nobody")),
+        )
+        assert (
+            (wrong.code, wrong.detail)
+            == (unknown.code, unknown.detail)
+            == ("not_authenticated", wrong.detail)
+        )
+
+    tell(story)
+
+
+def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_is(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        await accounts.create_user(gateway, ADMIN, "neighbour", PASSWORD, "read")
+        for _ in range(20):
+            await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.1"))
+        refused = await refusal(sign_in(gateway, " Admin", address="192.0.2.1"))
+        assert (refused.code, refused.retry_after) == ("rate_limited", 4)
+        assert await sign_in(gateway, address="203.0.113.9")
+        assert await sign_in(gateway, "neighbour", address="192.0.2.1")
+        clock.now += 4
+        assert await sign_in(gateway, address="192.0.2.1")
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_are_bounded(
+    tmp_path: Path,
+) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        # Each real failure costs a password's hash: so many of them are told to the limits alone.
+        for _ in range(accounts.FAILED_SIGN_INS_FROM - 1):
+            gateway.limits.failed("sign-in from", "192.0.2.1", clock.now, accounts.FAILED_SIGN_INS_FROM)
+        for _ in range(accounts.FAILED_SIGN_INS_AS - 1):
+            gateway.limits.failed("sign-in as", "admin", clock.now, accounts.FAILED_SIGN_INS_AS)
+        assert (await refusal(sign_in(gateway, "somebody", "wrong", "192.0.2.1"))).code == "not_authenticated"
+        assert (await refusal(sign_in(gateway, "another", "wrong", "192.0.2.1"))).code == "rate_limited"
+        assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"
+        assert (await refusal(sign_in(gateway, "admin", PASSWORD, "192.0.2.3"))).code == "rate_limited"
+        clock.now += 1
+        assert await sign_in(gateway, address="192.0.2.3")
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(
+    tell: Callable[[Story], None],
+) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        idle, used = await sign_in(gateway), await sign_in(gateway)
+        began = clock.now
+        for _ in range(59):
+            clock.now += accounts.SESSION_IDLE - 60
+            await accounts.actor_of_session(gateway, used)
+        assert (await refusal(accounts.actor_of_session(gateway, idle))).code == "not_authenticated"
+        clock.now = began + accounts.SESSION_LONGEST + 1
+        assert (await refusal(accounts.actor_of_session(gateway, used))).code == "not_authenticated"
+
+    tell(story)
+
+
+def test_signing_out_ends_the_session_on_the_server(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        secret = await sign_in(gateway)
+        await accounts.sign_out(gateway, secret)
+        assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
+        await accounts.sign_out(gateway, secret)
+
+    tell(story)
+
+
+def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        here, elsewhere = await sign_in(gateway), await sign_in(gateway)
+        actor = await accounts.actor_of_session(gateway, here)
+        assert (
+            await refusal(accounts.change_own_password(gateway, actor, "wrong", "another password"))
+        ).errors[0].field == "oldPassword"
+        await accounts.change_own_password(gateway, actor, PASSWORD, "another password")
+        assert await accounts.actor_of_session(gateway, here) == actor
+        assert (await refusal(accounts.actor_of_session(gateway, elsewhere))).code == "not_authenticated"
+        assert (await refusal(sign_in(gateway))).code == "not_authenticated"
+
+    tell(story)
+
+
+def test_a_level_holds_from_the_next_request(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        made = await accounts.create_user(gateway, ADMIN, "Edgar", PASSWORD, "write")
+        secret = await sign_in(gateway, "edgar")
+        await accounts.create_user(gateway, ADMIN, "Ada", PASSWORD, "admin")
+        await accounts.change_user(gateway, ADMIN, made["id"], level="read")
+        assert (await accounts.actor_of_session(gateway, secret)).level == "read"
+
+    tell(story)
+
+
+def test_the_last_admin_stays(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        admin = (await accounts.users(gateway, ADMIN))[0]["id"]
+        assert (await refusal(accounts.delete_user(gateway, ADMIN, admin))).code == "conflict"
+        assert (await refusal(accounts.change_user(gateway, ADMIN, admin, level="read"))).code == "conflict"
+        other = await accounts.create_user(gateway, ADMIN, "ada", PASSWORD, "admin")
+        removals = (
+            accounts.delete_user(gateway, ADMIN, admin),
+            accounts.delete_user(gateway, ADMIN, other["id"]),
+        )
+        results = await asyncio.gather(*removals, return_exceptions=True)
+        assert [isinstance(one, Refused) for one in results].count(True) == 1
+
+    tell(story)
+
+
+def test_a_deleted_user_is_signed_out(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        secret = await sign_in(gateway, "rita")
+        await accounts.delete_user(gateway, ADMIN, made["id"])
+        assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
+
+    tell(story)
+
+
+def test_what_is_wrong_with_a_new_user_is_said(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        refused = await refusal(accounts.create_user(gateway, ADMIN, "", PASSWORD, "root"))
+        assert {error.field for error in refused.errors} == {"name", "level"}
+        refused = await refusal(accounts.create_user(gateway, ADMIN, "rita", "short", "read"))
+        assert [error.field for error in refused.errors] == ["password"]
+        await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        assert (
+            await refusal(accounts.create_user(gateway, ADMIN, "Rita", PASSWORD, "read"))
+        ).code == "conflict"
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Callable[[Story], None]) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        rita = await accounts.actor_of_session(gateway, await sign_in(gateway, "rita"))
+        admin = await accounts.actor_of_session(gateway, await sign_in(gateway))
+        assert [one["user"] for one in await accounts.sessions(gateway, rita)] == ["rita"]
+        assert {one["user"]: one["current"] for one in await accounts.sessions(gateway, admin)} == {
+            "rita": False,
+            "admin": True,
+        }
+        assert (await refusal(accounts.revoke_session(gateway, rita, admin.session))).code == "not_found"
+        await accounts.revoke_session(gateway, admin, rita.session)
+        assert await accounts.sessions(gateway, rita) == []
+
+    tell(story)
+
+
+def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(
+    tell: Callable[[Story], None],
+) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        assert (
+            await refusal(accounts.create_user(gateway, EDITOR, "x", PASSWORD, "read"))
+        ).code == "access_denied"
+        made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        await accounts.change_user(gateway, ADMIN, made["id"], level="write", password="another password")
+        await accounts.delete_user(gateway, ADMIN, made["id"])
+        page = await audit.listing(gateway, ADMIN, subject=made["id"])
+        assert [entry["action"] for entry in page.items] == ["user deleted", "user changed", "user created"]
+        assert page.items[1]["changes"] == {"level": {"before": "read", "after": "write"}, "password": "set"}
+        assert page.items[1]["actor"] == "Ada"
+        everything = repr(await audit.listing(gateway, ADMIN))
+        assert PASSWORD not in everything and "argon2" not in everything
+
+    tell(story)
+
+
+def test_a_key_has_no_password_and_no_sessions(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        key = Actor("automation", "write", "key_1")
+        assert (await refusal(accounts.change_own_password(gateway, key, "a", "b"))).code == "access_denied"
+        assert (await refusal(accounts.sessions(gateway, key))).code == "access_denied"
+
+    run_on_sqlite(tmp_path, story)
+
+
+def run_on_sqlite(folder: Path, story: Story) -> None:
+    async def inside() -> None:
+        async with gateway_on(folder) as (gateway, clock):
+            await story(gateway, clock)
+
+    asyncio.run(inside())

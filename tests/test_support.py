@@ -1,0 +1,143 @@
+"""The test beds themselves: what the other tests stand on must not be softer than it looks."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+from playwright.sync_api import Page
+
+from support.browser import Notes
+from support.postgres import PostgresServer, find_binaries, running, within_reach
+from support.program import Program, StartProgram, run_postern
+from support.waiting import wait_until
+
+
+def test_waiting_gives_up_with_words_that_help() -> None:
+    with pytest.raises(AssertionError, match=r"waited 0 s for the moon; its last answer was \[\]"):
+        wait_until(list, 0, what="the moon")
+    with pytest.raises(AssertionError, match="the sun; it was late"):
+        wait_until(list, 0, what=lambda: "the sun; it was late")
+    with pytest.raises(AssertionError, match="it last raised ZeroDivisionError"):
+        wait_until(lambda: 1 / 0, 0)
+
+
+def test_waiting_returns_what_came() -> None:
+    answers = iter([None, 0, "here"])
+    assert wait_until(lambda: next(answers)) == "here"
+
+
+def test_each_database_is_new_and_a_template_is_copied(postgres: PostgresServer, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE things AS SELECT 7 AS number")
+    with postgres.database(template=postgres_url) as copied, psycopg.connect(copied) as connection:
+        assert connection.execute("SELECT number FROM things").fetchone() == (7,)
+    with postgres.database() as empty, psycopg.connect(empty) as connection:
+        assert connection.execute("SELECT to_regclass('things')").fetchone() == (None,)
+
+
+def test_a_server_ends_with_its_test() -> None:
+    binaries = find_binaries()
+    assert binaries is not None
+    with running(binaries) as url, psycopg.connect(url) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+    assert row is not None
+    assert not Path(row[0]).exists()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(url, connect_timeout=2)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs Postgres as somebody else")
+def test_binaries_in_a_closed_folder_are_copied_and_the_folder_stays_closed(tmp_path: Path) -> None:
+    closed, home = tmp_path / "closed", tmp_path / "home"
+    (closed / "package" / "install" / "bin").mkdir(parents=True)
+    home.mkdir()
+    program = closed / "package" / "install" / "bin" / "postgres"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    closed.chmod(0o700)
+    reachable = within_reach(program.parent, home, {"user": "nobody"})
+    assert reachable == home / "package" / "install" / "bin"
+    assert (reachable / "postgres").stat().st_mode & 0o777 == 0o755
+    assert closed.stat().st_mode & 0o777 == 0o700
+    subprocess.run([reachable / "postgres"], check=True)
+
+
+def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes) -> None:
+    page.set_content(
+        "<script>document.title = new Intl.NumberFormat().resolvedOptions().locale; nothing.there</script>"
+    )
+    assert page.title() == "en-US"
+    assert notes.errors == ["nothing is not defined"]
+    notes.errors.clear()
+
+
+def test_a_request_that_leaves_this_machine_is_noted(page: Page, notes: Notes) -> None:
+    page.route("**/*", lambda route: route.abort())
+    page.set_content("<img src='https://example.com/x.png'><img src='http://127.0.0.1:9/y.png'>")
+    assert notes.foreign_requests == ["https://example.com/x.png"]
+    notes.foreign_requests.clear()
+    notes.errors.clear()
+
+
+STAND_IN = """
+import os, signal, subprocess, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Ready(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/readyz" else 404)
+        self.end_headers()
+
+print("serving on", os.environ["POSTERN_PORT"], "with", os.environ.get("POSTERN_ENGINE"))
+if "BREAKS" in os.environ:
+    sys.exit("the setting is wrong")
+child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+signal.signal(signal.SIGTERM, lambda *_: ("FORGETS" in os.environ or (child.kill(), child.wait())) and os._exit(0))
+HTTPServer(("127.0.0.1", int(os.environ["POSTERN_PORT"])), Ready).serve_forever()
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> str:
+    """A program of the same name that can misbehave; the value of PYTHONPATH that puts it first."""
+    package = tmp_path / "stand-in" / "postern"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(STAND_IN)
+    return str(package.parent)
+
+
+def test_the_program_is_ready_when_it_is_handed_over(start_program: StartProgram, stand_in: str) -> None:
+    program = start_program(PYTHONPATH=stand_in, POSTERN_ENGINE="none")
+    assert program.is_ready()
+    assert program.output().startswith(f"serving on {program.port} with none")
+    assert program.stop() == 0
+    assert not program.processes_left()
+
+
+def test_a_program_that_ends_at_its_start_tells_why(start_program: StartProgram, stand_in: str) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)ended with 1 before it was ready.*the setting is wrong"):
+        start_program(PYTHONPATH=stand_in, BREAKS="yes")
+
+
+def test_a_program_that_leaves_a_process_behind_fails_its_test(
+    tmp_path: Path, stand_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Program(tmp_path, {"PYTHONPATH": stand_in, "FORGETS": "yes"})
+    program.wait_until_ready()
+    monkeypatch.setattr("beds.program.CHILDREN_END_WITHIN", 1.0)
+    with pytest.raises(AssertionError, match="did not end cleanly"):
+        program.stop()
+    wait_until(lambda: not program.processes_left())
+
+
+def test_the_real_program_serves_from_postgres_and_ends_cleanly(
+    start_program: StartProgram, migrated_url: str, tmp_path: Path
+) -> None:
+    program = start_program(POSTERN_DATABASE_URL=migrated_url)
+    assert len(program.processes_left()) == 2  # the gateway, and the engine beside it
+    listed = run_postern(tmp_path, "webhooks", "list", "--json", POSTERN_DATABASE_URL=migrated_url)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert program.stop() == 0

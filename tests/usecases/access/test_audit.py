@@ -1,0 +1,310 @@
+"""Whatever changes something leaves a note of who did it. A new use case is in one of the two lists, or a
+test fails."""
+
+import hmac
+import itertools
+import json
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reference import use_cases
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import HistoryFilter
+from postern.usecases.access import accounts, audit
+from postern.usecases.calls import readmission
+from postern.usecases.deliveries import holds, replays
+from postern.usecases.history import history, samples
+from postern.usecases.operations import key_rotation, retention
+from postern.usecases.schedules import schedules
+from postern.usecases.signatures import remedies
+from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from support.house import House
+
+pytestmark = pytest.mark.anyio
+
+WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
+
+ONLY_READ = {
+    *(
+        "accounts.keys",
+        "accounts.sessions",
+        "accounts.user",
+        "accounts.users",
+        "audit.listing",
+        "as_code.export",
+    ),
+    *(
+        "engine.runs",
+        "engine.workflows",
+        "history.as_curl",
+        "history.listing",
+        "history.preview",
+        "history.show",
+        "live.follow",
+    ),
+    *(
+        "readmission.recheck",
+        "replays.listing",
+        "replays.show",
+        "retention.last",
+        "retention.plan",
+        "samples.new_workflow",
+        "samples.sample",
+    ),
+    *(
+        "settings.in_force",
+        "signatures.explain",
+        "signatures.propose",
+        "signatures.providers",
+        "signatures.test",
+    ),
+    *("volumes.chart", "volumes.last_day", "webhooks.listing", "webhooks.show"),
+    "idempotency.once",  # what it is asked to do leaves the note
+}
+
+NUMBERS = itertools.count()
+
+Deed = Callable[[], Awaitable[Any]]
+Prepared = Callable[["Stage"], Awaitable[Deed]]
+CHANGES: dict[str, Prepared] = {}
+
+
+class Stage:
+    """A gateway with one webhook, and the short ways to what a use case needs before it can be asked."""
+
+    def __init__(self, house: House, webhook: dict[str, Any]) -> None:
+        self.house, self.gateway, self.webhook, self.id = house, house.gateway, webhook, str(webhook["id"])
+
+    async def accepted(self) -> str:
+        return str((await self.house.call(self.webhook, b'{"n": 1}')).json["invocationId"])
+
+    async def rejected(self) -> str:
+        """Not JSON by what it says it is, until the webhook is told that it is the method that was wrong."""
+        signed = {"method": "hmac", "provider": "linear", "secret": "a secret for signing"}
+        other = await self.house.webhook(name="Signed", authentication=signed)
+        made = hmac.new(b"a secret for signing", b"{}", sha256).hexdigest()
+        assert (await self.house.call(other, headers={"X-Hub-Signature-256": f"sha256={made}"})).status == 401
+        (found,) = await self.house.history(webhook_id=other["id"])
+        return str(found["id"])
+
+    async def recorded(self) -> None:
+        await samples.arm(self.gateway, WHO, self.id)
+        await self.accepted()
+
+    async def planned(self) -> str:
+        return str((await replays.plan(self.gateway, WHO, HistoryFilter()))["id"])
+
+    async def user(self) -> str:
+        name = f"user {next(NUMBERS)}"
+        return str(
+            (await accounts.create_user(self.gateway, WHO, name, "a long enough password", "admin"))["id"]
+        )
+
+    async def scheduled(self) -> str:
+        """Its source is where nobody may fetch from, so that one run pauses it."""
+        schedule = {"url": "http://127.0.0.2:9/", "every": 60, "pauseAfterFailures": 1}
+        return str((await self.house.webhook(name="Scheduled", schedule=schedule))["id"])
+
+
+def changes(name: str) -> Callable[[Prepared], Prepared]:
+    def enter(prepared: Prepared) -> Prepared:
+        CHANGES[name] = prepared
+        return prepared
+
+    return enter
+
+
+def simple(name: str, deed: Callable[[Stage], Awaitable[Any]]) -> None:
+    """Nothing has to be there before."""
+
+    async def prepared(stage: Stage) -> Deed:
+        return lambda: deed(stage)
+
+    CHANGES[name] = prepared
+
+
+simple("accounts.create_key", lambda on: accounts.create_key(on.gateway, WHO, "a key", "read"))
+simple("accounts.create_user", lambda on: on.user())
+simple("holds.hold", lambda on: holds.hold(on.gateway, WHO, on.id))
+simple("holds.drop", lambda on: holds.drop(on.gateway, WHO, on.id))
+simple("replays.plan", lambda on: on.planned())
+simple("retention.prune", lambda on: retention.prune(on.gateway, WHO))
+simple("samples.arm", lambda on: samples.arm(on.gateway, WHO, on.id))
+simple("samples.disarm", lambda on: samples.disarm(on.gateway, WHO))
+simple("key_rotation.rotate_key", lambda on: key_rotation.rotate_key(on.gateway, WHO))
+simple("webhooks.change", lambda on: webhooks.change(on.gateway, WHO, on.id, {"name": "Other"}))
+simple("webhooks.switch", lambda on: webhooks.switch(on.gateway, WHO, on.id, False))
+simple("webhooks.remove", lambda on: webhooks.remove(on.gateway, WHO, on.id))
+
+
+@changes("webhooks.create")
+async def create(stage: Stage) -> Deed:
+    request: WebhookRequest = validated(WebhookRequest, {"name": "New", "authentication": {"method": "none"}})
+    return lambda: webhooks.create(stage.gateway, WHO, request)
+
+
+@changes("webhooks.promote")
+async def promote(stage: Stage) -> Deed:
+    how = {"method": "token", "token": "first-first", "secondToken": "second-second"}
+    one = await stage.house.webhook(name="Two tokens", authentication=how)
+    return lambda: webhooks.promote(stage.gateway, WHO, one["id"])
+
+
+@changes("webhooks.adopt")
+async def adopt(stage: Stage) -> Deed:
+    how = {"method": "hmac", "provider": "generic", "secret": "a secret for signing"}
+    one = await stage.house.webhook(name="Announced", authentication=how)
+    await stage.gateway.store.webhooks.capture(one["id"], b"what the sender announced", stage.gateway.clock())
+    return lambda: webhooks.adopt(stage.gateway, WHO, one["id"])
+
+
+@changes("webhooks.reveal")
+async def reveal(stage: Stage) -> Deed:
+    one = await stage.house.webhook(name="Token", authentication={"method": "token", "token": "first-first"})
+    return lambda: webhooks.reveal(stage.gateway, WHO, one["id"])
+
+
+@changes("as_code.apply")
+async def apply(stage: Stage) -> Deed:
+    document = {"version": 1, "webhooks": [{"name": "From a file", "authentication": {"method": "none"}}]}
+    return lambda: as_code.apply(stage.gateway, WHO, document, lambda *_: None)
+
+
+@changes("holds.release")
+async def release(stage: Stage) -> Deed:
+    await holds.hold(stage.gateway, WHO, stage.id)
+    return lambda: holds.release(stage.gateway, WHO, stage.id)
+
+
+@changes("history.replay")
+async def replay(stage: Stage) -> Deed:
+    invocation = await stage.accepted()
+    return lambda: history.replay(stage.gateway, WHO, invocation)
+
+
+@changes("replays.begin")
+async def begin(stage: Stage) -> Deed:
+    plan = await stage.planned()
+    return lambda: replays.begin(stage.gateway, WHO, plan)
+
+
+@changes("replays.cancel")
+async def cancel(stage: Stage) -> Deed:
+    plan = await stage.planned()
+    return lambda: replays.cancel(stage.gateway, WHO, plan)
+
+
+@changes("remedies.apply")
+async def mend(stage: Stage) -> Deed:
+    invocation = await stage.rejected()
+    return lambda: remedies.apply(stage.gateway, WHO, invocation, 0)
+
+
+@changes("readmission.admit")
+async def admit(stage: Stage) -> Deed:
+    invocation = await stage.rejected()
+    await remedies.apply(stage.gateway, WHO, invocation, 0)
+    return lambda: readmission.admit(stage.gateway, WHO, [invocation])
+
+
+@changes("samples.forget")
+async def forget(stage: Stage) -> Deed:
+    await stage.recorded()
+    return lambda: samples.forget(stage.gateway, WHO, stage.id)
+
+
+@changes("samples.write_workflow")
+async def write_workflow(stage: Stage) -> Deed:
+    await stage.recorded()
+    return lambda: samples.write_workflow(stage.gateway, WHO, "orders", stage.id)
+
+
+@changes("samples.try_workflow")
+async def try_workflow(stage: Stage) -> Deed:
+    await stage.recorded()
+    await samples.write_workflow(stage.gateway, WHO, "orders", stage.id)
+    return lambda: samples.try_workflow(stage.gateway, WHO, "orders", stage.id)
+
+
+@changes("schedules.run_now")
+async def run_now(stage: Stage) -> Deed:
+    one = await stage.scheduled()
+    return lambda: schedules.run_now(stage.gateway, WHO, one)
+
+
+@changes("schedules.resume")
+async def resume(stage: Stage) -> Deed:
+    one = await stage.scheduled()
+    assert (await schedules.run_now(stage.gateway, WHO, one))["paused"]
+    return lambda: schedules.resume(stage.gateway, WHO, one)
+
+
+@changes("accounts.delete_key")
+async def delete_key(stage: Stage) -> Deed:
+    key = await accounts.create_key(stage.gateway, WHO, "a key", "read")
+    return lambda: accounts.delete_key(stage.gateway, WHO, key["id"])
+
+
+@changes("accounts.change_user")
+async def change_user(stage: Stage) -> Deed:
+    one, _ = await stage.user(), await stage.user()
+    return lambda: accounts.change_user(stage.gateway, WHO, one, level="read")
+
+
+@changes("accounts.delete_user")
+async def delete_user(stage: Stage) -> Deed:
+    one, _ = await stage.user(), await stage.user()
+    return lambda: accounts.delete_user(stage.gateway, WHO, one)
+
+
+@changes("accounts.change_own_password")
+async def change_own_password(stage: Stage) -> Deed:
+    me = Actor(WHO.name, "admin", await stage.user(), "ses_1")
+    return lambda: accounts.change_own_password(
+        stage.gateway, me, "a long enough password", "another long password"
+    )
+
+
+@changes("accounts.revoke_session")
+async def revoke_session(stage: Stage) -> Deed:
+    user = await accounts.user(stage.gateway, WHO, await stage.user())
+    await accounts.sign_in(stage.gateway, user["name"], "a long enough password", "203.0.113.9")
+    (session,) = await accounts.sessions(stage.gateway, WHO)
+    return lambda: accounts.revoke_session(stage.gateway, WHO, session["id"])
+
+
+def test_every_use_case_leaves_a_note_or_only_reads() -> None:
+    every = {name for name, _, _ in use_cases()}
+    assert every == CHANGES.keys() | ONLY_READ and not CHANGES.keys() & ONLY_READ
+
+
+async def test_what_changes_something_says_who_did_it(house: House, tmp_path: Path) -> None:
+    found = {}
+    for name, prepared in CHANGES.items():
+        house.gateway.workflows = tmp_path / name
+        deed = await prepared(Stage(house, await house.webhook()))
+        before = await notes(house)
+        await deed()
+        new = [note for note in await notes(house) if note not in before]
+        found[name] = {(note["actor"], bool(note["action"] and note["subject"])) for note in new}
+        assert "password" not in json.dumps([note["changes"] for note in new]).replace(
+            '"password": "set"', ""
+        ), name
+    assert found == {name: {(WHO.name, True)} for name in CHANGES}
+
+
+async def notes(house: House) -> list[dict[str, Any]]:
+    return (await audit.listing(house.gateway, WHO, 50)).items
+
+
+async def test_what_happens_by_itself_leaves_none(house: House) -> None:
+    before = await notes(house)
+    house.gateway.clock = lambda now=house.gateway.clock(): now + 3600  # type: ignore[misc]
+    await retention.Keeper(house.gateway).round()
+    assert await notes(house) == before
+    assert (await history.listing(house.gateway, WHO, HistoryFilter())).items == []

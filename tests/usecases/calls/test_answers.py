@@ -1,0 +1,54 @@
+"""The response action's door: what a workflow may not say is refused by the name of the part that is
+wrong."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from postern.core.problems import Refused
+from postern.usecases.calls import respond
+from support.house import House
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_answer_that_cannot_be_sent_is_refused_by_the_field_that_is_wrong(house: House) -> None:
+    slow = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    invocation = (await house.call(slow)).json["invocationId"]
+    (trigger,) = house.engine.started.values()
+    assert trigger.response is not None
+
+    async def refused(status: Any = 200, headers: Any = None, body: Any = "") -> list[str]:
+        assert trigger.response is not None
+        with pytest.raises(Refused) as refusal:
+            await respond(house.gateway, invocation, trigger.response.token, status, headers, body)
+        return [error.field for error in refusal.value.errors]
+
+    assert await refused(status=99) == ["status"]
+    assert await refused(headers={"Set-Cookie": "a=1"}) == ["headers"]
+    assert await refused(headers={"X-Kind": "a\nb"}) == ["headers"]
+    for name in ("X-Content-Type-Options", "x-accel-redirect", "X-Sendfile", "X-LiteSpeed-Location"):
+        assert await refused(headers={name: "a"}) == ["headers"]
+    for kind in ("", "x", "*/*", "text/html, a/b", 'a/b; c="d, text/html"', "text/plain text/html", "a/b;"):
+        assert await refused(headers={"Content-Type": kind}) == ["headers"], kind
+    assert await refused(headers=["X-Kind"]) == ["headers"]
+    assert await refused(body="x" * (1024 * 1024 + 1)) == ["body"]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8", 'a/b; c="d e";f=g'])
+async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(house: House, kind: str) -> None:
+    slow = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 10})
+
+    async def answering() -> None:
+        while not house.engine.started:
+            await asyncio.sleep(0.01)
+        (trigger,) = house.engine.started.values()
+        assert trigger.response is not None
+        invocation = trigger.key.partition(".")[0]
+        await respond(house.gateway, invocation, trigger.response.token, 200, {"Content-Type": kind}, "x")
+
+    heard, _ = await asyncio.gather(house.call(slow), answering())
+    assert (heard.status, heard.headers["content-type"], heard.body) == (200, kind, b"x")
+    assert heard.headers["content-security-policy"].startswith("sandbox;")
+    assert heard.headers["x-content-type-options"] == "nosniff"

@@ -1,0 +1,128 @@
+"""The loop that starts what is due: a slow engine slows its own starts, a dead one is asked by one delivery
+at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import select
+
+from postern.core.deliveries.delivery import EngineUnavailable, Started, Trigger
+from postern.stores.sql.tables import deliveries
+from postern.usecases.deliveries import dispatch
+from postern.usecases.deliveries.dispatch import Dispatcher
+from support.desk import Desk
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+class SlowEngine:
+    """A start lasts until ``go`` is set; then it succeeds, or fails while ``is_there`` is False."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.enough = asyncio.Event()
+        self.is_there = True
+        self.under_way = 0
+        self.most = 0
+
+    async def start(self, trigger: Trigger) -> Started:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        if self.most == 2:
+            self.enough.set()
+        await self.go.wait()
+        self.under_way -= 1
+        if not self.is_there:
+            raise EngineUnavailable("away")
+        return Started(1)
+
+
+@pytest.fixture
+async def engine(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlowEngine]:
+    monkeypatch.setattr(dispatch, "LONGEST_BATCH", 0.01)
+    engine = SlowEngine()
+    desk.gateway.engine = engine  # type: ignore[assignment]
+    yield engine
+    desk.gateway.engine = None
+
+
+async def states(desk: Desk) -> list[str]:
+    return [row.state for row in await desk.rows(select(deliveries.c.state))]
+
+
+async def test_a_slow_start_does_not_hold_up_the_next_ones_and_only_so_many_are_under_way(
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "BATCH", 1)
+    monkeypatch.setattr(dispatch, "AT_ONCE", 2)
+    webhook = await desk.webhook()
+    for number in range(5):
+        await desk.accepted(webhook, {"n": number})
+    dispatcher = Dispatcher(desk.gateway)
+    running = asyncio.create_task(dispatcher.run())
+    async with asyncio.timeout(PATIENCE):
+        await engine.enough.wait()
+        engine.go.set()
+        while await states(desk) != ["started"] * 5:
+            await asyncio.sleep(0.01)
+        dispatcher.stop()
+        await running
+    assert engine.most == 2
+
+
+async def test_large_bodies_are_not_all_at_hand_at_once(
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "BYTES_AT_ONCE", 2500)
+    webhook = await desk.webhook()
+    for text in ("x" * 1000,) * 5 + ("x" * 9000, ""):
+        await desk.accepted(webhook, {"text": text})
+    dispatcher = Dispatcher(desk.gateway)
+    running = asyncio.create_task(dispatcher.run())
+    async with asyncio.timeout(PATIENCE):
+        await engine.enough.wait()
+        engine.go.set()
+        while await states(desk) != ["started"] * 7:
+            await asyncio.sleep(0.01)
+        dispatcher.stop()
+        await running
+    assert engine.most == 2
+
+
+async def test_told_to_stop_it_waits_for_what_it_has_begun(desk: Desk, engine: SlowEngine) -> None:
+    await desk.accepted(await desk.webhook(), {})
+    dispatcher = Dispatcher(desk.gateway)
+    running = asyncio.create_task(dispatcher.run())
+    async with asyncio.timeout(PATIENCE):
+        while not engine.under_way:
+            await asyncio.sleep(0.01)
+        dispatcher.stop()
+        await asyncio.sleep(0.1)  # more than a batch is waited for
+        assert not running.done()
+        engine.go.set()
+        await running
+    assert await states(desk) == ["started"]
+
+
+async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
+    desk: Desk, engine: SlowEngine
+) -> None:
+    engine.is_there = False
+    webhook = await desk.webhook()
+    await desk.accepted(webhook, {})
+    dispatcher = Dispatcher(desk.gateway)
+    assert await dispatcher.round() == 1  # and goes on while its start is under way
+    for number in range(4):
+        await desk.accepted(webhook, {"n": number})
+    engine.go.set()
+    await dispatcher.finish()
+    dispatcher.stop()  # or it would sleep
+    assert await dispatcher.round() == 1
+    engine.is_there = True
+    assert await dispatcher.round() == 1
+    assert await dispatcher.round() == 2
+    await dispatcher.finish()

@@ -1,0 +1,142 @@
+import msgspec
+import pytest
+from sqlalchemy import select
+
+from postern.core.deliveries.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
+from postern.core.history.invocation import HistoryFilter
+from postern.stores.sql.tables import deliveries
+from postern.usecases.deliveries import holds, replays
+from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
+from postern.usecases.deliveries.replays import Replayer
+from postern.usecases.history import history
+from postern.usecases.webhooks import webhooks
+from support.desk import ACTOR, Desk
+
+pytestmark = pytest.mark.anyio
+
+
+class Recorder:
+    """An engine that notes what it was asked to start."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.is_there = True
+
+    async def start(self, trigger: Trigger) -> Started:
+        if not self.is_there:
+            raise EngineUnavailable("away")
+        self.started.append(trigger.invocation_id)
+        return Started(1)
+
+
+async def everything_due(desk: Desk) -> list[str]:
+    engine = Recorder()
+    desk.gateway.engine = engine  # type: ignore[assignment]
+    dispatcher = Dispatcher(desk.gateway)
+    while await dispatcher.round():
+        await dispatcher.finish()
+    desk.gateway.engine = None
+    return engine.started
+
+
+async def test_a_held_webhook_answers_200_and_starts_nothing(desk: Desk) -> None:
+    webhook = await desk.webhook(synchronousResponse={"enabled": True})
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    answer = await desk.call(webhook, {"n": 1})
+    assert (answer.status, msgspec.json.decode(answer.body)["status"]) == (200, "accepted")
+    assert await everything_due(desk) == []
+    told = await history.show(desk.gateway, ACTOR, msgspec.json.decode(answer.body)["invocationId"])
+    assert told["status"] == "held"
+
+
+async def test_a_bad_call_to_a_held_webhook_is_refused_as_ever(desk: Desk) -> None:
+    webhook = await desk.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    assert (await desk.call(webhook, {"n": 1})).status == 401
+
+
+async def test_release_starts_what_waited_in_the_order_it_came(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holds, "STEP", 40)
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    came = [await desk.accepted(webhook, {"n": n}) for n in range(BATCH + 30)]
+    assert (await holds.release(desk.gateway, ACTOR, webhook))["released"] == len(came)
+    came.append(await desk.accepted(webhook, {"n": "after the release"}))
+    assert await everything_due(desk) == came
+
+
+async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    invocation = await desk.accepted(webhook, {"n": 1})
+    assert await holds.drop(desk.gateway, ACTOR, webhook) == {
+        "webhookId": webhook,
+        "held": True,
+        "waiting": 0,
+        "dropped": 1,
+    }
+    await holds.release(desk.gateway, ACTOR, webhook)
+    assert await everything_due(desk) == []
+    assert (await history.show(desk.gateway, ACTOR, invocation))["status"] == "dropped"
+    await history.replay(desk.gateway, ACTOR, invocation)
+    assert await everything_due(desk) == [invocation]
+
+
+async def test_what_waits_behind_the_hold_of_a_deleted_webhook_is_dropped(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, {"n": 1})
+    await webhooks.remove(desk.gateway, ACTOR, webhook)
+    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["dropped"]
+
+
+async def test_a_replay_of_a_held_webhook_waits_too(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    invocation = await desk.accepted(webhook, {"n": 1})
+    assert await everything_due(desk) == [invocation]
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await history.replay(desk.gateway, ACTOR, invocation)
+    assert await everything_due(desk) == []
+    await holds.release(desk.gateway, ACTOR, webhook)
+    assert await everything_due(desk) == [invocation]
+
+
+async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(
+    desk: Desk,
+) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await holds.release(desk.gateway, ACTOR, webhook)
+    now = desk.gateway.directory.by_id(webhook)
+    assert now is not None and not now.held
+    now.held = True  # as another process knows it that has not heard of the release yet
+    invocation = await desk.accepted(webhook, {"n": 1})
+    assert await everything_due(desk) == [invocation]
+    await history.replay(desk.gateway, ACTOR, invocation)
+    assert await everything_due(desk) == [invocation]
+    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(webhook))
+    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await Replayer(desk.gateway).round()
+    assert await everything_due(desk) == [invocation]
+
+
+async def test_a_long_hold_does_not_use_up_the_time_for_trying(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, {"n": 1})
+    later = desk.gateway.clock() + GIVE_UP_AFTER + 60
+    desk.gateway.clock = lambda: later
+    await holds.release(desk.gateway, ACTOR, webhook)
+    engine = Recorder()
+    engine.is_there = False
+    desk.gateway.engine = engine  # type: ignore[assignment]
+    dispatcher = Dispatcher(desk.gateway)
+    dispatcher.stop()
+    await dispatcher.round()
+    await dispatcher.finish()
+    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["queued"]
+    desk.gateway.engine = None

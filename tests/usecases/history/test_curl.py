@@ -1,0 +1,213 @@
+"""Copy as curl, run as a user would: pasted into a shell, with a real curl. Nothing but that one call may come
+of it."""
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from postern.core.history.invocation import Invocation
+from postern.usecases.history.curl import curl
+
+CALLS = 500
+SHELLS = {
+    "dash": ["dash"],
+    # Asked to expand `!`, as where somebody pastes.
+    "bash": ["bash", "--norc", "-o", "history", "-o", "histexpand"],
+    "zsh": ["zsh", "-f"],
+}
+HOSTILE = [
+    b"\x01'; touch PWNED; #",
+    b"'; touch PWNED; #",
+    b"\r\n'\"`touch PWNED`$(touch PWNED)",
+    b"'\\''; touch PWNED #\x85",
+    b"@secret",
+    b"@-",
+    b"<secret",
+    b"--version",
+    b"-o PWNED",
+    b"%s%n%d\\0\\x27\\047\\",
+    b"!!\n!touch\n!$ 'quoted' !-1",
+    b"$'\\x27'; touch PWNED; '",
+    "é ü 漢 \U0001f600".encode(),
+    "\u202e\u200b\u0085\u009b2J".encode(),
+    b"\xff\xfe\x00\x80\x81\x88\x7f\x1b[2J\x07",
+    b"\t tab and \x0b\x0c\x08",
+    b"${IFS}*~?[a-z]{a,b}\n\n\n",
+    b"\n",
+    b"0123\x000123\x1b0123",
+]
+QUERIES = [
+    b"",
+    b"a=[1-5]&b={x,y}",
+    b"a='&b=`touch+PWNED`",
+    b"q=%27#x",
+    b"a=$(touch+PWNED)\\",
+    b"\xe9=\xff",
+    b"@secret",
+]
+
+
+def hostile_calls() -> list[Invocation]:
+    """Each with what its body is called when it fails."""
+    chance = random.Random(20_260_101)
+    pieces = [*HOSTILE, *(bytes([byte]) for byte in range(256))]
+    calls = []
+    for number in range(CALLS):
+        body = (
+            HOSTILE[number]
+            if number < len(HOSTILE)
+            else b"".join(chance.choices(pieces, k=chance.randint(0, 8)))
+        )
+        if number == CALLS - 1:
+            body = b"'\x00" * 100_000
+        if number == CALLS - 2:
+            body = b'{"a": "' + b"a" * 200_000 + b'"}'
+        value = b"".join(chance.choices(pieces, k=2)).translate(None, b"\r\n\x00").strip()
+        headers = [("content-type", "application/json"), ("x-hostile", value.decode("latin-1"))]
+        headers += [("x-same", "one"), ("x-same", "@secret"), ("x-empty", ""), ("!#$&'*`|~", "'")]
+        if number % 3 == 0:
+            del headers[0]
+        calls.append(recorded(number, body=body, query=chance.choice(QUERIES), headers=headers))
+    return calls
+
+
+def recorded(number: int = 0, **changes: Any) -> Any:
+    given = {
+        "id": f"inv_{number}",
+        "webhook_id": "wh_0",
+        "received_at": 0.0,
+        "outcome": "accepted",
+        "code": "",
+        "status": 200,
+        "config_version": 1,
+        "method": "POST",
+        "path": b"/webhook/%d" % number,
+        "query": b"",
+        "headers": [],
+        "body": b"",
+        "body_size": 1,
+        "address": "127.0.0.1",
+        "duration_us": 1,
+        "matched": "",
+        "detail": "",
+        "trace": b"[]",
+        **changes,
+    }
+    return Invocation(**{**given, "headers": json.dumps(given["headers"]).encode()})
+
+
+Heard = tuple[bytes, list[tuple[bytes, bytes]], bytes]
+
+
+@contextmanager
+def recorder() -> Iterator[tuple[str, list[Heard]]]:
+    """Keeps each request's target, headers and body as bytes."""
+    heard: list[Heard] = []
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            target = self.rfile.readline().split(b" ")[1]
+            headers = []
+            while (line := self.rfile.readline()) != b"\r\n":
+                name, _, value = line.partition(b":")
+                headers.append((name, value.strip()))
+            known = {name.lower(): value for name, value in headers}
+            if b"expect" in known:
+                self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            body = self.rfile.read(int(known.get(b"content-length", 0)))
+            heard.append((target, headers, body))
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", heard
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_whatever_was_recorded_the_command_repeats_it_and_does_nothing_else(
+    shell: str, tmp_path: Path
+) -> None:
+    if not shutil.which(shell) or not shutil.which("curl"):
+        pytest.skip(
+            f"NO {shell.upper()} OR NO CURL, SO COPY AS CURL IS NOT RUN IN IT: install Debian's packages"
+        )
+    (tmp_path / "secret").write_text("the content of a local file")
+    calls = hostile_calls()
+    with recorder() as (url, heard):
+        script = "\n".join(curl(url, call) for call in calls) + "\n"
+        ran = subprocess.run(
+            SHELLS[shell],
+            input=script.encode(),
+            cwd=tmp_path,
+            env={
+                "PATH": "/usr/local/bin:/usr/bin:/bin",
+                "HOME": str(tmp_path),
+                "HISTFILE": "",
+                "LC_ALL": "C.UTF-8",
+            },
+            capture_output=True,
+            timeout=300,
+        )
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
+    errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
+    assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
+    assert len(heard) == len(calls)
+    for call, (target, headers, body) in zip(calls, heard, strict=True):
+        assert target == call.path + (b"?" + in_a_url(call.query) if call.query else b"")
+        assert body == call.body, call.id
+        wanted = [
+            (name.encode(), value.strip().encode("latin-1")) for name, value in json.loads(call.headers)
+        ]
+        assert [pair for pair in headers if pair in wanted] == wanted, call.id
+        added = {name.lower() for name, _ in headers} - {name for name, _ in wanted}
+        assert added <= {b"host", b"user-agent", b"accept", b"content-length", b"expect"}, call.id
+
+
+def in_a_url(query: bytes) -> bytes:
+    return query.replace(b"#", b"%23").replace(b"\xe9", b"%E9").replace(b"\xff", b"%FF")
+
+
+def test_nothing_in_the_command_moves_a_terminal() -> None:
+    for call in hostile_calls():
+        assert all(char.isprintable() or char == "\n" for char in curl("http://127.0.0.1", call))
+
+
+def test_an_ordinary_call_stays_easy_to_read() -> None:
+    call = recorded(
+        7,
+        query=b"a=1&token=***",
+        headers=[("host", "x"), ("content-type", "application/json"), ("x-api-key", "***")],
+        body='{"name": "Zoë", "it\'s": 1}'.encode(),
+    )
+    assert curl("https://hooks.example.com", call).split(" \\\n  ") == [
+        "curl -X POST --globoff --url 'https://hooks.example.com/webhook/7?a=1&token=YOUR_TOKEN'",
+        "-H 'content-type: application/json'",
+        "-H 'x-api-key: YOUR_X_API_KEY'",
+        """--data-raw '{"name": "Zoë", "it'"'"'s": 1}'""",
+    ]
+
+
+def test_what_a_schedule_fetched_is_fetched_again() -> None:
+    """Its recorded headers and body are the source's answer, which is nothing to send anywhere."""
+    call = recorded(method="GET", path=b"http://10.1.2.3/orders", headers=[("server", "x")], body=b"{}")
+    assert curl("http://127.0.0.1:8080", call) == "curl --globoff --url http://10.1.2.3/orders"
+
+
+def test_a_head_request_and_a_body_that_is_gone() -> None:
+    assert curl("http://a", recorded(method="HEAD", body_size=0)).startswith("curl --head --globoff")
+    assert curl("http://a", recorded(body=None, body_size=3)).endswith(
+        "--data-raw THE_BODY_IS_NO_LONGER_KEPT"
+    )

@@ -1,0 +1,142 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from postern.core.history.sample import MOST_VARIABLES, variables
+from postern.core.problems import Refused
+from postern.usecases.history import history, samples
+from postern.usecases.webhooks import webhooks
+from support.desk import ACTOR, Desk
+
+pytestmark = pytest.mark.anyio
+
+MAPPED = {"fieldOne": "order.number", "fieldTwo": "order.customer"}
+ORDER = {"order": {"number": 1001, "customer": {"first name": "Ada"}, "lines": [{"sku": "a"}, {"sku": "b"}]}}
+
+
+async def test_the_next_accepted_call_after_arming_is_kept_as_the_workflow_will_see_it(desk: Desk) -> None:
+    webhook = await desk.webhook(fieldMapping=MAPPED)
+    await desk.accepted(webhook, {"order": {"number": 1}})
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    invocation = await desk.accepted(webhook, ORDER)
+    kept = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert kept["event"] == {
+        "webhookId": webhook,
+        "fieldOne": "1001",
+        "fieldTwo": '{"first name":"Ada"}',
+        "fieldThree": "",
+        "fieldFour": "",
+        "invocationId": invocation,
+        "payload": ORDER,
+    }
+
+
+async def test_the_first_of_many_at_once_is_taken_and_no_other(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    answers = await asyncio.gather(*(desk.accepted(webhook, {"n": n}) for n in range(20)))
+    kept = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert kept["invocationId"] == answers[0]
+    assert kept["recordingUntil"] is None
+    again = await desk.accepted(webhook, {"n": 99})
+    assert (await samples.sample(desk.gateway, ACTOR, webhook))["invocationId"] != again
+
+
+async def test_rejected_calls_and_duplicates_are_no_events(desk: Desk) -> None:
+    webhook = await desk.webhook(duplicateProtection={"enabled": True})
+    await desk.accepted(webhook, {"n": 1})
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    await desk.call(webhook, b"not json")
+    await desk.call(webhook, {"n": 1})
+    kept = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert kept["event"] is None
+    assert kept["recordingUntil"] is not None
+
+
+async def test_a_replay_is_an_event(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    invocation = await desk.accepted(webhook, {"n": 1})
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    await history.replay(desk.gateway, ACTOR, invocation)
+    event = (await samples.sample(desk.gateway, ACTOR, webhook))["event"]
+    assert (event["fieldOne"], event["invocationId"]) == ("1", invocation)
+
+
+async def test_recording_ends_by_itself(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook, seconds=60)
+    now = desk.gateway.clock()
+    desk.gateway.clock = lambda: now + 61
+    await desk.accepted(webhook, {"n": 1})
+    assert (await samples.sample(desk.gateway, ACTOR, webhook))["event"] is None
+
+
+async def test_all_webhooks_can_be_armed_and_disarmed_at_once(desk: Desk) -> None:
+    first, second = await desk.webhook("one"), await desk.webhook("two")
+    assert (await samples.arm(desk.gateway, ACTOR))["webhooks"] == 2
+    await desk.accepted(first, {"n": 1})
+    assert (await samples.sample(desk.gateway, ACTOR, first))["event"]["payload"] == {"n": 1}
+    assert (await webhooks.show(desk.gateway, ACTOR, second))["recordingUntil"] is not None
+    await samples.disarm(desk.gateway, ACTOR)
+    await desk.accepted(second, {"n": 2})
+    assert (await samples.sample(desk.gateway, ACTOR, second))["event"] is None
+
+
+async def test_a_workflow_is_written_from_the_sample_and_tried_on_it(desk: Desk) -> None:
+    webhook = await desk.webhook(fieldMapping=MAPPED)
+    with pytest.raises(Refused, match="nothing has been recorded"):
+        await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, ORDER)
+    file = await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
+    assert webhook in Path(file).read_text()
+    went = await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
+    assert (went.error, went.answer and went.answer["body"]) == ("", {"ok": True})
+    assert "1001" in went.printed
+    with pytest.raises(Refused, match="exists already"):
+        await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
+
+
+async def test_forgetting_leaves_nothing(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, {"n": 1})
+    await samples.forget(desk.gateway, ACTOR, webhook)
+    assert (await samples.sample(desk.gateway, ACTOR, webhook))["event"] is None
+
+
+def test_every_variable_says_what_to_write() -> None:
+    event = {
+        "webhookId": "wh_1",
+        "fieldOne": '{"a b":[{"c":1.5}]}',
+        "invocationId": "inv_1",
+        "payload": {"x.y": {"z": None}},
+    }
+    found = {variable.path: variable for variable in variables(event)}
+    assert list(found)[:6] == ["webhookId", "fieldOne", "fieldTwo", "fieldThree", "fieldFour", "invocationId"]
+    assert found["fieldOne"].expressions == {
+        "python": 'event["fieldOne"]',
+        "n8n": "{{ $json.body.fieldOne }}",
+        "nodeRed": "msg.payload.fieldOne",
+        "liquid": "{{ fieldOne }}",
+    }
+    inner = found["fieldOne.a b[0].c"]
+    assert (inner.type, inner.example) == ("number", 1.5)
+    assert inner.expressions == {
+        "python": 'json.loads(event["fieldOne"])["a b"][0]["c"]',
+        "n8n": '{{ JSON.parse($json.body.fieldOne)["a b"][0].c }}',
+        "nodeRed": 'JSON.parse(msg.payload.fieldOne)["a b"][0].c',
+    }
+    assert found["payload.x\\.y.z"].expressions["python"] == 'event["payload"]["x.y"]["z"]'
+    assert found["payload.x\\.y.z"].expressions["liquid"] == '{{ payload["x.y"].z }}'
+
+
+def test_a_payload_of_any_size_gives_a_bounded_list() -> None:
+    wide = {str(n): {str(m): m for m in range(100)} for n in range(100)}
+    deep: dict[str, object] = {}
+    for _ in range(90):
+        deep = {"d": deep}
+    assert len(variables({"payload": wide})) <= MOST_VARIABLES
+    assert len(variables({"payload": deep})) < 20

@@ -1,0 +1,192 @@
+"""Calls by outcome and latency, from the counts per minute: on both stores."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postern.core.deliveries.delivery import Started, delivery_key
+from postern.core.history.invocation import Delivery, Entry, Invocation
+from postern.core.history.volume import LATENCY_BOUNDS_MS, Volume
+from postern.core.problems import Refused
+from postern.identity import first_id_at, new_id
+from postern.usecases.history import volumes
+from postern.usecases.operations import retention
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from support.recording import kept
+from support.rooms import ADMIN, Clock, gateway_on
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str]:
+    yield tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+async def room(database: Path | str, anyio_backend: str) -> AsyncIterator[tuple[Gateway, Clock]]:
+    async with gateway_on(database) as made:
+        yield made
+
+
+async def record(
+    gateway: Gateway, webhook_id: str, at: float, code: str = "accepted", took_ms: float = 3
+) -> None:
+    outcome = code if code in ("accepted", "duplicate") else "rejected"
+    invocation = Invocation(
+        new_id("inv"), webhook_id, at, outcome, code, 200, 1, "POST", b"/", b"", b"[]", b"", 0, "127.0.0.1", int(took_ms * 1000), "", "", b"[]"
+    )  # fmt: skip
+    await kept(gateway.store, Entry(invocation))
+
+
+async def a_webhook(gateway: Gateway, name: str) -> str:
+    made: dict[str, Any] = await webhooks.create(
+        gateway, ADMIN, validated(WebhookRequest, {"name": name, "authentication": {"method": "none"}})
+    )
+    return str(made["id"])
+
+
+async def test_points_cover_the_range_and_add_up_to_the_total(room: tuple[Gateway, Clock]) -> None:
+    gateway, clock = room
+    webhook = await a_webhook(gateway, "Counted")
+    for ago, code in (
+        (30, "accepted"),
+        (3000, "duplicate"),
+        (7200, "signature_mismatch"),
+        (90_000, "accepted"),
+    ):
+        await record(gateway, webhook, clock.now - ago, code)
+    chart = await volumes.chart(gateway, ADMIN, webhook, "day")
+    assert chart["total"]["calls"] == 3
+    assert chart["total"]["outcomes"] == {"accepted": 1, "duplicate": 1, "handshake": 0, "rejected": 1}
+    assert chart["total"]["codes"] == {"accepted": 1, "duplicate": 1, "signature_mismatch": 1}
+    assert sum(point["calls"] for point in chart["points"]) == 3
+    assert 96 <= len(chart["points"]) <= 98
+
+
+async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clock]) -> None:
+    gateway, clock = room
+    first, second = await a_webhook(gateway, "One"), await a_webhook(gateway, "Two")
+    await record(gateway, first, clock.now - 60)
+    await record(gateway, second, clock.now - 60, "credential_missing")
+    assert (await volumes.chart(gateway, ADMIN, None, "hour"))["total"]["calls"] == 2
+    days = await volumes.last_day(gateway, ADMIN, [first, second])
+    assert len(days[first]["hours"]) == 24 and days[first]["calls"] == 1
+    assert (days[first]["refusing"], days[second]["refusing"]) == (False, True)
+
+
+async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
+    room: tuple[Gateway, Clock],
+) -> None:
+    gateway, clock = room
+    made = [await a_webhook(gateway, name) for name in ("Given up", "Tried again", "Well", "Long ago")]
+    ids = []
+    for webhook, ago in zip(made, (60, 60, 60, 90_000), strict=True):
+        id = first_id_at("inv", clock.now - ago)[:-4] + f"{len(ids):04x}"
+        ids.append(id)
+        invocation = Invocation(
+            id, webhook, clock.now - ago, "accepted", "accepted", 200, 1, "POST", b"/", b"", b"[]", b"{}", 2, "127.0.0.1", 1, "", "", b"[]"
+        )  # fmt: skip
+        await kept(
+            gateway.store,
+            Entry(
+                invocation,
+                Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now),
+            ),
+        )
+    claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
+    given_up, again, well, long_ago = (claimed[id] for id in ids)
+    await gateway.store.deliveries.failed(given_up, "the engine refused it", clock.now)
+    await gateway.store.deliveries.again(again, clock.now + 60, "the engine is away", clock.now)
+    await gateway.store.deliveries.started(well, Started(1, ()), clock.now)
+    await gateway.store.deliveries.failed(long_ago, "the engine refused it", clock.now)
+    days = await volumes.last_day(gateway, ADMIN, made)
+    assert [days[webhook]["recent"]["notStarted"] for webhook in made] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("span", volumes.RANGES)
+async def test_what_was_summed_up_is_told_as_what_was_counted(room: tuple[Gateway, Clock], span: str) -> None:
+    gateway, clock = room
+    first, second = await a_webhook(gateway, "One"), await a_webhook(gateway, "Two")
+    clock.now -= clock.now % 86_400 - 40_000
+    for number, ago in enumerate((10, 200, 400, 1_300, 3_000, 3_700, 20_000, 90_000, 500_000, 2_500_000)):
+        for webhook in (first, second)[: 1 + number % 2]:
+            await record(
+                gateway,
+                webhook,
+                clock.now - ago,
+                ("accepted", "duplicate", "signature_mismatch")[number % 3],
+                number,
+            )
+
+    async def told() -> list[Any]:
+        charts = [await volumes.chart(gateway, ADMIN, one, span) for one in (first, second, None)]
+        return [*charts, await volumes.last_day(gateway, ADMIN, [first, second])]
+
+    counted = await told()
+    await retention.roll_up(gateway)
+    assert not await gateway.store.volumes.roll_up(clock.now)
+    assert await told() == counted
+    clock.now += 1_000
+    await record(gateway, second, clock.now - 700)
+    after = await told()
+    await retention.roll_up(gateway)
+    assert await told() == after
+
+
+async def test_what_is_old_goes_from_the_sums_too(room: tuple[Gateway, Clock]) -> None:
+    gateway, clock = room
+    webhook = await a_webhook(gateway, "Old")
+    await record(gateway, webhook, clock.now - 86_400)
+    await record(gateway, webhook, clock.now - 7_200)
+    await retention.roll_up(gateway)
+    for one in (webhook, ""):
+        await gateway.store.retention.forget_volumes(one, clock.now - 50_000)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "month"))["total"]["calls"] == 1
+    assert (await volumes.chart(gateway, ADMIN, None, "month"))["total"]["calls"] == 1
+
+
+async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -> None:
+    """The past is remembered, the present is not."""
+    gateway, clock = room
+    webhook = await a_webhook(gateway, "Later")
+    await record(gateway, webhook, clock.now - 1200)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 1
+    await record(gateway, webhook, clock.now - 60)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 2
+    clock.now += 1800
+    await record(gateway, webhook, clock.now)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 3
+    clock.now += 1800
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 1
+
+
+async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> None:
+    with pytest.raises(Refused, match="invalid_request"):
+        await volumes.chart(room[0], ADMIN, None, "century")
+
+
+def test_percentiles_lie_within_the_bucket_that_holds_them() -> None:
+    volume = Volume()
+    within = [0] * len(LATENCY_BOUNDS_MS)
+    within[LATENCY_BOUNDS_MS.index(5)], within[LATENCY_BOUNDS_MS.index(1000)] = 98, 2
+    volume.add("accepted", 100, within)
+    middle, worst = volume.percentile(0.5), volume.percentile(0.99)
+    assert middle is not None and worst is not None
+    assert 2 < middle <= 5 and 250 < worst <= 1000
+
+
+def test_what_is_slower_than_every_bound_is_said_as_the_last_bound() -> None:
+    volume = Volume()
+    volume.add("accepted", 1, [0] * len(LATENCY_BOUNDS_MS))
+    assert volume.percentile(0.5) == LATENCY_BOUNDS_MS[-1]
+    assert Volume().percentile(0.5) is None

@@ -1,0 +1,414 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from postern.core.address import NOBODY, Allowlist
+from postern.core.problems import Refused
+from postern.core.schedules.state import ScheduleState
+from postern.settings import Settings
+from postern.stores.sql.tables import schedules as table
+from postern.stores.sql.tables import secrets
+from postern.usecases.history import history
+from postern.usecases.schedules import schedules
+from postern.usecases.schedules.schedules import LEASE, Scheduler
+from postern.usecases.webhooks import webhooks
+from postern.wiring.gateway import opened
+from stand_in import Received, Reply, StandIn, stand_in
+from support.desk import ACTOR, Desk
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+def source(body: Any, status: int = 200, **headers: str) -> Any:
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return lambda _: Reply(status, {"Content-Type": "application/json", **headers}, text)
+
+
+async def scheduled(
+    desk: Desk, server: StandIn, every: str = "15m", mapping: dict[str, str] | None = None, **setting: Any
+) -> str:
+    return await desk.webhook(
+        fieldMapping=mapping or {}, schedule={"url": f"{server.url}/orders?key=k", "every": every, **setting}
+    )
+
+
+async def run(desk: Desk, webhook: str) -> dict[str, Any]:
+    return await schedules.run_now(desk.gateway, ACTOR, webhook)
+
+
+async def state(desk: Desk, webhook: str) -> dict[str, Any]:
+    shown: dict[str, Any] = (await webhooks.show(desk.gateway, ACTOR, webhook))["scheduleState"]
+    return shown
+
+
+async def later(desk: Desk, seconds: float) -> None:
+    now = desk.gateway.clock()
+    desk.gateway.clock = lambda: now + seconds
+
+
+async def tick(desk: Desk) -> int:
+    """What the loop does when it looks, to its end."""
+    scheduler = Scheduler(desk.gateway)
+    begun = await scheduler.round()
+    await asyncio.gather(*scheduler._running)
+    return begun
+
+
+async def test_what_is_fetched_is_mapped_recorded_and_delivered_like_a_call(desk: Desk) -> None:
+    async with stand_in(source({"order": {"number": 7}})) as server:
+        webhook = await scheduled(desk, server, mapping={"fieldOne": "order.number"})
+        done = await run(desk, webhook)
+    told = await history.show(desk.gateway, ACTOR, done["invocationIds"][0])
+    assert (told["status"], told["method"], told["code"], told["httpStatus"]) == (
+        "accepted",
+        "GET",
+        "accepted",
+        200,
+    )
+    assert told["trace"][0] == {
+        "step": "schedule",
+        "ok": True,
+        "detail": f"fetched {server.url}/orders: 200, 24 bytes",
+    }
+    assert told["deliveries"][0]["fields"] == {"fieldOne": "7"}
+    assert told["payload"] == {"order": {"number": 7}}
+    assert "key=k" not in json.dumps(told)
+
+
+async def test_a_schedule_runs_at_its_time_and_once(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server)
+        await later(desk, 31)  # the first one: within half a minute of saving
+        assert [await tick(desk), await tick(desk)] == [1, 0]
+        await later(desk, 14 * 60)
+        assert await tick(desk) == 0
+        await later(desk, 60)
+        assert [await tick(desk), await tick(desk)] == [1, 0]
+        assert len(server.received) == 2
+    assert (await state(desk, webhook))["lastResult"] == "accepted"
+
+
+async def test_missed_runs_collapse_into_one(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        await scheduled(desk, server)
+        await later(desk, 10 * 3600)
+        assert [await tick(desk), await tick(desk)] == [1, 0]
+
+
+async def test_a_run_under_way_is_not_begun_again(desk: Desk) -> None:
+    asked, going = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Received) -> Reply:
+        asked.set()
+        await going.wait()
+        return Reply(200, {}, b"{}")
+
+    async with stand_in(slow) as server:
+        webhook = await scheduled(desk, server)
+        first = asyncio.create_task(run(desk, webhook))
+        await asyncio.wait_for(asked.wait(), PATIENCE)
+        await desk.store.writer.write(
+            lambda connection: connection.execute(update(table).values(next_run_at=1))
+        )
+        assert await tick(desk) == 0
+        with pytest.raises(Refused, match="right now"):
+            await run(desk, webhook)
+        going.set()
+        await first
+        assert len(server.received) == 1
+
+
+async def test_a_run_whose_process_died_is_taken_over_and_the_dead_ones_result_is_not_written(
+    desk: Desk,
+) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        webhook = await scheduled(desk, server)
+        await later(desk, 15 * 60 + 30)
+        (dead,) = await desk.store.schedules.claim(desk.gateway.clock(), LEASE, 10)
+        assert await tick(desk) == 0
+        await later(desk, LEASE + 1)
+        assert await tick(desk) == 1
+        assert await schedules.run(desk.gateway, dead) is None
+    found = await history.listing(desk.gateway, ACTOR, history.HistoryFilter(webhook_id=webhook))
+    assert len(found.items) == 1
+
+
+async def test_a_run_under_way_when_its_process_ends_is_begun_again_at_once(desk: Desk) -> None:
+    asked: asyncio.Queue[Received] = asyncio.Queue()
+
+    async def silent(received: Received) -> Reply:
+        await asked.put(received)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with stand_in(silent) as server:
+        webhook = await scheduled(desk, server)
+        await later(desk, 31)
+        for _ in range(2):
+            scheduler = Scheduler(desk.gateway)
+            running = asyncio.create_task(scheduler.run())
+            await asyncio.wait_for(asked.get(), PATIENCE)
+            assert not await desk.store.schedules.any_due(desk.gateway.clock())
+            scheduler.stop()
+            await asyncio.wait_for(running, PATIENCE)
+    assert await desk.store.schedules.any_due(desk.gateway.clock())
+    assert (await state(desk, webhook))["lastResult"] is None
+
+
+async def test_a_process_that_is_alone_begins_again_what_a_dead_one_had_claimed_and_leaves_a_commands_run(
+    settings: Settings,
+) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        async with opened(settings) as gateway:
+            desk = Desk(gateway)
+            claimed, by_hand = await scheduled(desk, server), await scheduled(desk, server)
+            await desk.store.writer.write(
+                lambda connection: connection.execute(
+                    update(table).where(table.c.webhook_id == claimed).values(next_run_at=1)
+                )
+            )
+            assert [
+                one.webhook_id for one in await desk.store.schedules.claim(gateway.clock(), LEASE, 10)
+            ] == [claimed]
+            taken = await desk.store.schedules.take(by_hand, gateway.clock(), LEASE)
+        async with opened(settings, "http://127.0.0.1:1") as gateway:
+            assert await Desk(gateway).store.schedules.any_due(gateway.clock())
+            assert await schedules.run(gateway, taken) is not None
+
+
+async def test_each_element_of_an_array_is_a_trigger_when_that_is_chosen(desk: Desk) -> None:
+    async with stand_in(source([{"n": 1}, {"n": 2}, 3])) as server:
+        webhook = await scheduled(desk, server, mapping={"fieldOne": "n"}, splitArray=True)
+        done = await run(desk, webhook)
+        assert (done["result"], done["reason"]) == (
+            "accepted",
+            "1 of 3 elements refused: the body is JSON, but not an object",
+        )
+        together = await scheduled(desk, server)
+        assert (await run(desk, together))["result"] == "failed"
+    found = [await history.show(desk.gateway, ACTOR, one) for one in done["invocationIds"]]
+    assert [one["deliveries"][0]["fields"] if one["deliveries"] else one["code"] for one in found] == [
+        {"fieldOne": "1"},
+        {"fieldOne": "2"},
+        "payload_not_an_object",
+    ]
+
+
+async def test_only_when_changed_asks_conditionally_and_starts_nothing_for_the_same_again(desk: Desk) -> None:
+    def answer(received: Received) -> Reply:
+        if received.headers.get("if-none-match") == '"1"':
+            return Reply(304)
+        return Reply(200, {"ETag": '"1"'}, b'{"n": 1}')
+
+    async with stand_in(answer) as server:
+        webhook = await scheduled(desk, server, onlyWhenChanged=True)
+        assert [(await run(desk, webhook))["result"] for _ in range(3)] == [
+            "accepted",
+            "unchanged",
+            "unchanged",
+        ]
+        always = await scheduled(desk, server)
+        assert [(await run(desk, always))["result"] for _ in range(2)] == ["accepted", "accepted"]
+
+
+async def test_a_source_without_an_etag_is_compared_by_its_body(desk: Desk) -> None:
+    bodies = iter([b'{"n": 1}', b'{"n": 1}', b'{"n": 2}'])
+    async with stand_in(lambda _: Reply(200, {}, next(bodies))) as server:
+        webhook = await scheduled(desk, server, onlyWhenChanged=True)
+        assert [(await run(desk, webhook))["result"] for _ in range(3)] == [
+            "accepted",
+            "unchanged",
+            "accepted",
+        ]
+
+
+async def test_duplicate_protection_holds_for_what_is_fetched(desk: Desk) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        schedule = {"url": server.url, "every": 60}
+        webhook = await desk.webhook(schedule=schedule, duplicateProtection={"enabled": True, "key": "n"})
+        first, second = (await run(desk, webhook))["invocationIds"] + (await run(desk, webhook))[
+            "invocationIds"
+        ]
+    told = await history.show(desk.gateway, ACTOR, second)
+    assert (told["status"], told["duplicateOf"]) == ("duplicate", first)
+
+
+async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says_so(desk: Desk) -> None:
+    async with stand_in(source({}, 500)) as server:
+        webhook = await scheduled(desk, server, pauseAfterFailures=2)
+        done = await run(desk, webhook)
+        told = await history.show(desk.gateway, ACTOR, done["invocationIds"][0])
+        assert (told["status"], told["code"], told["detail"], told["httpStatus"]) == (
+            "rejected",
+            "fetch_failed",
+            "the source answered 500",
+            500,
+        )
+        assert (await run(desk, webhook))["paused"]
+        shown = await webhooks.show(desk.gateway, ACTOR, webhook)
+        assert shown["scheduleState"]["pausedReason"] == "the source answered 500"
+        assert shown["scheduleState"]["nextRunAt"] is None
+        assert "paused itself after 2 failed runs" in " ".join(shown["warnings"])
+        await later(desk, 86400)
+        assert await tick(desk) == 0
+        await schedules.resume(desk.gateway, ACTOR, webhook)
+        assert (await state(desk, webhook))["nextRunAt"] is not None
+
+
+async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk) -> None:
+    statuses = iter([500, 200])
+    async with stand_in(lambda _: Reply(next(statuses), {}, b"{}")) as server:
+        webhook = await scheduled(desk, server, pauseAfterFailures=1)
+        assert (await run(desk, webhook))["paused"]
+        assert (await run(desk, webhook))["result"] == "accepted"
+    shown = await state(desk, webhook)
+    assert (shown["pausedAt"], shown["consecutiveFailures"], shown["nextRunAt"] is not None) == (
+        None,
+        0,
+        True,
+    )
+
+
+async def test_private_addresses_are_refused_unless_they_are_opened(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await desk.webhook(schedule={"url": f"http://127.0.0.2:{server.port}/", "every": 60})
+        done = await run(desk, webhook)
+        assert done["result"] == "failed"
+        assert "127.0.0.2" in done["reason"]
+        assert server.received == []
+
+
+async def test_headers_are_sent_encrypted_at_rest_and_never_shown(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server, headers={"Authorization": "Bearer hush-hush"})
+        await run(desk, webhook)
+        assert server.received[0].headers["authorization"] == "Bearer hush-hush"
+        shown = await webhooks.show(desk.gateway, ACTOR, webhook)
+        assert shown["schedule"]["headers"] == ["Authorization"]
+        assert "hush-hush" not in json.dumps(shown) + str(await desk.rows(select(secrets)))
+        await webhooks.change(
+            desk.gateway, ACTOR, webhook, {"schedule": {"timeoutSeconds": 5, "headers": {"X-Shop": "a"}}}
+        )
+        await run(desk, webhook)
+        assert (server.received[1].headers["authorization"], server.received[1].headers["x-shop"]) == (
+            "Bearer hush-hush",
+            "a",
+        )
+        await webhooks.change(
+            desk.gateway, ACTOR, webhook, {"schedule": {"headers": {"Authorization": None}}}
+        )
+        await run(desk, webhook)
+        assert "authorization" not in server.received[2].headers
+
+
+async def test_a_new_url_does_not_get_the_old_ones_headers(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server, headers={"Authorization": "Bearer hush-hush"})
+        with pytest.raises(Refused) as refused:
+            await webhooks.change(
+                desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://elsewhere.example/"}}
+            )
+        assert [error.field for error in refused.value.errors] == ["schedule.headers.Authorization"]
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": f"{server.url}/other"}})
+
+
+async def test_another_authentication_keeps_the_schedules_headers(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server, headers={"X-Shop": "a"})
+        await webhooks.change(
+            desk.gateway,
+            ACTOR,
+            webhook,
+            {"authentication": {"method": "token", "token": "whk_0123456789abcdef"}},
+        )
+        await run(desk, webhook)
+        assert server.received[0].headers["x-shop"] == "a"
+
+
+async def test_a_disabled_or_deleted_webhook_fetches_nothing(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        disabled, off, deleted = [await scheduled(desk, server) for _ in range(3)]
+        await webhooks.switch(desk.gateway, ACTOR, disabled, False)
+        await webhooks.change(desk.gateway, ACTOR, off, {"schedule": {"enabled": False}})
+        await webhooks.remove(desk.gateway, ACTOR, deleted)
+        await later(desk, 86400)
+        assert await tick(desk) == 0
+        await webhooks.switch(desk.gateway, ACTOR, disabled, True)
+        await later(desk, 86400)
+        assert await tick(desk) == 1
+
+
+async def test_a_renamed_webhook_keeps_its_time_and_a_new_interval_begins_at_once(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server)
+        planned = (await state(desk, webhook))["nextRunAt"]
+        await later(desk, 31)
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Renamed"})
+        assert (await state(desk, webhook))["nextRunAt"] == planned
+        assert await tick(desk) == 1
+        await later(desk, 31)
+        assert await tick(desk) == 0
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"every": "1m"}})
+        await later(desk, 31)
+        assert await tick(desk) == 1
+
+
+async def test_a_change_during_a_run_discards_its_result(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server)
+        claimed: ScheduleState = await desk.store.schedules.take(webhook, desk.gateway.clock(), LEASE)
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"every": "2h"}})
+        assert await schedules.run(desk.gateway, claimed) is None
+    assert (await state(desk, webhook))["lastResult"] is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "field"),
+    [
+        ({"url": "ftp://a.example/", "every": 60}, "schedule.url"),
+        ({"url": "https://user:secret@a.example/", "every": 60}, "schedule.url"),
+        ({"url": "https://a.example/"}, "schedule.every"),
+        ({"url": "https://a.example/", "every": 10}, "schedule.every"),
+        ({"url": "https://a.example/", "cron": "never"}, "schedule.cron"),
+        ({"url": "https://a.example/", "cron": "0 9 * * *", "timeZone": "Mars/Base"}, "schedule.timeZone"),
+        ({"url": "https://a.example/", "every": 60, "headers": {"Host": "b"}}, "schedule.headers.Host"),
+        ({"url": "https://a.example/", "every": 60, "headers": {"X-A": "b\r\nc: d"}}, "schedule.headers.X-A"),
+        ({"url": "https://a.example/", "every": 60, "headers": {"X-A": None}}, "schedule.headers.X-A"),
+        ({"url": "https://a.example/", "every": 60, "timeoutSeconds": 600}, "schedule.timeoutSeconds"),
+    ],
+)
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_a_setting_that_cannot_work_is_refused_by_its_field(
+    desk: Desk, setting: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        await desk.webhook(schedule=setting)
+    assert [error.field for error in refused.value.errors] == [field]
+
+
+async def test_a_private_address_is_refused_when_it_is_saved_where_it_is_not_opened(desk: Desk) -> None:
+    desk.gateway.outbound = Allowlist.parse(["10.1.0.0/16"])
+    webhook = await desk.webhook(schedule={"url": "http://10.1.2.3/orders", "every": "15m"})
+    for url in (
+        "http://127.0.0.1:8080/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/",
+    ):
+        with pytest.raises(Refused) as refused:
+            await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": url}})
+        assert [error.field for error in refused.value.errors] == ["schedule.url"], url
+    with pytest.raises(Refused):
+        await desk.webhook(schedule={"url": "http://127.0.0.1/", "every": "15m"})
+    await webhooks.change(
+        desk.gateway, ACTOR, webhook, {"schedule": {"url": "https://api.example.com/orders"}}
+    )
+    # What was saved while it was open may still be edited in every other way.
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "http://10.1.2.3/orders"}})
+    desk.gateway.outbound = NOBODY
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Renamed"})

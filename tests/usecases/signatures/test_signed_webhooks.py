@@ -1,0 +1,314 @@
+"""Webhooks that sign, from saving to admitting what was refused before the fix."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from postern import presets
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.calls import readmission
+from postern.usecases.signatures import signatures
+from postern.usecases.signatures.signatures import SignatureTest
+from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks.configuration import validated
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+BODY = b'{"id":"evt_1","type":"charge.succeeded"}'
+
+
+def stripe(secret: str, body: bytes = BODY, at: float | None = None) -> dict[str, str]:
+    stamp = str(int(at if at is not None else time.time()))
+    signature = hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return {"Stripe-Signature": f"t={stamp},v1={signature}"}
+
+
+def signed_by(provider: str, secret: Any = "whsec_right", **more: Any) -> dict[str, Any]:
+    return {"method": "hmac", "provider": provider, "secret": secret, **more}
+
+
+async def test_a_signed_call_is_accepted_and_an_altered_one_refused_with_a_reason(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    assert (await house.call(webhook, BODY, headers=stripe("whsec_right"))).status == 200
+    heard = await house.call(webhook, BODY + b" ", headers=stripe("whsec_right"))
+    assert (heard.status, heard.json["code"]) == (401, "signature_mismatch")
+    assert "whsec_right" not in json.dumps(await house.history())
+
+
+async def test_a_preset_is_written_into_the_webhook_with_its_version(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    told = webhook["authentication"]
+    assert (told["secretSet"], told["secondSecretSet"], told["presetVersion"], told["presetUpdate"]) == (
+        True,
+        False,
+        1,
+        None,
+    )
+    assert told["scheme"]["signedContent"] == "{timestamp}.{body}"
+
+
+async def test_a_sender_that_is_added_to_the_shelf_can_be_chosen_and_no_other(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Refused) as refused:
+        await house.webhook(authentication=signed_by("acme"))
+    assert [(error.field, error.message) for error in refused.value.errors] == [
+        ("authentication.provider", f"choose one of: {', '.join([*presets.names(), 'custom'])}")
+    ]
+    known = presets.load()
+    monkeypatch.setattr(
+        presets, "load", lambda: {**known, "acme": replace(known["stripe"], name="acme", version=7)}
+    )
+    webhook = await house.webhook(authentication=signed_by("acme"))
+    assert (webhook["authentication"]["provider"], webhook["authentication"]["presetVersion"]) == ("acme", 7)
+    assert (await house.call(webhook, BODY, headers=stripe("whsec_right"))).status == 200
+
+
+async def test_a_newer_preset_changes_nothing_until_its_owner_accepts_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    now = house.gateway.presets.resolve("stripe")
+    monkeypatch.setattr(
+        house.gateway.presets, "resolve", lambda name: {**now, "presetVersion": 2, "toleranceSeconds": 60}
+    )
+    old = stripe("whsec_right", at=time.time() - 120)
+
+    shown = await webhooks.show(house.gateway, OWNER, webhook["id"])
+    assert shown["authentication"]["presetUpdate"] == {
+        "version": 2,
+        "changes": [{"field": "toleranceSeconds", "saved": 300, "present": 60}],
+    }
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"name": "Renamed"})
+    assert (await house.call(webhook, BODY, headers=old)).status == 200
+
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"presetVersion": 2}})
+    assert (await house.call(webhook, BODY, headers=old)).json["code"] == "timestamp_expired"
+
+
+async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: House) -> None:
+    generated = {"generate": True}
+
+    async def told(webhook: dict[str, Any], **changes: Any) -> tuple[bool, bool]:
+        """Whether the secret is awaited, by its field and by a warning."""
+        if changes:
+            await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": changes})
+        shown = await webhooks.show(house.gateway, OWNER, webhook["id"])
+        return shown["authentication"]["secretAwaited"], any(
+            "Stripe" in warning for warning in shown["warnings"]
+        )
+
+    webhook = await house.webhook(authentication=signed_by("stripe", secret=generated))
+    assert await told(webhook) == (True, True)
+    refusal = (await house.call(webhook, BODY, headers=stripe("whsec_right"))).json["invocationId"]
+    assert (await signatures.explain(house.gateway, OWNER, refusal))[
+        "explanation"
+    ] == signatures.SECRET_AWAITED
+    exported = await as_code.export(house.gateway, OWNER)
+    assert (
+        exported["webhooks"][0]["authentication"]["secret"] == generated
+    )  # no name to look for a secret that nobody has
+    assert (await as_code.apply(house.gateway, OWNER, exported, lambda kind, where: None))["changes"] == []
+    assert await told(webhook, publicUrl="https://else.example.com") == (True, True)
+    assert await told(webhook, secret="whsec_right") == (False, False)
+    assert await told(webhook, secret=generated) == (True, True)
+    assert await told(webhook, secondSecret="whsec_new") == (False, False)
+    await webhooks.promote(house.gateway, OWNER, webhook["id"])
+    assert await told(webhook) == (False, False)
+    (exported,) = (await as_code.export(house.gateway, OWNER))["webhooks"]
+    assert set(exported["authentication"]["secret"]) == {"env"}
+
+    for provider in webhooks.TAKES_OURS:
+        scheme = {"scheme": {"signature": ["header:X-Own"]}} if provider == "custom" else {}
+        ours = await house.webhook(authentication=signed_by(provider, secret=generated, **scheme))
+        assert await told(ours) == (False, False)
+    for provider in house.gateway.presets.names():
+        assert await house.webhook(authentication=signed_by(provider, secret=generated))
+
+
+async def test_promote_moves_the_second_secret_with_its_count_and_loses_no_call(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe", "whsec_old", secondSecret="whsec_new"))
+    for secret in ("whsec_old", "whsec_new", "whsec_new"):
+        assert (await house.call(webhook, BODY, headers=stripe(secret))).status == 200
+    shown = (await webhooks.show(house.gateway, OWNER, webhook["id"]))["authentication"]
+    assert (shown["secretUse"]["matchCount"], shown["secondSecretUse"]["matchCount"]) == (1, 2)
+
+    promoted = (await webhooks.promote(house.gateway, OWNER, webhook["id"]))["authentication"]
+    assert (promoted["secretUse"]["matchCount"], promoted["secondSecretSet"]) == (2, False)
+    assert (await house.call(webhook, BODY, headers=stripe("whsec_new"))).status == 200
+    assert (await house.call(webhook, BODY, headers=stripe("whsec_old"))).status == 401
+
+
+async def test_overwriting_the_main_secret_is_immediate(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe", "whsec_old"))
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"secret": "whsec_new"}})
+    assert [
+        (await house.call(webhook, BODY, headers=stripe(secret))).status
+        for secret in ("whsec_old", "whsec_new")
+    ] == [401, 200]
+
+
+async def test_a_secret_that_the_scheme_cannot_read_is_refused_when_saving(house: House) -> None:
+    with pytest.raises(Refused) as refused:
+        await house.webhook(authentication=signed_by("standardwebhooks", "whsec_not base64!"))
+    assert [error.field for error in refused.value.errors] == ["authentication.secret"]
+    assert "not base64!" not in str(refused.value.errors)
+
+
+async def test_a_custom_scheme_is_checked_field_by_field(house: House) -> None:
+    with pytest.raises(Refused) as refused:
+        await house.webhook(
+            authentication=signed_by("custom", scheme={"encoding": "rot13", "signedContent": "{nonsense}"})
+        )
+    assert {error.field for error in refused.value.errors} == {
+        "authentication.scheme.encoding",
+        "authentication.scheme.signedContent",
+    }
+
+
+async def test_slack_is_answered_its_challenge_and_nothing_is_started(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("slack", "s3cret-s3cret"))
+    body, stamp = b'{"type":"url_verification","challenge":"3eZbrw1aB"}', str(int(time.time()))
+    signature = hmac.new(b"s3cret-s3cret", f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
+    heard = await house.call(
+        webhook, body, headers={"X-Slack-Signature": f"v0={signature}", "X-Slack-Request-Timestamp": stamp}
+    )
+    assert (heard.status, heard.body) == (200, b"3eZbrw1aB")
+    await house.deliver()
+    assert [one["status"] for one in await house.history()] == ["handshake"] and house.engine.started == {}
+
+
+async def test_meta_is_answered_with_the_right_verify_token_only(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("meta", verifyToken="my-verify-token"))
+    ask = "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
+    assert (await house.call(webhook, b"", method="GET", query=ask + "my-verify-token")).body == b"1158201444"
+    assert (await house.call(webhook, b"", method="GET", query=ask + "guess")).status == 401
+    assert (await house.call(webhook, b"", method="GET")).status == 401
+    assert "my-verify-token" not in json.dumps(await house.history())
+
+
+async def test_xero_hears_200_and_401_without_a_body(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("xero", "xero-key"))
+    body = b'{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"x"}'
+    good = base64.b64encode(hmac.new(b"xero-key", body, hashlib.sha256).digest()).decode()
+    right = await house.call(webhook, body, headers={"x-xero-signature": good})
+    wrong = await house.call(
+        webhook, body, headers={"x-xero-signature": base64.b64encode(b"0" * 32).decode()}
+    )
+    assert [(right.status, right.body), (wrong.status, wrong.body)] == [(200, b""), (401, b"")]
+
+
+async def test_the_tester_says_what_would_verify_and_shows_a_reader_no_forgery(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    await house.call(webhook, BODY, headers=stripe("whsec_right", at=time.time() - 4000))
+    [refused] = await house.history()
+    request = validated(SignatureTest, {"webhookId": webhook["id"], "invocationId": refused["id"]})
+    for level, shown in (("read", 0), ("write", 1)):
+        told = await signatures.test(house.gateway, Actor("somebody", level), request)  # type: ignore[arg-type]
+        assert (told["verified"], told["code"]) == (False, "timestamp_expired")
+        assert told["signedContent"].endswith(BODY.decode())
+        assert len(told["expected"]) == shown
+    assert any("tolerance" in json.dumps(change["patch"] or {}).lower() for change in told["wouldVerifyIf"])
+
+
+async def test_a_call_refused_for_a_wrong_secret_is_admitted_after_the_fix_and_never_twice(
+    house: House,
+) -> None:
+    webhook = await house.webhook(
+        authentication=signed_by("stripe", "whsec_typo"), fieldMapping={"fieldOne": "type"}
+    )
+    await house.call(webhook, BODY, headers=stripe("whsec_right"))
+    await house.call(webhook, b'{"id":"evt_2"}', headers=stripe("whsec_wrong", b'{"id":"evt_2"}'))
+    assert (await readmission.recheck(house.gateway, OWNER, webhook["id"]))["wouldPass"] == []
+
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"secret": "whsec_right"}})
+    plan = await readmission.recheck(house.gateway, OWNER, webhook["id"])
+    assert ([one["fields"] for one in plan["wouldPass"]], plan["stillRefused"]) == (
+        [{"fieldOne": "charge.succeeded"}],
+        1,
+    )
+
+    chosen = [one["invocationId"] for one in plan["wouldPass"]]
+    assert (await readmission.admit(house.gateway, OWNER, chosen))["admitted"] == 1
+    assert (await readmission.admit(house.gateway, OWNER, chosen))["items"][0][
+        "reason"
+    ] == "it has been admitted before"
+    await house.deliver()
+    assert list(house.engine.times.values()) == [1]
+    assert {one["status"] for one in await house.history()} == {"started", "rejected"}
+
+
+async def test_what_the_sender_sent_again_meanwhile_is_not_started_a_second_time(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe", "whsec_typo"))
+    await house.call(webhook, BODY, headers=stripe("whsec_right"))
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"secret": "whsec_right"}})
+    await house.call(webhook, BODY, headers=stripe("whsec_right"))
+    [chosen] = (await readmission.recheck(house.gateway, OWNER, webhook["id"]))["wouldPass"]
+    done = await readmission.admit(house.gateway, OWNER, [chosen["invocationId"]])
+    assert done["admitted"] == 0 and "sent it again" in done["items"][0]["reason"]
+
+
+async def test_a_recorded_call_tells_which_sender_it_looks_like(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("generic"))
+    await house.call(webhook, BODY, headers=stripe("whsec_right"))
+    [refused] = await house.history()
+    assert (
+        next(
+            one["name"] for one in await signatures.propose(house.gateway, OWNER, invocation_id=refused["id"])
+        )
+        == "stripe"
+    )
+    assert (
+        next(one["name"] for one in await signatures.propose(house.gateway, OWNER, "we use WhatsApp"))
+        == "meta"
+    )
+
+
+async def test_arrays_of_a_sender_that_sends_them_are_read_as_their_items(house: House) -> None:
+    webhook = await house.webhook(
+        authentication=signed_by("hubspot", "app-secret"), fieldMapping={"fieldOne": "items[1].objectId"}
+    )
+    body, stamp = b'[{"eventId":1,"objectId":7},{"eventId":2,"objectId":8}]', str(int(time.time() * 1000))
+    signed = b"POST" + webhook["url"].encode() + body + stamp.encode()
+    signature = base64.b64encode(hmac.new(b"app-secret", signed, hashlib.sha256).digest()).decode()
+    heard = await house.call(
+        webhook, body, headers={"X-HubSpot-Signature-v3": signature, "X-HubSpot-Request-Timestamp": stamp}
+    )
+    assert heard.status == 200
+    await house.deliver()
+    [trigger] = house.engine.started.values()
+    assert trigger.fields == {"fieldOne": "8"} and trigger.payload == b'{"items":' + body + b"}"
+
+
+async def test_anybody_elses_array_is_refused(house: House) -> None:
+    assert (await house.call(await house.webhook(), b"[]")).json["code"] == "payload_not_an_object"
+
+
+NOTION = {
+    "signature": ["header:X-Notion-Signature"],
+    "keySeparator": "=",
+    "signatureKey": "sha256",
+    "handshake": "notion",
+}
+
+
+async def test_a_secret_that_a_sender_announces_is_kept_aside_until_its_owner_takes_it(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
+    announced = "secret_9YkzAJ0Cq4"
+    assert (await house.call(webhook, json.dumps({"verification_token": announced}).encode())).status == 200
+    told = json.dumps([await house.history(), await webhooks.show(house.gateway, OWNER, webhook["id"])])
+    assert announced not in told and '"announcedSecret": true' in told
+    signature = "sha256=" + hmac.new(announced.encode(), BODY, hashlib.sha256).hexdigest()
+    assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 401
+    assert (await webhooks.adopt(house.gateway, OWNER, webhook["id"]))["authentication"][
+        "announcedSecret"
+    ] is False
+    assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 200

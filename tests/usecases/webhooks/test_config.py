@@ -1,0 +1,292 @@
+"""Configuration as code: what is exported can be applied, what is applied once needs nothing more, and
+secrets stay references."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.webhooks import as_code, webhooks
+from support.commands import typed
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+SECRETS = {
+    ("env", "ORDERS_TOKEN"): "orders-token-0123456789",
+    ("env", "ORDERS_SECOND_TOKEN"): "orders-second-0123456789",
+    ("file", "stripe.txt"): "whsec_stripe0123456789",
+    ("env", "POLL_KEY"): "Bearer poll-0123456789",
+}
+DOCUMENT: dict[str, Any] = {
+    "version": 1,
+    "webhooks": [
+        {
+            "name": "Orders",
+            "authentication": {
+                "method": "token",
+                "token": {"env": "ORDERS_TOKEN"},
+                "secondToken": {"env": "ORDERS_SECOND_TOKEN"},
+            },
+            "fieldMapping": {"fieldOne": "order.number"},
+        },
+        {
+            "name": "Payments",
+            "authentication": {"method": "hmac", "provider": "stripe", "secret": {"file": "stripe.txt"}},
+        },
+        {
+            "name": "Poll",
+            "enabled": False,
+            "authentication": {"method": "token", "placement": "bearer", "token": {"generate": True}},
+            "schedule": {
+                "url": "https://example.com/orders",
+                "every": "15m",
+                "headers": {"Authorization": {"env": "POLL_KEY"}},
+            },
+        },
+    ],
+}
+
+
+def secret_of(kind: str, where: str) -> str | None:
+    return SECRETS.get((kind, where))
+
+
+def nothing(kind: str, where: str) -> str | None:
+    return None
+
+
+async def apply(
+    house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of, **options: bool
+) -> dict[str, Any]:
+    return await as_code.apply(house.gateway, OWNER, document, secrets, **options)
+
+
+def edited(**settings: Any) -> dict[str, Any]:
+    """The document with the first webhook's settings changed."""
+    first, *others = DOCUMENT["webhooks"]
+    return {"version": 1, "webhooks": [{**first, **settings}, *others]}
+
+
+async def rows(house: House) -> list[tuple[str, int, dict[str, bytes]]]:
+    found = await house.gateway.store.webhooks.page(50)
+    return sorted(
+        (one.name, one.version, {name: secret.value for name, secret in one.secrets.items()}) for one in found
+    )
+
+
+async def test_applying_makes_what_the_file_says(house: House) -> None:
+    done = await apply(house, DOCUMENT)
+    assert [(one["action"], one["name"]) for one in done["changes"]] == [
+        ("create", "Orders"),
+        ("create", "Payments"),
+        ("create", "Poll"),
+    ]
+    orders, payments, poll = await rows(house)
+    assert orders[2] == {"main": b"orders-token-0123456789", "second": b"orders-second-0123456789"}
+    assert payments[2] == {"main": b"whsec_stripe0123456789"}
+    assert poll[2]["header:authorization"] == b"Bearer poll-0123456789" and poll[2]["main"].startswith(
+        b"whk_"
+    )
+
+
+async def test_a_second_apply_changes_nothing(house: House) -> None:
+    await apply(house, DOCUMENT)
+    before = await rows(house)
+    done = await apply(house, DOCUMENT)
+    assert (done["changes"], done["unchanged"]) == ([], 3)
+    assert await rows(house) == before
+
+
+async def test_an_export_names_secrets_and_holds_none(house: House) -> None:
+    await apply(house, DOCUMENT)
+    exported = await as_code.export(house.gateway, OWNER)
+    assert [one["name"] for one in exported["webhooks"]] == ["Orders", "Payments", "Poll"]
+    assert exported["webhooks"][0]["authentication"]["secondToken"] == {"env": "ORDERS_SECOND_TOKEN"}
+    assert exported["webhooks"][2]["schedule"]["headers"] == {
+        "Authorization": {"env": "POLL_HEADER_AUTHORIZATION"}
+    }
+    assert not [secret for secret in SECRETS.values() if secret in json.dumps(exported)]
+
+
+async def test_an_export_applies_where_it_came_from_without_any_secret_at_hand(house: House) -> None:
+    await apply(house, DOCUMENT)
+    exported = yaml.safe_load(yaml.safe_dump(await as_code.export(house.gateway, OWNER)))
+    done = await apply(house, exported, nothing)
+    assert (done["changes"], len(done["notes"])) == ([], 5)
+
+
+async def test_an_export_makes_the_same_webhooks_somewhere_else(house: House) -> None:
+    await apply(house, DOCUMENT)
+    exported = await as_code.export(house.gateway, OWNER)
+    for one in exported["webhooks"]:
+        await webhooks.remove(house.gateway, OWNER, one["id"])
+    await apply(house, exported, lambda kind, where: f"value of {where}")
+    again = await as_code.export(house.gateway, OWNER)
+    assert [{**one, "id": ""} for one in again["webhooks"]] == [
+        {**one, "id": ""} for one in exported["webhooks"]
+    ]
+
+
+async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default(house: House) -> None:
+    await apply(house, edited(ipAllowlist=["203.0.113.0/24"]))
+    done = await apply(house, edited(fieldMapping={"fieldOne": "order.id"}))
+    (change,) = done["changes"]
+    assert (change["action"], change["name"]) == ("change", "Orders")
+    assert change["differences"] == {
+        "fieldMapping.fieldOne": {"before": "order.number", "after": "order.id"},
+        "ipAllowlist": {"before": ["203.0.113.0/24"], "after": []},
+    }
+
+
+async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) -> None:
+    await apply(house, DOCUMENT)
+    done = await apply(
+        house,
+        DOCUMENT,
+        lambda kind, where: "rotated-0123456789" if where == "ORDERS_TOKEN" else secret_of(kind, where),
+    )
+    (change,) = done["changes"]
+    assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
+    assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
+
+
+async def test_a_secret_is_removed_only_by_saying_so(house: House) -> None:
+    await apply(house, DOCUMENT)
+    silent = {"method": "token", "token": {"env": "ORDERS_TOKEN"}}
+    assert (await apply(house, edited(authentication=silent)))["changes"] == []
+    done = await apply(house, edited(authentication={**silent, "secondToken": None}))
+    assert done["changes"][0]["differences"] == {"secret second": {"before": "set", "after": None}}
+    assert "second" not in (await rows(house))[0][2]
+
+
+async def test_a_dry_run_says_the_same_and_does_nothing(house: House) -> None:
+    dry = await apply(house, DOCUMENT, dry_run=True)
+    assert await rows(house) == []
+    done = await apply(house, DOCUMENT)
+    assert [one["differences"] for one in dry["changes"]] == [one["differences"] for one in done["changes"]]
+
+
+async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house: House) -> None:
+    other = await house.webhook(name="Other")
+    assert [one["name"] for one in (await apply(house, DOCUMENT))["notNamed"]] == ["Other"]
+    done = await apply(house, DOCUMENT, prune=True)
+    assert [(one["action"], one["id"]) for one in done["changes"]] == [("delete", other["id"])]
+    assert [row[0] for row in await rows(house)] == ["Orders", "Payments", "Poll"]
+
+
+async def test_a_webhook_is_renamed_by_its_id(house: House) -> None:
+    await apply(house, DOCUMENT)
+    exported = await as_code.export(house.gateway, OWNER)
+    exported["webhooks"][0]["name"] = "All orders"
+    (change,) = (await apply(house, exported, nothing))["changes"]
+    assert change["differences"] == {"name": {"before": "Orders", "after": "All orders"}}
+
+
+async def refused(
+    house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of
+) -> dict[str, str]:
+    with pytest.raises(Refused) as caught:
+        await apply(house, document, secrets)
+    assert await rows(house) == [], "something was changed although it was refused"
+    assert caught.value.code == "invalid_request"
+    return {error.field: error.message for error in caught.value.errors}
+
+
+async def test_one_mistake_anywhere_and_nothing_is_changed(house: House) -> None:
+    bad = edited(ipAllowlist=["nowhere"])
+    bad["webhooks"][1] = {
+        "name": "Payments",
+        "authentication": {"method": "hmac", "provider": "acme", "secret": {"env": "NOT_THERE"}},
+    }
+    assert set(await refused(house, bad)) == {
+        "webhooks.0.ipAllowlist.0", "webhooks.1.authentication.provider", "webhooks.1.authentication.secret"
+    }  # fmt: skip
+
+
+async def test_a_secret_itself_in_the_file_is_refused_and_not_repeated(house: House) -> None:
+    said = await refused(
+        house, edited(authentication={"method": "token", "token": "sw0rdfish-in-the-repository"})
+    )
+    assert "does not belong here" in said["webhooks.0.authentication.token"]
+    assert "sw0rdfish" not in str(said)
+
+
+async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) -> None:
+    assert await refused(house, DOCUMENT, nothing) == {
+        "webhooks.0.authentication.token": "ORDERS_TOKEN is not set in the environment",
+        "webhooks.0.authentication.secondToken": "ORDERS_SECOND_TOKEN is not set in the environment",
+        "webhooks.1.authentication.secret": "stripe.txt is not there or cannot be read",
+        "webhooks.2.schedule.headers.Authorization": "POLL_KEY is not set in the environment",
+    }
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], {}, {"version": 2, "webhooks": []}, {"version": 1}, {"version": 1, "webhooks": ["x"]}],
+)
+async def test_what_is_no_configuration_is_refused(house: House, document: Any) -> None:
+    assert await refused(house, document)
+
+
+async def test_the_same_webhook_twice_is_refused(house: House) -> None:
+    twice = {"version": 1, "webhooks": [DOCUMENT["webhooks"][0]] * 2}
+    assert set(await refused(house, twice)) == {"webhooks.1.name"}
+
+
+async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
+    one, other = await house.webhook(name="Twin"), await house.webhook(name="Twin")
+    with pytest.raises(Refused) as caught:
+        await apply(
+            house, {"version": 1, "webhooks": [{"name": "Twin", "authentication": {"method": "none"}}]}
+        )
+    assert one["id"] in caught.value.errors[0].message and other["id"] in caught.value.errors[0].message
+
+
+async def test_a_reader_may_export_and_not_apply(house: House) -> None:
+    reader = Actor("reader", "read")
+    await as_code.export(house.gateway, reader)
+    with pytest.raises(Refused, match="access_denied"):
+        await as_code.apply(house.gateway, reader, DOCUMENT, secret_of)
+
+
+async def test_variables_are_never_settings_of_postern_nor_shared(house: House) -> None:
+    for name in ("postern x", "postern-x", "9 lives", "日本"):
+        await house.webhook(name=name, authentication={"method": "token", "token": "0123456789abcdef"})
+    names = [
+        one["authentication"]["token"]["env"]
+        for one in (await as_code.export(house.gateway, OWNER))["webhooks"]
+    ]
+    assert len(set(names)) == 4
+    assert all(name.startswith("WEBHOOK_") for name in names)
+
+
+def test_the_commands_round_trip_and_end_with_codes_that_mean_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "webhooks.yaml"
+    file.write_text(yaml.safe_dump(DOCUMENT))
+    (tmp_path / "stripe.txt").write_text("whsec_stripe0123456789\n")
+    for (kind, where), value in SECRETS.items():
+        if kind == "env":
+            monkeypatch.setenv(where, value)
+
+    def postern(*arguments: str) -> tuple[int, str]:
+        ran = typed(tmp_path, *arguments)
+        assert not [secret for secret in SECRETS.values() if secret in ran.output]
+        return ran.exit_code, ran.stdout
+
+    assert postern("apply", str(file), "--dry-run")[0] == 6
+    assert postern("apply", str(file))[0] == 0
+    assert postern("apply", str(file), "--dry-run")[0] == 0
+    code, exported = postern("export")
+    assert code == 0
+    (tmp_path / "exported.yaml").write_text(exported)
+    assert postern("apply", str(tmp_path / "exported.yaml"), "--dry-run", "--prune")[0] == 0
+    file.write_text("webhooks: [")
+    assert [postern("apply", str(file))[0], postern("apply", str(tmp_path / "absent.yaml"))[0]] == [2, 2]

@@ -1,0 +1,234 @@
+"""The duties as the real program does them, over real sockets."""
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from support.callers import asked, called, flood, made
+from support.client import admin_of
+from support.program import Program, StartProgram, run_postern
+from support.waiting import wait_until
+
+FLOOD = 20_000  # a million are in bench/flood.py
+
+NOTING = """
+from postern.workflows import respond, step, workflow
+
+@step
+def note(what):
+    with open({file!r}, "a") as file:
+        file.write(what + "\\n")
+
+@workflow
+def noted(event):
+    note(event["fieldOne"])
+    respond({{"for": event["invocationId"]}}, status=201)
+"""
+
+
+@pytest.fixture
+def notes_file(tmp_path: Path) -> Path:
+    """What the workflow notes: a line for each run, with the call's ``n``."""
+    file = tmp_path / "noted"
+    file.touch()
+    folder = tmp_path / "workflows"
+    folder.mkdir()
+    (folder / "noting.py").write_text(NOTING.format(file=str(file)))
+    return file
+
+
+@pytest.fixture
+def workflows(notes_file: Path) -> dict[str, str]:
+    return {"POSTERN_WORKFLOWS": str(notes_file.parent / "workflows"), "POSTERN_LOG": "off"}
+
+
+def in_store(program: Program, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(program.data_dir / "postern.db", timeout=10)) as database:
+        return database.execute(query).fetchall()
+
+
+def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
+    start_program: StartProgram, notes_file: Path, workflows: dict[str, str]
+) -> None:
+    program = start_program(**workflows)
+    webhook = made(
+        program,
+        fieldMapping={"fieldOne": "n"},
+        synchronousResponse={"enabled": True},
+        duplicateProtection={"enabled": True, "key": "header:X-Event-Id"},
+    )
+    heard = called(webhook["url"], [{"n": 1}] * 200, [("X-Event-Id", "e1")])
+    assert Counter((one.status, one.body) for one in heard) == {(heard[0].status, heard[0].body): 200}
+    assert heard[0].status == 201
+    assert notes_file.read_text() == "1\n"
+    first = heard[0].json["for"]
+    rows = in_store(program, "SELECT id, outcome, duplicate_of FROM invocations")
+    assert Counter(outcome for _, outcome, _ in rows) == {"accepted": 1, "duplicate": 199}
+    assert {(outcome, of) for one, outcome, of in rows if one != first} == {("duplicate", first)}
+    # What only an engine makes there be, over the API: the client holds each answer against its description.
+    api = admin_of(program)
+    delivery = wait_until(
+        lambda: (one := api.get(f"invocations/{first}").json["deliveries"][0])["state"] == "started" and one
+    )
+    (run,) = api.get("runs").json["items"]
+    assert (run["deliveryKey"], delivery["response"]["status"]) == (delivery["key"], 201)
+    said = delivery["log"][-1]  # before it, where the engine was not ready yet: why
+    assert (said["outcome"], said["runs"], said["workflows"]) == ("started", 1, [run["workflow"]])
+    assert [one["name"] for one in api.get("workflows").json["items"]] == [run["workflow"]]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([], 403),
+        (["203.0.113.7"], 200),
+        (["198.51.100.1, 203.0.113.7"], 200),  # what the caller wrote itself comes first and is not believed
+        (["203.0.113.7, 198.51.100.1"], 403),
+        (["203.0.113.7", "198.51.100.1"], 403),  # two headers are one list
+        (["198.51.100.1", "203.0.113.7, 127.0.0.1"], 200),  # a second trusted proxy is passed over
+        (["203.0.113.7, nonsense"], 403),
+        (["203.0.113.7, "], 403),  # a proxy that should have named its caller did not
+        (["203.0.113.7", ""], 403),
+        (["::ffff:203.0.113.7"], 200),
+        (["203.0.113.7:4711"], 200),
+    ],
+)
+def test_the_allowlist_believes_the_trusted_proxy_and_nobody_else(
+    behind_proxy: tuple[Program, str], headers: list[str], status: int
+) -> None:
+    _, url = behind_proxy
+    (heard,) = called(url, [{"n": 1}], [("X-Forwarded-For", value) for value in headers])
+    assert heard.status == status, heard.body
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program, str]]:
+    """One program for all these calls: each is a matter of a millisecond."""
+    folder = tmp_path_factory.mktemp("behind")
+    program = Program(
+        folder, {"POSTERN_ENGINE": "none", "POSTERN_TRUSTED_PROXIES": "127.0.0.1", "POSTERN_LOG": "off"}
+    )
+    try:
+        program.wait_until_ready()
+        yield program, made(program, ipAllowlist=["203.0.113.0/24"])["url"]
+    finally:
+        program.kill()
+
+
+def test_without_a_trusted_proxy_the_header_counts_for_nothing(start_program: StartProgram) -> None:
+    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+    webhook = made(program, ipAllowlist=["203.0.113.0/24"])
+    (heard,) = called(webhook["url"], [{"n": 1}], [("X-Forwarded-For", "203.0.113.7")])
+    assert (heard.status, heard.json["code"]) == (403, "ip_not_allowed")
+
+
+def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
+    start_program: StartProgram,
+) -> None:
+    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+    token = "whk_0123456789abcdef0123456789abcdef"
+    webhook = made(program, authentication={"method": "token", "token": token})
+    accepted = called(webhook["url"], [{"n": n} for n in range(20)], [("X-Api-Key", token)])
+    assert {one.status for one in accepted} == {200}
+    heard = flood(webhook["url"], FLOOD, b"x" * 2000, [("X-Api-Key", "guessed")])
+    assert heard.keys() == {401, 429} and heard.total() == FLOOD
+
+    def rejected() -> int:
+        return int(
+            str(in_store(program, "SELECT count(*) FROM invocations WHERE outcome = 'rejected'")[0][0])
+        )
+
+    wait_until(lambda: rejected() < 1500, what=lambda: f"{rejected()} rejected calls to be trimmed")
+    kept = {one[0] for one in in_store(program, "SELECT id FROM invocations WHERE outcome = 'accepted'")}
+    assert kept == {one.json["invocationId"] for one in accepted}
+    assert asked(program, "GET", f"/api/v1/webhooks/{webhook['id']}")["callCount"] == FLOOD + 20
+
+
+def test_a_held_webhook_starts_nothing_until_it_is_released(
+    start_program: StartProgram, tmp_path: Path, notes_file: Path, workflows: dict[str, str]
+) -> None:
+    program = start_program(**workflows)
+    webhook = made(program, fieldMapping={"fieldOne": "n"}, synchronousResponse={"enabled": True})
+
+    def command(*words: str) -> None:
+        done = run_postern(
+            tmp_path,
+            "webhooks",
+            *words,
+            webhook["id"],
+            **{**workflows, "POSTERN_DATA_DIR": str(program.data_dir)},
+        )
+        assert done.returncode == 0, done.stderr
+
+    command("hold")
+    wait_until(
+        lambda: called(webhook["url"], [{"n": "probe"}])[0].status == 200,
+        what="the gateway to hear of the hold",
+    )
+    probes = notes_file.read_text().count("probe")  # answered by the workflow before that
+    heard = called(webhook["url"], [{"n": str(n)} for n in range(30)], at_once=1)
+    assert {one.json["status"] for one in heard} == {"accepted"}
+    assert notes_file.read_text().count("probe") == probes
+    command("release")
+    wait_until(
+        lambda: len(notes_file.read_text().splitlines()) >= 31 + probes, what="what waited to be started"
+    )
+    lines = notes_file.read_text().splitlines()
+    assert sorted(line for line in lines if line != "probe") == sorted(str(n) for n in range(30))
+    # A workflow's note is there before the gateway has written down that it was started.
+    unwritten = "SELECT count(*) FROM deliveries WHERE started_at IS NULL"
+    wait_until(lambda: in_store(program, unwritten) == [(0,)], what="every start to be written down")
+    started = in_store(program, "SELECT d.started_at FROM deliveries d ORDER BY d.key")
+    assert started == sorted(started, key=lambda row: int(str(row[0])))
+
+
+def test_what_was_accepted_before_a_crash_is_started_once_after_it(
+    start_program: StartProgram, notes_file: Path, workflows: dict[str, str]
+) -> None:
+    first = start_program(**workflows, POSTERN_ENGINE="none")
+    webhook = made(first, fieldMapping={"fieldOne": "n"}, duplicateProtection={"enabled": True})
+    bodies = [{"n": str(n)} for n in range(20)]
+    assert {one.json["status"] for one in called(webhook["url"], bodies)} == {"accepted"}
+    first.kill()
+    second = start_program(**workflows, POSTERN_DATA_DIR=str(first.data_dir), POSTERN_PORT=str(first.port))
+    heard = called(webhook["url"], bodies)  # the sender, who has heard nothing, sends everything again
+    assert {one.json["status"] for one in heard} == {"duplicate"}
+    wait_until(lambda: len(notes_file.read_text().splitlines()) >= 20, what="all of them to be started")
+    wait_until(lambda: in_store(second, "SELECT count(*) FROM deliveries WHERE state <> 'started'") == [(0,)])
+    assert Counter(notes_file.read_text().splitlines()) == {str(n): 1 for n in range(20)}
+
+
+class Source(BaseHTTPRequestHandler):
+    """Counts who asked for what."""
+
+    protocol_version = "HTTP/1.1"
+    asked: Counter[str]
+
+    def do_GET(self) -> None:
+        self.asked[self.path] += 1
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def source() -> Iterator[tuple[str, Counter[str]]]:
+    counted: Counter[str] = Counter()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Counting", (Source,), {"asked": counted}))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", counted
+    server.shutdown()
+    server.server_close()
+    thread.join()
