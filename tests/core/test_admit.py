@@ -1,5 +1,8 @@
 """The order of the questions, and that every call gets exactly one verdict."""
 
+import hmac
+from urllib.parse import quote_plus
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +13,8 @@ from postern.core.calls.cors import Cors
 from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.credential import TokenCredential
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from support.calls import NOW, call, webhook
 
@@ -165,3 +170,36 @@ def test_whatever_a_stranger_sends_gets_one_verdict_with_a_known_code(
         assert verdict.code in PROBLEMS or verdict.code in ("accepted", "handshake")
         rules.mask.headers(received.headers)
         rules.mask.query(received.query)
+
+
+FIELDS_SIGNED = "{bodyfield:pspReference}:{bodyfield:amount}:{bodyfield:success}"
+FORM = ("Content-Type", "application/x-www-form-urlencoded")
+
+
+def signing_fields() -> Webhook:
+    scheme = SignatureScheme.from_document({"signedContent": FIELDS_SIGNED, "encoding": "hex"})
+    return webhook(SignatureCredential(scheme, b"key"), {"fieldOne": "amount", "fieldTwo": "success"})
+
+
+def signature_of(content: bytes) -> tuple[str, str]:
+    return "X-Signature", hmac.digest(b"key", content, "sha256").hex()
+
+
+def test_the_fields_that_are_signed_are_the_fields_that_are_mapped() -> None:
+    genuine, signed = b'{"pspReference":"8515","amount":"1000","success":"false"}', b"8515:1000:false"
+    verdict = judged(signing_fields(), call(genuine, signature_of(signed)))
+    assert verdict.fields == {"fieldOne": "1000", "fieldTwo": "false"}
+    # The same signature over the same JSON, in a text that is read as a form when it is mapped.
+    hidden = b',"note":"&pspReference=9999&amount=99999999&success=true&z="}'
+    attack = call(genuine.removesuffix(b"}") + hidden, signature_of(signed), FORM)
+    assert judged(signing_fields(), attack).code == "signature_mismatch"
+    as_payload = b"payload=" + quote_plus(genuine).encode()
+    for form in (b"pspReference=8515&amount=1000&success=false", as_payload):
+        verdict = judged(signing_fields(), call(form, signature_of(signed), FORM))
+        assert verdict.fields == {"fieldOne": "1000", "fieldTwo": "false"}
+
+
+def test_signed_fields_of_a_body_that_cannot_be_read_say_so() -> None:
+    for body, headers in ((b"nonsense", ()), (b'{"amount":"1"}', (("Content-Type", "image/png"),))):
+        verdict = judged(signing_fields(), call(body, signature_of(b":1:"), *headers))
+        assert verdict.code == "signature_malformed" and "body" in verdict.detail

@@ -53,6 +53,8 @@ class Call(msgspec.Struct, eq=False):
     base_url: str = ""
     _by_name: dict[bytes, bytes] | None = None
     _query_pairs: list[tuple[bytes, bytes]] | None = None
+    _objects: dict[bool, Any] | None = None
+    """What ``read_object`` made of the body: the check of a signature and the mapping ask for the same."""
 
     def header(self, name: bytes) -> list[bytes]:
         by_name = self._by_name
@@ -76,4 +78,4 @@ class Call(msgspec.Struct, eq=False):
 
     def but(self, **changes: Any) -> "Call":
         """Another call, which differs in this. What was looked up in this one is not taken along."""
-        return replace(self, _by_name=None, _query_pairs=None, **changes)
+        return replace(self, _by_name=None, _query_pairs=None, _objects=None, **changes)

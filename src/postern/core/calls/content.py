@@ -37,7 +37,17 @@ class Payload(msgspec.Struct):
 
 def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
     """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its
-    ``items``."""
+    ``items``. Read once for each call."""
+    objects = call._objects
+    if objects is None:
+        objects = call._objects = {}
+    read: Payload | Unreadable | None = objects.get(wrap_arrays)
+    if read is None:
+        read = objects[wrap_arrays] = _object(call, wrap_arrays)
+    return read
+
+
+def _object(call: Call, wrap_arrays: bool) -> Payload | Unreadable:
     types = call.header(b"content-type")
     if len(types) > 1:
         return Unreadable("unsupported_media_type", "two Content-Type headers")

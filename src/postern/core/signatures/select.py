@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from postern.core.calls.call import Call
-from postern.core.calls.paths import InvalidPath, Path, as_text, parse_path, walk
+from postern.core.calls.content import Unreadable, read_object
+from postern.core.calls.paths import InvalidPath, Path, as_text, parse_path, walk, walk_members
 
 Kind = Literal["header", "query", "body", "item"]
 Find = Callable[[Call], list[bytes]]
@@ -90,8 +91,15 @@ def finder(ref: Ref) -> Find:
 
 def in_body(call: Call, path: Path) -> list[bytes]:
     """The value at the path as a mapped field would show it: texts without quotes, numbers with the digits
-    that were sent."""
-    value = walk(call.body.lstrip(b" \t\r\n"), path)
+    that were sent.
+
+    It is looked up in what will be mapped, which for a form is not the body's own text: a signature over
+    fields protects nothing if other fields are mapped."""
+    payload = read_object(call, wrap_arrays=True)
+    if isinstance(payload, Unreadable):
+        value = walk(call.body, path)  # nothing of it will be mapped: it is refused for its content next
+    else:
+        value = walk_members(payload.members, path)
     if value is None or value == b"null":
         return []
     return [as_text(value).encode("utf-8", "surrogatepass")]

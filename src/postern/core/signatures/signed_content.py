@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from postern.core.calls.call import Call
+from postern.core.calls.content import Unreadable, read_object
 from postern.core.signatures.select import (
     InvalidReference,
     Ref,
@@ -181,8 +182,7 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
     if kind == "headers":
         return lambda call, timestamp, delivery_id: _joined(call, ref)
     if kind == "bodyfield":
-        # Senders leave out what is empty and still sign it as an empty text (Adyen's originalReference).
-        return lambda call, timestamp, delivery_id: b"".join(in_body(call, ref.path))
+        return lambda call, timestamp, delivery_id: _field(call, ref)
     find = finder(ref)
 
     def one(call: Call, timestamp: bytes, delivery_id: bytes) -> bytes | Missing:
@@ -196,6 +196,14 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
         )
 
     return one
+
+
+def _field(call: Call, ref: Ref) -> bytes | Missing:
+    payload = read_object(call, wrap_arrays=True)
+    if isinstance(payload, Unreadable):
+        return Missing(f"the body, whose fields are signed, cannot be read: {payload.detail}")
+    # Senders leave out what is empty and still sign it as an empty text (Adyen's originalReference).
+    return b"".join(in_body(call, ref.path))
 
 
 def _joined(call: Call, ref: Ref) -> bytes | Missing:
