@@ -35,6 +35,12 @@ deliveries_waiting = Gauge(
 oldest_due_seconds = Gauge(
     "postern_oldest_due_seconds", "For how long the oldest waiting delivery has been due.", registry=REGISTRY
 )
+ready = Gauge(
+    "postern_ready",
+    "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed).",
+    ["part"],
+    registry=REGISTRY,
+)
 engine_starts = Counter(
     "postern_engine_starts",
     "Starts asked of the engine, by how they went.",

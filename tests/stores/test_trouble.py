@@ -124,9 +124,12 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     assert refused is not None
     assert (refused.status, refused.code) == (503, "temporarily_unavailable")
     assert int(refused.headers["retry-after"]) >= 1
+    not_ready = exchange(program.port, "GET", "/readyz")
+    assert (not_ready.status, not_ready.json["store"]["ok"]) == (503, False)
     resource.prlimit(
         program.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     )
+    wait_until(program.is_ready, what="/readyz to say that calls are stored again, though none came")
     answer = wait_until(
         lambda: (heard := call()).status == 200 and heard, 10, what="calls to be accepted again"
     )

@@ -15,6 +15,7 @@ from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.sql import schema, wake
 from postern.stores.sql.checkpoint import Checkpoints
+from postern.stores.sql.condition import Condition
 from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
 from postern.stores.vault import Vault
@@ -27,6 +28,7 @@ class Store:
         self.database = Database(url)
         self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
         self.writer = Writer(self.database, self._checkpoints.between_commits if self._checkpoints else None)
+        self._condition = Condition(self.database, self.writer)
         self.vault = Vault(secret_keys)
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
@@ -71,16 +73,13 @@ class Store:
         self._let_go = wake.hold(self.database.url)
         return self._let_go is not None
 
-    async def reachable(self) -> str | None:
-        """None when the store answers and its schema is right, else what is wrong."""
-        try:
-            found = await self.database.read(lambda connection: schema.revision(connection))
-        except Exception as error:
-            return str(error)
-        return None if found == schema.newest() else f"schema {found}, expected {schema.newest()}"
+    async def trouble(self) -> str | None:
+        """Why calls cannot be stored now, or None."""
+        return await self._condition.trouble()
 
     async def close(self) -> None:
         await self.writer.close()
+        await self._condition.close()
         if self._let_go is not None:
             self._let_go()
         if self._checkpoints is not None:

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from postern.observe import deliveries_waiting, oldest_due_seconds, own_numbers, writer_waiting
+from postern.usecases.operations.readiness import readiness
 from postern.usecases.runtime.gateway import Gateway
 
 Numbers = Callable[[], Awaitable[str]]
@@ -19,23 +20,12 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
         return JSONResponse({"status": "ok"})
 
     async def readyz(_: Request) -> Response:
-        """Ready means: calls are accepted and stored. A missing engine makes them wait, not fail, so it is
-        told and does not count."""
-        store = await gateway.store.reachable()
-        engine = await gateway.engine.health() if gateway.engine is not None else None
-        report = {
-            "status": "ready" if store is None else "not ready",
-            "store": {
-                "ok": store is None,
-                "detail": "reachable, schema up to date"
-                if store is None
-                else "not reachable or schema not up to date",
-            },
-            "engine": {"ok": engine.ok, "detail": engine.detail}
-            if engine is not None
-            else {"ok": False, "detail": "none in this process"},
+        found = await readiness(gateway)
+        parts = {"store": found.store, "webhooks": found.webhooks, "engine": found.engine}
+        report = {"status": "ready" if found.ready else "not ready"} | {
+            name: {"ok": part.ok, "detail": part.detail} for name, part in parts.items()
         }
-        return JSONResponse(report, 200 if store is None else 503)
+        return JSONResponse(report, 200 if found.ready else 503)
 
     # Asked when the numbers are: a worker's are read by its siblings too, and they do not come through its
     # own route.

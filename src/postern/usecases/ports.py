@@ -367,7 +367,9 @@ class Store(Protocol):
         """Tell ``hear`` what other processes say, as long as this one serves: `waking.py` knows the words."""
         ...
 
-    async def reachable(self) -> str | None: ...
+    async def trouble(self) -> str | None:
+        """Why calls cannot be stored now, or None."""
+        ...
 
 
 class PresetShelf(Protocol):

@@ -22,6 +22,7 @@ from postern.surfaces.http.workers import Place, Workers, up
 from postern.usecases.access.accounts import ensure_admin
 from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
+from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import Keeper
 from postern.usecases.runtime import notifications
@@ -58,6 +59,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             following = [
                 asyncio.create_task(gateway.directory.follow(), name="directory"),
                 asyncio.create_task(notifications.follow(gateway), name="wake"),
+                asyncio.create_task(readiness.watch(gateway), name="readiness"),
             ]
             dispatching = (
                 asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None

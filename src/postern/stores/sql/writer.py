@@ -11,6 +11,7 @@ thread that took what is there as soon as it could would commit twice as often f
 
 import asyncio
 import queue
+import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +25,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores.recorder import record_all
+from postern.stores.sql.commits import Commits
 from postern.stores.sql.database import Database
 
 T = TypeVar("T")
@@ -61,6 +63,7 @@ class Writer:
         self._database = database
         self._between_commits = between_commits
         self._most_waiting = most_waiting
+        self.commits = Commits()
         self._gathered: list[tuple[Work, Tell]] = []
         self._at_work = False
         """The thread has a batch, or will have one when the loop has gone round."""
@@ -151,7 +154,9 @@ class Writer:
 
     def _run(self) -> None:
         while (batch := self._handed_over.get()) is not None:
+            self.commits.begin()
             results = self._commit([work for work, _ in batch])
+            self.commits.end()
             assert self._loop is not None
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._done, batch, results)
@@ -173,6 +178,7 @@ class Writer:
             return [result for work in works for result in self._commit([work])]
 
     def _transact(self, works: list[Work]) -> list[Any]:
+        calls = sum(isinstance(work, Entry) for work in works)
         for attempt in range(1, ATTEMPTS + 1):
             committing = False
             try:
@@ -185,9 +191,10 @@ class Writer:
                 if not committing and attempt < ATTEMPTS and _is_worth_another_try(error):
                     continue
                 if _is_store_trouble(error):
-                    log.error("the store refused a commit", error=str(error.orig), calls=len(works))
+                    self.commits.refused(str(error.orig), calls)
                     raise StoreUnavailable(str(error.orig)) from error
                 raise
+            self.commits.succeeded(calls)
             return results
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -236,10 +243,18 @@ def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
 
 
 def _is_store_trouble(error: DBAPIError) -> bool:
-    """Full, locked, read-only, gone: trouble of the store itself, which the next call may not meet."""
-    return error.connection_invalidated or (
-        isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error)
+    """Full, locked, read-only, damaged, gone: trouble of the store itself, which the next call may not meet."""
+    return (
+        error.connection_invalidated
+        or _is_damaged(error)
+        or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
     )
+
+
+def _is_damaged(error: DBAPIError) -> bool:
+    """SQLite's driver has no class of its own for it."""
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:

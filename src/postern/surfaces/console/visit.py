@@ -53,6 +53,7 @@ class Visit:
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.base_url,
             out_of_reach=self.gateway.out_of_reach,
+            alarms=self.gateway.alarms,
             **context,
         )
 

@@ -71,8 +71,12 @@ class Arrival:
 
     def head(self, method: str, path: bytes, query: bytes, headers: Headers, peer: str | None) -> None:
         gateway = self._ingress.gateway
-        webhook = gateway.directory.by_code(path[len(PREFIX) :].decode("latin-1"))
+        code = path[len(PREFIX) :].decode("latin-1")
+        webhook = gateway.directory.by_code(code)
         if webhook is None:
+            if gateway.directory.knows(code):
+                self._refuse("temporarily_unavailable")
+                return
             unknown_codes.inc()
             self._refuse("webhook_not_found")
             return

@@ -23,6 +23,11 @@ class Directory:
         self._compile = compile_webhook
         self._by_code: dict[str, Webhook] = {}
         self._by_id: dict[str, Webhook] = {}
+        self._codes_not_served: dict[str, str] = {}
+        self.not_served: dict[str, str] = {}
+        """By webhook id: why it cannot be served."""
+        self.trouble: str | None = None
+        """Why changes are not followed, or None."""
         self._epoch = -1
         self._lock = asyncio.Lock()
         self._stirred = asyncio.Event()
@@ -33,6 +38,14 @@ class Directory:
     def by_id(self, webhook_id: str) -> Webhook | None:
         return self._by_id.get(webhook_id)
 
+    def knows(self, short_code: str) -> bool:
+        """Also of a webhook that cannot be served: its callers are to come back, not to hear that it is not
+        there."""
+        return short_code in self._by_code or short_code in self._codes_not_served
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
     def stir(self) -> None:
         """Somebody changed something: look now, not at the next round."""
         self._stirred.set()
@@ -42,9 +55,8 @@ class Directory:
         async with self._lock:
             self._epoch, changed = await self._store.changed_since(self._epoch)
             for stored in changed:
+                self._forget(stored)
                 if stored.deleted:
-                    self._by_code.pop(stored.short_code, None)
-                    self._by_id.pop(stored.id, None)
                     continue
                 try:
                     webhook = self._compile(stored)
@@ -52,10 +64,16 @@ class Directory:
                     # One webhook whose configuration this version cannot read must not keep the others from
                     # being served; it is not served with its old rules either.
                     log.error("a webhook cannot be served", webhook=stored.id, error=str(error))
-                    self._by_code.pop(stored.short_code, None)
-                    self._by_id.pop(stored.id, None)
+                    self._codes_not_served[stored.short_code] = stored.id
+                    self.not_served[stored.id] = str(error)
                     continue
                 self._by_code[stored.short_code] = self._by_id[stored.id] = webhook
+
+    def _forget(self, stored: StoredWebhook) -> None:
+        for by_code in (self._by_code, self._codes_not_served):
+            by_code.pop(stored.short_code, None)
+        for by_id in (self._by_id, self.not_served):
+            by_id.pop(stored.id, None)
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""
@@ -65,5 +83,12 @@ class Directory:
             self._stirred.clear()
             try:
                 await self.refresh()
-            except StoreUnavailable as error:
-                log.warning("configuration could not be read; going on with what is known", error=str(error))
+                self.trouble = None
+            except Exception as error:  # whatever it is, the next round may do better, and this must go on
+                if self.trouble is None:
+                    log.error(
+                        "changes to webhooks are not followed",
+                        error=str(error),
+                        exc_info=not isinstance(error, StoreUnavailable),
+                    )
+                self.trouble = str(error) or type(error).__name__

@@ -115,6 +115,8 @@ class Gateway:
     keeping: Keeping = field(default_factory=Keeping)
     settings: list[dict[str, Any]] = field(default_factory=list)
     """What the process was started with, as it may be shown."""
+    alarms: list[str] = field(default_factory=list)
+    """What is not well and somebody has to mend, in sentences; see `readiness.py`."""
     rejections: Rejections = field(default_factory=Rejections)
     _finishing: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
     _patient_until: float = field(init=False, default=0.0)

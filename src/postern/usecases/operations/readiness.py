@@ -1,0 +1,75 @@
+"""Whether the gateway can do its work: asked by balancers, and watched for the console, the metrics and the log."""
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from postern.observe import ready
+from postern.usecases.runtime.gateway import Gateway
+
+LOOK_EVERY = 1.0
+
+log = structlog.get_logger("postern.ready")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    ready: bool
+    """Calls are taken and stored. An engine that is away makes them wait, not fail, and a webhook that cannot
+    be served costs no other one anything: both are told and do not count."""
+    store: Part
+    webhooks: Part
+    engine: Part
+
+
+async def readiness(gateway: Gateway) -> Readiness:
+    """Answers within a few seconds, whatever the store does."""
+    store, webhooks = await _store(gateway), _webhooks(gateway)
+    engine = await gateway.engine.health() if gateway.engine is not None else None
+    return Readiness(
+        ready=store.ok and gateway.directory.trouble is None,
+        store=store,
+        webhooks=webhooks,
+        engine=Part(engine.ok, engine.detail) if engine is not None else Part(False, "none in this process"),
+    )
+
+
+async def _store(gateway: Gateway) -> Part:
+    trouble = await gateway.store.trouble()
+    return Part(trouble is None, trouble or "calls are stored, schema up to date")
+
+
+def _webhooks(gateway: Gateway) -> Part:
+    directory = gateway.directory
+    if directory.trouble is not None:
+        return Part(False, f"Changes to webhooks are not followed: {directory.trouble}")
+    if directory.not_served:
+        webhook_id, why = next(iter(directory.not_served.items()))
+        others = len(directory.not_served) - 1
+        more = f", and {others} more" if others else ""
+        return Part(False, f"A webhook is not served and its callers hear 503: {webhook_id}{more} ({why})")
+    return Part(True, f"{len(directory)} served")
+
+
+async def watch(gateway: Gateway) -> None:
+    """Runs as long as the gateway serves."""
+    while True:
+        store, webhooks = await _store(gateway), _webhooks(gateway)
+        for name, part in (("store", store), ("webhooks", webhooks)):
+            ready.labels(name).set(part.ok)
+        alarms = [] if store.ok else [f"Calls are refused with 503: {store.detail}."]
+        alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
+        for alarm in alarms:
+            if alarm not in gateway.alarms:
+                log.error("the gateway needs help", because=alarm)
+        if gateway.alarms and not alarms:
+            log.info("everything is well again")
+        gateway.alarms = alarms
+        await asyncio.sleep(LOOK_EVERY)

@@ -1,0 +1,230 @@
+"""Ready means that a call would be stored: whatever keeps calls from being stored is told, and so is its end."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, text, update
+from structlog.testing import capture_logs
+
+from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.stores.sql import condition, schema
+from postern.stores.sql.database import Database
+from postern.stores.sql.tables import webhooks
+from postern.stores.store import Store
+from postern.usecases.operations.readiness import readiness
+from stores.conftest import entry, opened, recorded
+from stores.test_trouble import CALL, no_more_room
+from support.hooks import make_hook
+from support.house import a_house
+from support.postgres import PostgresProcess
+from support.program import StartProgram
+from support.recording import kept
+from support.waiting import wait_until
+from support.wire import exchange
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def sqlite_store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
+        yield store
+
+
+@contextmanager
+def read_only(store: Store) -> Iterator[None]:
+    """What a file system that went read-only does to every commit."""
+    with store.database.writer.connect() as connection:
+        connection.connection.driver_connection.execute("PRAGMA query_only = on")  # type: ignore[union-attr]
+    yield
+    with store.database.writer.connect() as connection:
+        connection.connection.driver_connection.execute("PRAGMA query_only = off")  # type: ignore[union-attr]
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    other = sqlite3.connect(str(store.database.url.database), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.execute("ROLLBACK")
+    other.close()
+
+
+TROUBLES = {"full": no_more_room, "readonly": read_only, "locked": locked}
+
+
+@pytest.mark.parametrize("kind", TROUBLES)
+async def test_a_call_that_was_not_stored_is_trouble_until_one_is(sqlite_store: Store, kind: str) -> None:
+    assert await sqlite_store.trouble() is None
+    with TROUBLES[kind](sqlite_store):
+        with pytest.raises(StoreUnavailable):
+            await kept(sqlite_store, entry(body=b"x" * 200_000))
+        assert kind in str(await sqlite_store.trouble())
+    await recorded(sqlite_store, entry())
+    assert await sqlite_store.trouble() is None
+
+
+@pytest.mark.parametrize("kind", ["readonly", "locked"])
+async def test_where_no_call_came_lately_a_commit_is_tried(
+    sqlite_store: Store, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(condition, "FRESH", 0.0)
+    with TROUBLES[kind](sqlite_store):
+        said = await sqlite_store.trouble()
+        assert said is not None
+        assert kind in said or (kind == "locked" and "not come to its end" in said)
+    while (said := await sqlite_store.trouble()) is not None:  # the trial that waited for the lock ends first
+        assert "not come to its end" in said or "locked" in said
+
+
+async def test_a_trial_leaves_nothing_in_the_history(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condition, "FRESH", -1.0)
+    commits: list[object] = []
+    event.listen(store.database.writer, "commit", commits.append)
+    assert [await store.trouble(), await store.trouble()] == [None, None]
+    assert len(commits) == 2
+    assert (await store.history.page(HistoryFilter(), 10)).rows == []
+    assert await store.deliveries.claim(4_000_000_000.0, 30, 10) == []
+
+
+async def test_damage_that_only_calls_meet_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "postern.db"
+    async with opened(f"sqlite:///{path}") as store:
+        await recorded(store, *(entry() for _ in range(50)))
+    database = sqlite3.connect(path)
+    page_size = database.execute("PRAGMA page_size").fetchone()[0]
+    root = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'invocations'").fetchone()[0]
+    database.close()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * page_size)
+        file.write(os.urandom(page_size))
+    async with opened(f"sqlite:///{path}") as store:
+        assert "malformed" in str(await store.trouble())
+        with pytest.raises(StoreUnavailable):
+            await kept(store, entry())
+        assert "malformed" in str(await store.trouble())
+
+
+async def test_a_commit_that_does_not_end_is_trouble(
+    sqlite_store: Store, held_up_writer: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(condition, "PATIENCE", 0.0)
+    held_up_writer()
+    assert "has not come to its end" in str(await sqlite_store.trouble())
+
+
+@pytest.fixture
+def held_up_writer(sqlite_store: Store) -> Iterator[Callable[[], None]]:
+    door = threading.Event()
+
+    def hold() -> None:
+        asyncio.get_running_loop().create_task(sqlite_store.writer.write(lambda _: door.wait(20)))
+
+    yield hold
+    door.set()
+
+
+async def test_refused_commits_are_logged_once_in_a_while(sqlite_store: Store) -> None:
+    with capture_logs() as lines:
+        with read_only(sqlite_store):
+            for _ in range(30):
+                with pytest.raises(StoreUnavailable):
+                    await kept(sqlite_store, entry())
+        await recorded(sqlite_store, entry())
+    assert [line["event"] for line in lines] == [
+        "the store refused a commit",
+        "the store takes commits again",
+    ]
+    assert lines[1]["refused"] == 30
+
+
+async def test_a_webhook_that_cannot_be_served_is_told_and_costs_no_other(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        good, bad = await house.webhook(name="Good"), await house.webhook(name="Bad")
+        await house.gateway.store.writer.write(
+            lambda connection: connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == bad["id"])
+                .values(document='{"authentication": {}}', epoch=99)
+            )
+        )
+        await house.gateway.store.writer.write(
+            lambda connection: connection.execute(text("UPDATE epochs SET epoch = 99"))
+        )
+        await house.gateway.directory.refresh()
+        found = await readiness(house.gateway)
+        assert (found.ready, found.webhooks.ok) == (True, False)
+        assert bad["id"] in found.webhooks.detail
+        assert (await house.call(good)).status == 200
+        assert (await house.call(bad)).status == 503
+
+
+async def test_changes_that_are_not_followed_are_told(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        await house.webhook()
+
+        async def broken(epoch: int) -> None:
+            raise RuntimeError("no such luck")
+
+        house.gateway.store.webhooks.changed_since = broken  # type: ignore[assignment]
+        following = asyncio.create_task(house.gateway.directory.follow())
+        while house.gateway.directory.trouble is None:
+            assert not following.done()
+            await asyncio.sleep(0.01)
+        found = await readiness(house.gateway)
+        assert (found.ready, found.webhooks.ok) == (False, False)
+        assert "no such luck" in found.webhooks.detail
+        del house.gateway.store.webhooks.changed_since
+        while house.gateway.directory.trouble is not None:
+            await asyncio.sleep(0.01)
+        assert (await readiness(house.gateway)).ready
+        following.cancel()
+
+
+def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> None:
+    hook = make_hook(tmp_path / "data")
+    program = start_program(POSTERN_ENGINE="none")
+    other = sqlite3.connect(program.data_dir / "postern.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        assert exchange(program.port, "POST", hook.path, CALL, b"{}").status == 503
+        said = exchange(program.port, "GET", "/readyz")
+        assert (said.status, said.json["status"], said.json["store"]["ok"]) == (503, "not ready", False)
+        assert "locked" in said.json["store"]["detail"]
+        wait_until(
+            lambda: (
+                'postern_ready{part="store"} 0.0' in exchange(program.port, "GET", "/metrics").body.decode()
+            ),
+            what="the metric to say so",
+        )
+        wait_until(lambda: "the gateway needs help" in program.output(), what="the log to say so")
+    finally:
+        other.close()
+    wait_until(program.is_ready, what="/readyz to say that it is over")
+    wait_until(lambda: "everything is well again" in program.output(), what="the log to say so")
+
+
+async def test_a_database_server_that_is_gone_is_told_without_its_address(
+    own_postgres: PostgresProcess,
+) -> None:
+    database = Database(own_postgres.url)
+    schema.migrate(database)
+    database.close()
+    async with opened(own_postgres.url) as store:
+        await recorded(store, entry())
+        assert await store.trouble() is None
+        own_postgres.stop()
+        with pytest.raises(StoreUnavailable):
+            await kept(store, entry())
+        said = str(await store.trouble())
+        assert said
+        assert "127.0.0.1" not in said
+        own_postgres.start()
+        await recorded(store, entry())
+        assert await store.trouble() is None
