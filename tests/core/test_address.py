@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.core.address import NOBODY, UNIX, Allowlist, InvalidRanges, client_address, forbidden, reach_of
+from postern.core.address import (
+    NOBODY,
+    UNIX,
+    Allowlist,
+    InvalidRanges,
+    client_address,
+    forbidden,
+    limit_key,
+    reach_of,
+)
 
 # fmt: off
 FORBIDDEN = [
@@ -232,3 +241,19 @@ def test_the_reason_is_in_words() -> None:
 )
 def test_who_alone_can_reach_a_url(url: str, who: str | None) -> None:
     assert reach_of(url) == who
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        (UNIX, UNIX),
+        ('"a:b"', '"a:b"'),
+    ],
+)
+def test_a_caller_is_an_ipv4_address_or_a_64_of_ipv6(address: str, key: str) -> None:
+    assert limit_key(address) == key

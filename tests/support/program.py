@@ -24,7 +24,14 @@ class Program:
     """A running ``postern serve``. What it prints is in ``output()``; nothing of it stays when its test
     ends."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], arguments: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: dict[str, str],
+        arguments: tuple[str, ...] = (),
+        descriptors: str = "",
+    ) -> None:
+        """``descriptors``: how many the program may have, as ``prlimit`` takes it (soft:hard)."""
         folder.mkdir(parents=True, exist_ok=True)
         self.port = int(environment.get("POSTERN_PORT") or free_port())
         self.url = f"http://127.0.0.1:{self.port}"
@@ -42,7 +49,10 @@ class Program:
         self._log = folder / f"postern-{self.port}.log"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "serve", *arguments],
+                [
+                    *(("prlimit", f"--nofile={descriptors}") if descriptors else ()),
+                    *(sys.executable, "-m", "postern", "serve", *arguments),
+                ],
                 cwd=folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

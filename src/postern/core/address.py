@@ -43,6 +43,17 @@ def read_address(text: str) -> Address | None:
     return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
 
 
+def limit_key(address: str) -> str:
+    """Who counts as one where something is limited per caller: an IPv4 address, or the /64 of an IPv6 one, which
+    is the least that anybody is given."""
+    if ":" not in address:
+        return address
+    found = read_address(address)
+    if not isinstance(found, IPv6Address):
+        return address if found is None else str(found)
+    return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+
+
 class InvalidRanges(ValueError):
     """Some entries are neither an address nor a range. ``errors`` says why, by the entry's place in the
     list."""

@@ -74,6 +74,7 @@ async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) ->
         make = partial(
             Protocol,
             partial(Exchange, door),
+            100,
             config=config,
             server_state=ServerState(),
             app_state={},

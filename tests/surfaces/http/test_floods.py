@@ -1,6 +1,6 @@
 """What strangers cost the real program when they come in thousands: bounded memory, and it goes on serving."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 
 from support.hooks import TOKEN, Hook, make_hook, wait_until_served
 from support.program import Program
+from support.waiting import wait_until
 from support.wire import exchange, request, wire
 
 KEY = ("X-Api-Key", TOKEN)
@@ -15,22 +16,34 @@ JSON = ("Content-Type", "application/json")
 BODY = b'{"order": 1}'
 
 
-@pytest.fixture
-def hook(tmp_path: Path) -> Hook:
-    return make_hook(tmp_path / "data")
+WORKFLOW = """
+from postern.workflows import respond, workflow
+
+@workflow(webhook_id={id!r})
+def answer(event):
+    respond({words!r})
+"""
 
 
 @pytest.fixture
-def program(tmp_path: Path, hook: Hook) -> Iterator[Program]:
-    program = Program(tmp_path, {"POSTERN_ENGINE": "none", "POSTERN_LOG": "json"})
-    try:
+def start(tmp_path: Path) -> Iterator[Callable[..., Program]]:
+    started: list[Program] = []
+
+    def start_serving(*hooks: Hook, descriptors: str = "", **settings: str) -> Program:
+        program = Program(tmp_path, {"POSTERN_LOG": "json", **settings}, descriptors=descriptors)
+        started.append(program)
         program.wait_until_ready()
-        wait_until_served(program.port, hook)
-        yield program
-        assert program.stop() == 0
-        assert "Traceback" not in program.output()
+        wait_until_served(program.port, *hooks)
+        return program
+
+    try:
+        yield start_serving
+        for program in started:
+            assert program.stop() == 0
+            assert "Traceback" not in program.output()
     finally:
-        program.kill()
+        for program in started:
+            program.kill()
 
 
 def most_megabytes(program: Program) -> float:
@@ -39,7 +52,9 @@ def most_megabytes(program: Program) -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def test_uploads_that_break_off_leave_no_memory_behind(program: Program, hook: Hook) -> None:
+def test_uploads_that_break_off_leave_no_memory_behind(tmp_path: Path, start: Callable[..., Program]) -> None:
+    hook = make_hook(tmp_path / "data")
+    program = start(hook, POSTERN_ENGINE="none")
     whole = 256 * 1024
     broken_off = request("POST", hook.path, [JSON, ("Content-Length", str(whole))], b"x" * (whole - 1))
     before = most_megabytes(program)
@@ -50,3 +65,35 @@ def test_uploads_that_break_off_leave_no_memory_behind(program: Program, hook: H
                 connection.send(broken_off)
     assert exchange(program.port, "POST", hook.path, [KEY, JSON], BODY).status == 200
     assert most_megabytes(program) < before + 60  # what is on its way at one time is 10, and all of it 2500
+
+
+def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows(
+    tmp_path: Path, start: Callable[..., Program]
+) -> None:
+    hook = make_hook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 20})
+    workflow = tmp_path / "workflow.py"
+    workflow.write_text(WORKFLOW.format(id=hook.id, words="before"))
+    program = start(hook, descriptors="1024:1024", POSTERN_WORKFLOWS=str(workflow))
+
+    def heard() -> str:
+        return exchange(program.port, "POST", hook.path, [KEY, JSON], BODY).body.decode().strip('"')
+
+    wait_until(lambda: heard() == "before", what="the engine to be up")
+    with ExitStack() as idle:
+        for _ in range(1300):
+            idle.enter_context(wire(program.port))
+        assert [heard() for _ in range(20)] == ["before"] * 20
+        # Noticed by who can look at the file, and answered by a process that could be started.
+        workflow.write_text(WORKFLOW.format(id=hook.id, words="after"))
+        wait_until(lambda: heard() == "after", what="the change to be noticed")
+        for _ in range(1300):
+            idle.enter_context(wire(program.port))
+        assert [heard() for _ in range(20)] == ["after"] * 20
+    assert program.output().count("the workflows changed") == 1
+    assert "Too many open files" not in program.output()
+
+
+def test_the_soft_limit_of_descriptors_is_raised(tmp_path: Path, start: Callable[..., Program]) -> None:
+    program = start(descriptors="1024:4096", POSTERN_ENGINE="none")
+    limits = Path(f"/proc/{program.process.pid}/limits").read_text()
+    assert limits.split("Max open files")[1].split()[:2] == ["4096", "4096"]

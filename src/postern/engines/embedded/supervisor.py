@@ -62,7 +62,7 @@ class Supervisor:
         """For ever; cancelled to stop."""
         deaths = 0
         while True:
-            self._seen = await asyncio.to_thread(_stamps, self._path, set[Path]())
+            self._seen = await self._first_look()
             self._error = ""
             began = time.monotonic()
             try:
@@ -152,8 +152,21 @@ class Supervisor:
             if now != self._seen:
                 return
 
+    async def _first_look(self) -> Stamps:
+        while True:
+            try:
+                return await asyncio.to_thread(_stamps, self._path, set[Path]())
+            except OSError as error:
+                self.trouble = f"the workflows cannot be read: {error}"
+                await asyncio.sleep(LOOK_EVERY)
+
     async def _look(self) -> Stamps:
-        return await asyncio.to_thread(_stamps, self._path, set(self._seen))
+        try:
+            return await asyncio.to_thread(_stamps, self._path, set(self._seen))
+        except (
+            OSError
+        ):  # out of descriptors, say: that nothing can be seen does not mean that anything changed
+            return self._seen
 
     async def _end(self, grace: float) -> None:
         process, link = self._process, self._link

@@ -12,7 +12,9 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from postern.core import answer as say
+from postern.core.address import limit_key
 from postern.core.calls.call import Headers
+from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
 from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import PREFIX
 
@@ -56,9 +58,11 @@ class Protocol(HttpToolsProtocol):
     """One connection. Everything here is a limit; what a request means is the exchange's or the
     application's."""
 
-    def __init__(self, make_exchange: MakeExchange, **given: Any) -> None:
+    def __init__(self, make_exchange: MakeExchange, most: int, **given: Any) -> None:
+        """``most``: so many connections there may be."""
         super().__init__(**given)
         self._make_exchange = make_exchange
+        self._most = most
         self.cycle: Any
         self.pipeline: Any
 
@@ -82,6 +86,29 @@ class Protocol(HttpToolsProtocol):
         self._as_sent: list[tuple[bytes, bytes]] | None = None
         self._stuck_since: float | None = None
         self._said_all = False
+        if len(self.connections) > self._most:
+            self._make_place(max(1, self._most // AT_ONCE))
+
+    def _make_place(self, number: int) -> None:
+        known = [one for one in self.connections if isinstance(one, Protocol)]
+        for place in give_up([one.standing() for one in known], number, self.loop.time()):
+            known[place].give_up()
+
+    def standing(self) -> Standing:
+        address = limit_key(self.client[0]) if self.client else ""
+        if self.lingering or self.transport.is_closing():
+            return Standing(Progress.IDLE, 0.0, address)
+        if self.cycle is not None and not self.cycle.response_complete and self.began is None:
+            return Standing(Progress.ANSWERING, 0.0, address)
+        if self.began is None or (self.cycle is None and not self._head_at_most):
+            return Standing(Progress.IDLE, self._idle_since, address)
+        return Standing(Progress.HEAD if self._in_head else Progress.BODY, self.began, address)
+
+    def give_up(self) -> None:
+        """Its place is needed at once."""
+        if self.standing().progress is not Progress.IDLE:
+            self.refuse("temporarily_unavailable")
+        self.transport.close_now()
 
     def connection_lost(self, exc: Exception | None) -> None:
         # uvicorn tells it to the newest request alone, and an earlier one may be waiting for its answer
@@ -89,7 +116,10 @@ class Protocol(HttpToolsProtocol):
         if isinstance(self.cycle, Exchange):
             self.cycle.abandon()
         super().connection_lost(exc)
+        # What is large is let go at once: the rest lies in circles, and collections are rare.
         self.cycle = None
+        self.headers = []
+        self.scope = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         if self.lingering:

@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from postern.surfaces.http.connection import MakeExchange, Protocol
+from postern.surfaces.http.crowding import most_connections, raise_descriptor_limit
 
 DRAIN_SECONDS = 25
 
@@ -100,9 +101,10 @@ async def serve(
     """Calls at webhooks become exchanges, everything else goes to the app.
 
     ``still_waiting`` is asked when the end has come: how many callers cannot be sent away yet."""
+    raise_descriptor_limit()
     config = uvicorn.Config(
         app,
-        http=partial(Protocol, make_exchange),  # type: ignore[arg-type]
+        http=partial(Protocol, make_exchange, most_connections()),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -1,0 +1,54 @@
+"""Who loses a connection when there are too many: whoever keeps others waiting, and never who is being served."""
+
+import random
+
+from postern.surfaces.http.crowding import Progress, Standing, give_up
+
+NOW = 1000.0
+
+
+def test_who_rests_goes_before_whose_head_does_not_come_before_whose_body_does_not() -> None:
+    known = [
+        Standing(Progress.BODY, NOW - 50, "a"),
+        Standing(Progress.ANSWERING, NOW - 900, "b"),
+        Standing(Progress.HEAD, NOW - 40, "c"),
+        Standing(Progress.IDLE, NOW - 30, "d"),
+    ]
+    assert give_up(known, 4, NOW) == [3, 2, 0]
+    assert give_up(known, 1, NOW) == [3]
+
+
+def test_among_equals_the_address_that_holds_the_most_goes_first_and_then_the_longest_there() -> None:
+    known = [
+        Standing(Progress.IDLE, NOW - 90, "few"),
+        Standing(Progress.IDLE, NOW - 20, "many"),
+        Standing(Progress.IDLE, NOW - 30, "many"),
+        Standing(Progress.IDLE, NOW - 10, "many"),
+    ]
+    assert give_up(known, 4, NOW) == [2, 1, 3, 0]
+
+
+def test_a_newcomer_goes_last_even_if_it_has_sent_nothing() -> None:
+    crowd = [Standing(Progress.BODY, NOW - 5, "stranger") for _ in range(20)]
+    assert 20 not in give_up([*crowd, Standing(Progress.IDLE, NOW, "sender")], 20, NOW)
+
+
+def test_of_newcomers_only_those_of_one_address_go_first() -> None:
+    crowd = [Standing(Progress.HEAD, NOW - 0.5, "stranger") for _ in range(20)]
+    assert 0 not in give_up([Standing(Progress.IDLE, NOW, "sender"), *crowd], 20, NOW)
+
+
+def test_no_answer_is_ever_taken_away() -> None:
+    dice = random.Random(20261121)
+    for _ in range(300):
+        known = [
+            Standing(dice.choice(list(Progress)), NOW - dice.random() * 3, dice.choice("abc"))
+            for _ in range(30)
+        ]
+        closed = give_up(known, 25, NOW)
+        assert (
+            len(closed)
+            == len(set(closed))
+            == min(25, sum(one.progress != Progress.ANSWERING for one in known))
+        )
+        assert all(known[place].progress != Progress.ANSWERING for place in closed)
