@@ -110,15 +110,15 @@ async def measure(folder: Path, rows: int) -> str:
         def rate(lasted: float) -> str:
             return ", ".join(f"{number / lasted:,.0f} {what} a second" for what, number in gone.items())
 
-        gateway.keeping = Keeping(history_days=max(1, int(days / 2)))
+        gateway.retention = Keeping(history_days=max(1, int(days / 2)))
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
         told.append(row("pruning old calls", took, rate(lasted)))
         gone.clear()
-        gateway.keeping = Keeping(history_days=3650, body_days=0)
+        gateway.retention = Keeping(history_days=3650, body_days=0)
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
         told.append(row("taking bodies away", took, rate(lasted)))
         gone.clear()
-        gateway.keeping = Keeping(history_days=3650, most_rows=rows // 2)
+        gateway.retention = Keeping(history_days=3650, most_rows=rows // 2)
         began = time.perf_counter()
         await store.retention.horizon(rows // 2)
         horizon = time.perf_counter() - began

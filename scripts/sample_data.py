@@ -125,7 +125,7 @@ async def _one(
         )[0]
     )
     kind = kind or chance.choices(["good", "again", "other", "bare"], [88, 4, 6, 2])[0]
-    webhook = gateway.directory.by_id(ids[name])
+    webhook = gateway.runtime.directory.by_id(ids[name])
     assert webhook is not None
     headers, body = _signed(name, kind, number, moment)
     call = Call(
@@ -136,11 +136,11 @@ async def _one(
         body,
         f"203.0.113.{chance.randint(2, 90)}",
         moment,
-        gateway.base_url,
+        gateway.site.base_url,
     )
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
-    verdict = admit_head(webhook, call) or admit(webhook, call, gateway.limits)
+    verdict = admit_head(webhook, call) or admit(webhook, call, gateway.runtime.limits)
     heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     receive(gateway, webhook, call, verdict, heard.set_result)
     await heard

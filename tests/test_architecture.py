@@ -21,11 +21,14 @@ LAYERS = [
     ["__main__"],
     ["wiring"],
     ["surfaces"],
-    ["usecases", "stores", "engines", "presets", "settings"],
+    ["usecases"],
+    ["stores", "engines", "presets", "settings"],
     ["outbound"],
     ["observe"],
     ["core"],
 ]
+BEHIND_THE_USE_CASES = {"store", "engine", "directory", "limits", "outbound", "workflow_files"}
+NOT_YET_BY_USE_CASE = {"surfaces/health.py", "surfaces/http/ingress.py"}
 PAST_THE_USE_CASES = ["stores", "engines", "presets", "outbound"]
 
 
@@ -187,8 +190,24 @@ def nothing_is_imported_behind_our_back(package: Path) -> list[str]:
     return found
 
 
+def surfaces_ask_use_cases(package: Path) -> list[str]:
+    """What stands behind the use cases is in the gateway that surfaces hand on; it is not theirs to use."""
+    found = []
+    for file, tree in sources(package):
+        if file.startswith("surfaces/") and file not in NOT_YET_BY_USE_CASE:
+            for node in ast.walk(tree):
+                if (
+                    isinstance(node, ast.Attribute)
+                    and node.attr in BEHIND_THE_USE_CASES
+                    and name_of(node.value).lstrip("_") in {"gateway", "runtime"}
+                ):
+                    found.append(f"{file}:{node.lineno} reaches for {name_of(node.value)}.{node.attr}")
+    return found
+
+
 RULES: list[Rule] = [
     core_is_pure,
+    surfaces_ask_use_cases,
     only_a_check_proves_a_caller,
     imports_stand_at_the_top,
     nothing_is_imported_behind_our_back,
@@ -221,6 +240,13 @@ PLANTS: list[tuple[Rule, str, str]] = [
     (only_a_check_proves_a_caller, "usecases/planted.py", "V = VerifiedCall"),
     (only_a_check_proves_a_caller, "usecases/planted.py", "ok = object.__new__(VerifiedCall)"),
     (only_a_check_proves_a_caller, "usecases/planted.py", "class Trusted(VerifiedCall): ..."),
+    (
+        surfaces_ask_use_cases,
+        "surfaces/rest/planted.py",
+        "def f(gateway):\n    return gateway.store.webhooks",
+    ),
+    (surfaces_ask_use_cases, "surfaces/console/planted.py", "x = visit.gateway.engine"),
+    (surfaces_ask_use_cases, "surfaces/mcp/planted.py", "self._gateway.runtime.directory.by_code(b'')"),
     (imports_stand_at_the_top, "usecases/planted.py", "def f():\n    from postern.core import call"),
     (
         imports_stand_at_the_top,

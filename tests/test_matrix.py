@@ -53,6 +53,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "as_code.apply": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
     "as_code.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
     "engine.runs": {"cli": NO_ENGINE},
+    "engine.state": dict.fromkeys(("rest", "mcp", "cli"), "`/readyz` tells it"),
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),

@@ -237,7 +237,7 @@ def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked
 def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes_on(tmp_path: Path) -> None:
     """The real end waits 22 s for them; here it is one."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import postern.usecases.runtime.gateway as gateway; gateway.PATIENCE = 1.0"
+        "import postern.usecases.runtime.process as process; process.PATIENCE = 1.0"
     )
     house = House(tmp_path)
     heard: list[Heard] = []

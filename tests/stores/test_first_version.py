@@ -53,7 +53,7 @@ def differences(then: Any, now: Any, place: str = "") -> list[str]:
 
 async def test_every_webhook_is_served_and_shown_as_it_was(house: House) -> None:
     for then in THEN["webhooks"]:
-        assert house.gateway.directory.by_id(then["id"]) is not None, then["name"]
+        assert house.gateway.runtime.directory.by_id(then["id"]) is not None, then["name"]
         assert differences(then, await webhooks.show(house.gateway, OWNER, then["id"])) == []
     listed = await webhooks.listing(house.gateway, OWNER, 200)
     assert [one["id"] for one in listed.items] == [one["id"] for one in THEN["webhooks"]]

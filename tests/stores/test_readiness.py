@@ -157,7 +157,7 @@ async def test_a_webhook_that_cannot_be_served_is_told_and_costs_no_other(tmp_pa
         await house.gateway.store.writer.write(
             lambda connection: connection.execute(text("UPDATE epochs SET epoch = 99"))
         )
-        await house.gateway.directory.refresh()
+        await house.gateway.runtime.directory.refresh()
         found = await readiness(house.gateway)
         assert (found.ready, found.webhooks.ok) == (True, False)
         assert bad["id"] in found.webhooks.detail
@@ -173,15 +173,15 @@ async def test_changes_that_are_not_followed_are_told(tmp_path: Path) -> None:
             raise RuntimeError("no such luck")
 
         house.gateway.store.webhooks.changed_since = broken  # type: ignore[assignment]
-        following = asyncio.create_task(house.gateway.directory.follow())
-        while house.gateway.directory.trouble is None:
+        following = asyncio.create_task(house.gateway.runtime.directory.follow())
+        while house.gateway.runtime.directory.trouble is None:
             assert not following.done()
             await asyncio.sleep(0.01)
         found = await readiness(house.gateway)
         assert (found.ready, found.webhooks.ok) == (False, False)
         assert "no such luck" in found.webhooks.detail
         del house.gateway.store.webhooks.changed_since
-        while house.gateway.directory.trouble is not None:
+        while house.gateway.runtime.directory.trouble is not None:
             await asyncio.sleep(0.01)
         assert (await readiness(house.gateway)).ready
         following.cancel()

@@ -39,7 +39,7 @@ class Desk:
         self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
     ) -> Answer:
         """As ingress does it, without the socket."""
-        webhook = self.gateway.directory.by_id(webhook_id)
+        webhook = self.gateway.runtime.directory.by_id(webhook_id)
         assert webhook is not None
         text = body if isinstance(body, bytes) else msgspec.json.encode(body)
         now = self.gateway.clock() if at is None else at
@@ -52,9 +52,9 @@ class Desk:
             text,
             "203.0.113.9",
             now,
-            self.gateway.base_url,
+            self.gateway.site.base_url,
         )
-        verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.limits)
+        verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.runtime.limits)
         heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         receive(self.gateway, webhook, call, verdict, heard.set_result)
         return await heard

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
 
-from postern import presets
 from postern.core.access.accounts import Actor
 from postern.stores.store import Store
-from postern.usecases.ports import PresetShelf
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.live_feed import LiveFeed
+from postern.usecases.runtime.process import Runtime
+from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
 
 ADMIN = Actor("Ada", "admin", "usr_ada")
@@ -35,15 +35,12 @@ async def gateway_on(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock
     clock = Clock()
     gateway = Gateway(
         store=store,
-        directory=Directory(store.webhooks, compile_webhook),
-        presets=cast(PresetShelf, presets),
-        base_url="http://127.0.0.1:8080",
-        callback_url="http://127.0.0.1:8080",
-        response_keys=[b"response key"],
+        site=Site("http://127.0.0.1:8080", "http://127.0.0.1:8080", [b"response key"]),
+        runtime=Runtime(Directory(store.webhooks, compile_webhook), LiveFeed(store.history, clock)),
         clock=clock,
     )
     try:
-        await gateway.directory.refresh()
+        await gateway.runtime.directory.refresh()
         yield gateway, clock
     finally:
         await store.close()

@@ -42,7 +42,7 @@ def check_origin(gateway: Gateway, request: Request) -> None:
         own = site in ("same-origin", "none")
     else:
         origin = request.headers.get("origin", "")
-        parts = urlsplit(gateway.base_url)
+        parts = urlsplit(gateway.site.base_url)
         own = origin in (
             f"{parts.scheme}://{parts.netloc}",
             f"{request.url.scheme}://{request.headers.get('host', '')}",
@@ -55,7 +55,7 @@ def check_origin(gateway: Gateway, request: Request) -> None:
 
 
 def remember(gateway: Gateway, response: Response, secret: str) -> None:
-    secure = gateway.base_url.startswith("https://")
+    secure = gateway.site.base_url.startswith("https://")
     response.set_cookie(
         COOKIE, secret, max_age=int(SESSION_LONGEST), path="/", secure=secure, httponly=True, samesite="lax"
     )

@@ -3,12 +3,11 @@
 import fcntl
 import hashlib
 import hmac
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import cast
 
-from postern import presets
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import Keeping
 from postern.engines.embedded.engine import EmbeddedEngine
@@ -21,9 +20,12 @@ from postern.stores.vault import key_from_file
 from postern.surfaces.cli.run import FAILED, end
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.operations.example import example_environment
-from postern.usecases.ports import Fetched, FetchTrouble, PresetShelf
+from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.runtime.directory import Directory
-from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway, Outbound, WorkflowFiles
+from postern.usecases.runtime.live_feed import LiveFeed
+from postern.usecases.runtime.process import Runtime
+from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine
 from postern.workflows.load import load
@@ -72,27 +74,29 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
 
     gateway = Gateway(
         store=store,
-        directory=Directory(store.webhooks, compile_webhook),
-        presets=cast(PresetShelf, presets),
-        base_url=base_url,
-        callback_url=serving_on if serving_on and settings.engine == "embedded" else base_url,
-        response_keys=[
-            hmac.new(key.encode(), b"postern response tokens", hashlib.sha256).digest() for key in keys
-        ],
+        site=Site(
+            base_url,
+            serving_on if serving_on and settings.engine == "embedded" else base_url,
+            [hmac.new(key.encode(), b"postern response tokens", hashlib.sha256).digest() for key in keys],
+            hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
+        ),
+        runtime=Runtime(
+            Directory(store.webhooks, compile_webhook),
+            LiveFeed(store.history, time.time),
+            call_log=CallLog(style=settings.log),
+        ),
         engine=engine,
-        call_log=CallLog(style=settings.log),
-        admin_key_digest=hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
-        known_workflows=known_workflows,
-        fetch=fetch,
-        outbound=settings.outbound_allowed if serving_on else None,
-        keeping=Keeping(
+        workflow_files=WorkflowFiles(
+            settings.workflows if settings.engine == "embedded" else None, known_workflows
+        ),
+        outbound=Outbound(fetch, settings.outbound_allowed if serving_on else None),
+        retention=Keeping(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
         settings=settings.listed(),
-        workflows=settings.workflows if settings.engine == "embedded" else None,
     )
     try:
-        await gateway.directory.refresh()
+        await gateway.runtime.directory.refresh()
         if runs_workflows or (serving_on is not None and settings.is_sqlite):
             # This process is alone: what one that died had claimed need not wait for its lease to run out.
             await store.deliveries.release(gateway.clock(), LEASE)
@@ -107,7 +111,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         if engine is not None:
             await engine.close()
         await fetcher.aclose()
-        gateway.call_log.flush()
+        gateway.runtime.call_log.flush()
         await store.close()
 
 

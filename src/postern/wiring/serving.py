@@ -57,7 +57,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
 
             dispatcher = Dispatcher(gateway)
             following = [
-                asyncio.create_task(gateway.directory.follow(), name="directory"),
+                asyncio.create_task(gateway.runtime.directory.follow(), name="directory"),
                 asyncio.create_task(notifications.follow(gateway), name="wake"),
                 asyncio.create_task(readiness.watch(gateway), name="readiness"),
             ]
@@ -79,7 +79,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                     listener,
                     settings.body_timeout,
                     when_up,
-                    gateway.begin_to_end,
+                    gateway.runtime.begin_to_end,
                 )
             finally:
                 for task in (*following, keeping, rehearsing):
@@ -92,7 +92,8 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 # the next process.
                 ending = [dispatching] if dispatching is not None else []
                 await asyncio.wait(
-                    [asyncio.create_task(gateway.finish(START_TIMEOUT)), *ending], timeout=START_TIMEOUT
+                    [asyncio.create_task(gateway.runtime.finish(START_TIMEOUT)), *ending],
+                    timeout=START_TIMEOUT,
                 )
 
 
@@ -133,8 +134,8 @@ async def _greeting(gateway: Gateway, settings: Settings, address: str) -> str:
         ]
     if curl:
         lines += ["", "Try it:", "", curl]
-    if gateway.out_of_reach:
-        lines += ["", gateway.out_of_reach]
+    if gateway.site.out_of_reach:
+        lines += ["", gateway.site.out_of_reach]
     return "\n".join([*lines, ""])
 
 

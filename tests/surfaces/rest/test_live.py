@@ -14,7 +14,7 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.usecases.history.live import follow
-from postern.usecases.runtime.live_feed import GATHER, LONGEST_QUEUE, Event, Hub, Listener
+from postern.usecases.runtime.live_feed import GATHER, LONGEST_QUEUE, Event, Listener, LiveFeed
 from support.client import Client, admin_of
 from support.house import OWNER, a_house
 from support.program import Program, StartProgram
@@ -244,7 +244,7 @@ def test_a_call_that_was_under_way_when_somebody_began_to_listen_is_heard(tmp_pa
         async with a_house(tmp_path) as house:
             webhook = await house.webhook()
             clock, history = house.gateway.clock, LateHistory(house.gateway.store.history)
-            house.gateway.live = Hub(history, lambda: clock() + 5)  # type: ignore[arg-type]  # received five seconds before
+            house.gateway.runtime.live = LiveFeed(history, lambda: clock() + 5)  # type: ignore[arg-type]  # received five seconds before
             stream = await follow(house.gateway, OWNER, still)
             invocation = (await house.call(webhook)).json["invocationId"]
             history.may_look.set()

@@ -104,9 +104,11 @@ def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_a
         await accounts.ensure_admin(gateway, PASSWORD)
         # Each real failure costs a password's hash: so many of them are told to the limits alone.
         for _ in range(accounts.FAILED_SIGN_INS_FROM - 1):
-            gateway.limits.failed("sign-in from", "192.0.2.1", clock.now, accounts.FAILED_SIGN_INS_FROM)
+            gateway.runtime.limits.failed(
+                "sign-in from", "192.0.2.1", clock.now, accounts.FAILED_SIGN_INS_FROM
+            )
         for _ in range(accounts.FAILED_SIGN_INS_AS - 1):
-            gateway.limits.failed("sign-in as", "admin", clock.now, accounts.FAILED_SIGN_INS_AS)
+            gateway.runtime.limits.failed("sign-in as", "admin", clock.now, accounts.FAILED_SIGN_INS_AS)
         assert (await refusal(sign_in(gateway, "somebody", "wrong", "192.0.2.1"))).code == "not_authenticated"
         assert (await refusal(sign_in(gateway, "another", "wrong", "192.0.2.1"))).code == "rate_limited"
         assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"

@@ -286,7 +286,7 @@ def test_every_use_case_leaves_a_note_or_only_reads() -> None:
 async def test_what_changes_something_says_who_did_it(house: House, tmp_path: Path) -> None:
     found = {}
     for name, prepared in CHANGES.items():
-        house.gateway.workflows = tmp_path / name
+        house.gateway.workflow_files.path = tmp_path / name
         deed = await prepared(Stage(house, await house.webhook()))
         before = await notes(house)
         await deed()

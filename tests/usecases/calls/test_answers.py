@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postern.core.problems import Refused
-from postern.usecases.calls import respond
+from postern.usecases.calls.respond import respond
 from support.house import House
 
 pytestmark = pytest.mark.anyio

@@ -21,13 +21,13 @@ async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplic
     desk: Desk,
 ) -> None:
     webhook_id = await desk.webhook(duplicateProtection={"enabled": True, "key": "header:X-Id"})
-    webhook = desk.gateway.directory.by_id(webhook_id)
+    webhook = desk.gateway.runtime.directory.by_id(webhook_id)
     assert webhook is not None
 
     def entry(number: int) -> Entry:
         headers = ((b"content-type", b"application/json"), (b"x-id", b"same"))
         call = Call("POST", b"/", b"", headers, b'{"n": %d}' % number, "203.0.113.9", desk.gateway.clock())
-        return entry_of(desk.gateway, webhook, call, admit(webhook, call, desk.gateway.limits))
+        return entry_of(desk.gateway, webhook, call, admit(webhook, call, desk.gateway.runtime.limits))
 
     entries = [entry(number) for number in range(3)]
     entries[0].invocation.detail = None  # type: ignore[assignment]

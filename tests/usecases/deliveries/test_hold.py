@@ -111,7 +111,7 @@ async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     await holds.release(desk.gateway, ACTOR, webhook)
-    now = desk.gateway.directory.by_id(webhook)
+    now = desk.gateway.runtime.directory.by_id(webhook)
     assert now is not None and not now.held
     now.held = True  # as another process knows it that has not heard of the release yet
     invocation = await desk.accepted(webhook, {"n": 1})

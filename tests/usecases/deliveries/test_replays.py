@@ -201,7 +201,7 @@ async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
     stored = await desk.store.webhooks.get(webhook)
     stored.held, stored.version = True, stored.version + 1
     await desk.store.webhooks.update(stored, stored.version - 1, {})
-    await desk.gateway.directory.refresh()
+    await desk.gateway.runtime.directory.refresh()
     await run(desk)
     assert [
         row.state for row in await desk.rows(select(deliveries.c.state).where(deliveries.c.emission == 2))

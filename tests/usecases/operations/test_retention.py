@@ -46,7 +46,7 @@ async def settle(desk: Desk) -> None:
 
 
 async def test_what_is_too_old_goes_with_its_deliveries_and_what_is_young_stays(desk: Desk) -> None:
-    desk.gateway.keeping = Keeping(history_days=1)
+    desk.gateway.retention = Keeping(history_days=1)
     webhook = await desk.webhook()
     for n in range(10):
         await desk.accepted(webhook, {"n": n})
@@ -62,7 +62,7 @@ async def test_what_is_too_old_goes_with_its_deliveries_and_what_is_young_stays(
 
 
 async def test_what_is_still_to_be_started_is_never_taken(desk: Desk) -> None:
-    desk.gateway.keeping = Keeping(history_days=1, body_days=0)
+    desk.gateway.retention = Keeping(history_days=1, body_days=0)
     webhook, held = await desk.webhook(), await desk.webhook("held")
     await holds.hold(desk.gateway, ACTOR, held)
     waiting = [await desk.accepted(held, {"n": n}) for n in range(5)]
@@ -117,7 +117,7 @@ async def test_a_body_that_had_to_stay_is_taken_when_its_time_has_come(desk: Des
 
 
 async def test_over_the_cap_the_oldest_go_first(desk: Desk) -> None:
-    desk.gateway.keeping = Keeping(most_rows=4)
+    desk.gateway.retention = Keeping(most_rows=4)
     webhook = await desk.webhook()
     came = [await desk.accepted(webhook, {"n": n}) for n in range(9)]
     await settle(desk)
@@ -212,7 +212,7 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
     keeper = Keeper(desk.gateway)
     for _ in range(200):
         await desk.call(webhook, b"not json")
-        if desk.gateway.rejections.any_full.is_set():
+        if desk.gateway.runtime.rejections.any_full.is_set():
             await keeper.round()
             assert await count(desk, invocations) <= 20 + 30 + 2
     assert kept in await ids(desk)

@@ -391,7 +391,7 @@ async def test_a_setting_that_cannot_work_is_refused_by_its_field(
 
 
 async def test_a_private_address_is_refused_when_it_is_saved_where_it_is_not_opened(desk: Desk) -> None:
-    desk.gateway.outbound = Allowlist.parse(["10.1.0.0/16"])
+    desk.gateway.outbound.allowed = Allowlist.parse(["10.1.0.0/16"])
     webhook = await desk.webhook(schedule={"url": "http://10.1.2.3/orders", "every": "15m"})
     for url in (
         "http://127.0.0.1:8080/",
@@ -410,5 +410,5 @@ async def test_a_private_address_is_refused_when_it_is_saved_where_it_is_not_ope
     )
     # What was saved while it was open may still be edited in every other way.
     await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "http://10.1.2.3/orders"}})
-    desk.gateway.outbound = NOBODY
+    desk.gateway.outbound.allowed = NOBODY
     await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Renamed"})

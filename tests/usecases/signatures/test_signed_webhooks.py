@@ -76,10 +76,8 @@ async def test_a_newer_preset_changes_nothing_until_its_owner_accepts_it(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe"))
-    now = house.gateway.presets.resolve("stripe")
-    monkeypatch.setattr(
-        house.gateway.presets, "resolve", lambda name: {**now, "presetVersion": 2, "toleranceSeconds": 60}
-    )
+    now = presets.resolve("stripe")
+    monkeypatch.setattr(presets, "resolve", lambda name: {**now, "presetVersion": 2, "toleranceSeconds": 60})
     old = stripe("whsec_right", at=time.time() - 120)
 
     shown = await webhooks.show(house.gateway, OWNER, webhook["id"])
@@ -130,7 +128,7 @@ async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: 
         scheme = {"scheme": {"signature": ["header:X-Own"]}} if provider == "custom" else {}
         ours = await house.webhook(authentication=signed_by(provider, secret=generated, **scheme))
         assert await told(ours) == (False, False)
-    for provider in house.gateway.presets.names():
+    for provider in presets.names():
         assert await house.webhook(authentication=signed_by(provider, secret=generated))
 
 

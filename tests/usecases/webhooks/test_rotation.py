@@ -11,7 +11,7 @@ import pytest
 from postern.core.problems import Refused
 from postern.stores.vault import VaultError
 from postern.usecases.access.idempotency import once
-from postern.usecases.calls import respond
+from postern.usecases.calls.respond import respond
 from postern.usecases.operations import key_rotation
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.rotation import QUIET

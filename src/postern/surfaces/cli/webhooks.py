@@ -128,7 +128,7 @@ def create(
         request: WebhookRequest = validated(
             WebhookRequest, {"name": name, "authentication": authentication, **given}
         )
-        return await webhooks.create(gateway, ACTOR, request), gateway.out_of_reach
+        return await webhooks.create(gateway, ACTOR, request), gateway.site.out_of_reach
 
     made, out_of_reach = session.run(use_case)
     if as_json:

@@ -51,9 +51,9 @@ class Visit:
             actor=self.actor,
             may_write=self.actor.may("write"),
             may_admin=self.actor.may("admin"),
-            base_url=self.gateway.base_url,
-            out_of_reach=self.gateway.out_of_reach,
-            alarms=self.gateway.alarms,
+            base_url=self.gateway.site.base_url,
+            out_of_reach=self.gateway.site.out_of_reach,
+            alarms=self.gateway.runtime.alarms,
             **context,
         )
 
@@ -158,7 +158,7 @@ def _page_before(request: Request, gateway: Gateway) -> str:
         before = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
     except ValueError:  # not every text can be an address, and a stranger may send any
         return ""
-    own = (urlsplit(gateway.base_url).netloc, request.headers.get("host", ""))
+    own = (urlsplit(gateway.site.base_url).netloc, request.headers.get("host", ""))
     if before.scheme not in ("http", "https") or before.netloc not in own:
         return ""
     page, parent = before.path, before.path.rpartition("/")[0]

@@ -72,19 +72,19 @@ class Arrival:
     def head(self, method: str, path: bytes, query: bytes, headers: Headers, peer: str | None) -> None:
         gateway = self._ingress.gateway
         code = path[len(PREFIX) :].decode("latin-1")
-        webhook = gateway.directory.by_code(code)
+        webhook = gateway.runtime.directory.by_code(code)
         if webhook is None:
-            if gateway.directory.knows(code):
+            if gateway.runtime.directory.knows(code):
                 self._refuse("temporarily_unavailable")
                 return
             unknown_codes.inc()
             self._refuse("webhook_not_found")
             return
-        if gateway.ending and webhook.answer_timeout is not None:
+        if gateway.runtime.ending and webhook.answer_timeout is not None:
             self._refuse("temporarily_unavailable")
             return
         address = self._ingress.address_of(peer, headers)
-        call = Call(method, path, query, headers, b"", address, gateway.clock(), gateway.base_url)
+        call = Call(method, path, query, headers, b"", address, gateway.clock(), gateway.site.base_url)
         self._webhook, self._call = webhook, call
         verdict = admit_head(webhook, call)
         if verdict is None:
@@ -111,7 +111,7 @@ class Arrival:
     def end(self) -> None:
         pieces = self._pieces
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._settle(admit(self._webhook, self._call, self._ingress.gateway.limits))
+        self._settle(admit(self._webhook, self._call, self._ingress.gateway.runtime.limits))
 
     def abandon(self) -> None:
         """No more of it will come, or is wanted."""

@@ -45,7 +45,7 @@ class Door:
                 self._server = sdk.make_server(
                     self._gateway, lambda context: context.request.scope["postern.actor"]
                 )
-                self._serve, self._security = sdk.serve_http, sdk.security_for(self._gateway.base_url)
+                self._serve, self._security = sdk.serve_http, sdk.security_for(self._gateway.site.base_url)
         await self._serve(
             self._server, self._security, {**scope, "path": PATH, "raw_path": PATH.encode()}, receive, send
         )

@@ -95,7 +95,7 @@ def security_for(base_url: str) -> TransportSecuritySettings:
 async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
     """Until whoever started us closes our standard input."""
     server = make_server(gateway, lambda _: actor)
-    following = asyncio.create_task(gateway.directory.follow())
+    following = asyncio.create_task(gateway.runtime.follow_changes())
     try:
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())

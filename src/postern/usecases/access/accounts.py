@@ -60,7 +60,7 @@ async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
 
 async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
     """Whom a bearer key stands for, or ``Refused``: a missing level is never guessed."""
-    admin_key = gateway.admin_key_digest
+    admin_key = gateway.site.admin_key_digest
     if admin_key is not None and hmac.compare_digest(
         sha256(secret.encode("utf-8", "surrogateescape")).digest(), admin_key
     ):
@@ -98,7 +98,7 @@ async def sign_in(gateway: Gateway, name: str, password: str, address: str, user
         ("sign-in from", address, FAILED_SIGN_INS_FROM),
         ("sign-in as", name, FAILED_SIGN_INS_AS),
     )
-    wait = max(gateway.limits.may_try(what, who, now, most) for what, who, most in tries)
+    wait = max(gateway.runtime.limits.may_try(what, who, now, most) for what, who, most in tries)
     if wait:
         raise Refused(
             "rate_limited",
@@ -108,7 +108,7 @@ async def sign_in(gateway: Gateway, name: str, password: str, address: str, user
     user = await gateway.store.people.named(name)
     if not await matches(NOBODY if user is None else user.password_hash, password) or user is None:
         for what, who, most in tries:
-            gateway.limits.failed(what, who, now, most)
+            gateway.runtime.limits.failed(what, who, now, most)
         raise Refused("not_authenticated", "The name or the password is not right.")
     if outdated(user.password_hash):
         await gateway.store.people.rehash(user.id, await hashed(password))
@@ -262,7 +262,7 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
     if not actor.session:
         raise Refused("access_denied", "only somebody who is signed in has a password")
     now = gateway.clock()
-    wait = gateway.limits.may_try("password of", actor.id, now)
+    wait = gateway.runtime.limits.may_try("password of", actor.id, now)
     if wait:
         raise Refused(
             "rate_limited",
@@ -271,7 +271,7 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
         )
     user = await _user(gateway, actor.id)
     if not await matches(user.password_hash, old):
-        gateway.limits.failed("password of", actor.id, now)
+        gateway.runtime.limits.failed("password of", actor.id, now)
         raise Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
     check_password(new, "newPassword")
     note = noted(gateway, actor, "password changed", user.id, password="set")

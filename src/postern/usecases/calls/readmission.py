@@ -44,10 +44,10 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
     for invocation_id in invocation_ids:
         invocation, _ = await recorded(gateway, invocation_id)
         results.append({"invocationId": invocation_id, **await _admit_one(gateway, actor, invocation)})
-    gateway.due.set()
+    gateway.runtime.due.set()
     for one in results:
         if one["admitted"]:
-            gateway.live.touch(one["invocationId"])
+            gateway.runtime.live.touch(one["invocationId"])
     return {"items": results, "admitted": sum(1 for one in results if one["admitted"])}
 
 
@@ -85,7 +85,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
 async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | str":
     """The call under the present settings, at the time it was received; or the reason why it is still
     refused."""
-    webhook = gateway.directory.by_id(invocation.webhook_id)
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if webhook is None:
         return "its webhook has been deleted"
     if invocation.outcome != "rejected":
@@ -94,7 +94,7 @@ async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | st
         return "its body was never read"
     if len(invocation.body) < invocation.body_size:
         return "only the beginning of its body is kept"
-    call = invocation.as_call(gateway.base_url)
+    call = invocation.as_call(gateway.site.base_url)
     if webhook.allowlist is not None and not webhook.allowlist.allows(call.address):
         return "its address is not on the allowlist"
     verified = webhook.credential.check(call)
@@ -112,7 +112,7 @@ async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | st
 
 async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invocation]:
     """Oldest first, so that admitted calls are started in the order in which they came."""
-    if gateway.directory.by_id(webhook_id) is None:
+    if gateway.runtime.directory.by_id(webhook_id) is None:
         raise Refused("not_found", "there is no webhook with this id")
     found: list[Invocation] = []
     before: str | None = None

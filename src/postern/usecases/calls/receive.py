@@ -76,7 +76,7 @@ class Reception:
         invocation, delivery = entry.invocation, entry.delivery
         if entry.sample is not None and receipt.first is None:
             webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
-        gateway.live.touch(invocation.id)
+        gateway.runtime.live.touch(invocation.id)
         handshake = self._verdict.handshake
         if receipt.first is not None:
             invocation.outcome = invocation.code = "duplicate"
@@ -85,14 +85,14 @@ class Reception:
             else:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
-            gateway.rejections.noticed(webhook.id)
+            gateway.runtime.rejections.noticed(webhook.id)
             answer = _answer_of(webhook, self._verdict, invocation.id)
             if handshake is not None and handshake.captured:
                 self._wait_for(self._capture(handshake.captured, answer), waited=False)
             else:
                 self._answer(answer)
         elif delivery.deadline is None or delivery.state != "queued":
-            gateway.due.set()
+            gateway.runtime.due.set()
             self._answer(say.accepted(invocation.id))
         else:
             self._wait_for(await_answer(gateway, delivery, self._verdict.payload))
@@ -109,7 +109,7 @@ class Reception:
             else:
                 self._answer(answer, waited)
 
-        self._gateway.background(answered())
+        self._gateway.runtime.background(answered())
 
     async def _capture(self, secret: bytes, answer: Answer) -> Answer:
         """The answer says that we have the secret: so it comes when we do."""
@@ -130,7 +130,7 @@ class Reception:
         outcome = invocation.outcome if status != 503 else "not stored"
         seconds = gateway.clock() - self._call.received_at
         call_counts.add(invocation.webhook_id, outcome, code, seconds, waited)
-        gateway.call_log.call(
+        gateway.runtime.call_log.call(
             CallLine(
                 invocation.webhook_id,
                 invocation.id,

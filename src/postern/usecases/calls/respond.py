@@ -26,7 +26,7 @@ async def respond(
     except InvalidResponse as error:
         raise Refused("invalid_request", errors=[FieldError(error.field, str(error))]) from None
     in_time = await take_answer(gateway, key, response)
-    gateway.live.touch(invocation_id)
+    gateway.runtime.live.touch(invocation_id)
     if not in_time:
         raise Refused("gone")
 
@@ -37,7 +37,7 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
     deliveries = [] if found is None else found[1]
     # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were
     # replayed.
-    matching = [one.key for one in deliveries if gateway.is_response_token(token, one.key)]
+    matching = [one.key for one in deliveries if gateway.site.is_response_token(token, one.key)]
     if not matching:
         raise Refused("not_authenticated", "the response token is not that of this invocation")
     return matching[0]
@@ -46,7 +46,7 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
     """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
     assert delivery.deadline is not None
-    woken = gateway.waiters.register(delivery.key)
+    woken = gateway.runtime.waiters.register(delivery.key)
     watch = asyncio.create_task(_start_and_watch(gateway, delivery, payload))
     watch.add_done_callback(lambda _: woken.set())
     try:
@@ -54,21 +54,21 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
             left = delivery.deadline - gateway.clock()
             if left > 0:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), min(left, gateway.waiters.look_every))
+                    await asyncio.wait_for(woken.wait(), min(left, gateway.runtime.waiters.look_every))
             ended = (
                 watch.result()
                 if watch.done() and not watch.cancelled() and watch.exception() is None
                 else None
             )
             woken.clear()
-            over = delivery.deadline <= gateway.clock() or gateway.waiters.time_is_up
+            over = delivery.deadline <= gateway.clock() or gateway.runtime.waiters.time_is_up
             answer = await _answer_in_row(gateway, delivery, ended, over)
             if answer is not None:
                 return answer
     except StoreUnavailable:
         return say.refusal("temporarily_unavailable", delivery.invocation_id)
     finally:
-        gateway.waiters.leave(delivery.key, woken)
+        gateway.runtime.waiters.leave(delivery.key, woken)
         watch.cancel()
 
 
@@ -79,7 +79,7 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
     try:
         # Shielded: a start that is under way when the caller's time is over must still be written down as
         # what it became.
-        started = await asyncio.shield(gateway.background(start_delivery(gateway, delivery, payload)))
+        started = await asyncio.shield(gateway.runtime.background(start_delivery(gateway, delivery, payload)))
         if started.runs == 0:
             return "completed"
         ended = await gateway.engine.ended(delivery.key)
@@ -88,7 +88,7 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
             return None
         return ended
     except EngineUnavailable:
-        gateway.due.set()  # the loop goes on trying; the caller may still be answered in time
+        gateway.runtime.due.set()  # the loop goes on trying; the caller may still be answered in time
         return None
     except EngineRejected:
         return "failed"
@@ -108,7 +108,7 @@ async def _answer_in_row(
     if code is None:
         return None
     if await gateway.store.deliveries.close_slot(delivery.key, code):
-        gateway.live.touch(delivery.invocation_id)
+        gateway.runtime.live.touch(delivery.invocation_id)
         return _said(code, delivery.invocation_id)
     row = await gateway.store.deliveries.get(delivery.key)
     return answer_of(row) if row is not None else _said(code, delivery.invocation_id)
@@ -128,7 +128,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
     """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still
     running."""
     key = delivery_key(first_invocation_id, 1)
-    woken = gateway.waiters.register(key)
+    woken = gateway.runtime.waiters.register(key)
     until = gateway.clock() + (webhook.answer_timeout or 0.0)
     try:
         while True:
@@ -137,12 +137,12 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
                 return say.duplicate(first_invocation_id)
             if row.answer_code:
                 return answer_of(row)
-            if gateway.clock() > max(until, row.deadline or 0.0) or gateway.waiters.time_is_up:
+            if gateway.clock() > max(until, row.deadline or 0.0) or gateway.runtime.waiters.time_is_up:
                 return _said("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), gateway.waiters.look_every)
+                await asyncio.wait_for(woken.wait(), gateway.runtime.waiters.look_every)
             woken.clear()
     except StoreUnavailable:
         return say.refusal("temporarily_unavailable", first_invocation_id)
     finally:
-        gateway.waiters.leave(key, woken)
+        gateway.runtime.waiters.leave(key, woken)

@@ -54,7 +54,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     """Ask the engine, and write down how it went. Raises what the engine raised, after writing it down."""
     assert gateway.engine is not None
     slot = (
-        gateway.response_slot(delivery.invocation_id, delivery.key, delivery.deadline)
+        gateway.site.response_slot(delivery.invocation_id, delivery.key, delivery.deadline)
         if delivery.deadline is not None
         else None
     )
@@ -79,19 +79,19 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
                 trouble.detail,
                 now,
             )
-        gateway.live.touch(delivery.invocation_id)
+        gateway.runtime.live.touch(delivery.invocation_id)
         raise
     except EngineRejected as refusal:
         engine_starts.labels(gateway.engine.name, "rejected").inc()
         await gateway.store.deliveries.failed(delivery, refusal.detail, gateway.clock())
-        gateway.live.touch(delivery.invocation_id)
+        gateway.runtime.live.touch(delivery.invocation_id)
         raise
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     await gateway.store.deliveries.started(delivery, started, gateway.clock())
     if started.answer is not None:
         await take_answer(gateway, delivery.key, started.answer)
-    gateway.live.touch(delivery.invocation_id)
+    gateway.runtime.live.touch(delivery.invocation_id)
     return started
 
 
@@ -99,10 +99,10 @@ async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> b
     """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
     caller woken."""
     taken = await gateway.store.deliveries.respond(
-        key, answer, gateway.clock(), elsewhere=key not in gateway.waiters
+        key, answer, gateway.clock(), elsewhere=key not in gateway.runtime.waiters
     )
     if taken:
-        gateway.waiters.wake(key)
+        gateway.runtime.waiters.wake(key)
     return taken
 
 
@@ -119,7 +119,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._gateway.due.set()
+        self._gateway.runtime.due.set()
 
     async def run(self) -> None:
         while not self._stopping.is_set():
@@ -144,7 +144,7 @@ class Dispatcher:
         others keep their turn instead of collecting ever longer waits."""
         await self._room()
         gateway = self._gateway
-        self._gateway.due.clear()
+        self._gateway.runtime.due.clear()
         now = gateway.clock()
         sizes = await gateway.store.deliveries.due_sizes(now, 1 if self._pause else BATCH)
         if not sizes:
@@ -207,7 +207,7 @@ class Dispatcher:
             await self._gateway.store.deliveries.failed(
                 delivery, "the call's body is no longer kept", self._gateway.clock()
             )
-            self._gateway.live.touch(delivery.invocation_id)
+            self._gateway.runtime.live.touch(delivery.invocation_id)
             return "failed"
         try:
             await start_delivery(self._gateway, delivery, payload.text)
@@ -236,7 +236,7 @@ class Dispatcher:
         count, oldest = await self._gateway.store.deliveries.backlog(self._gateway.clock())
         deliveries_waiting.set(count)
         oldest_due_seconds.set(oldest)
-        await self._first_of(self._gateway.due.wait(), LOOK_EVERY)
+        await self._first_of(self._gateway.runtime.due.wait(), LOOK_EVERY)
 
     async def _sleep(self, seconds: float) -> None:
         await self._first_of(self._stopping.wait(), seconds)

@@ -57,7 +57,7 @@ async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:
     moved = 0
     while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):
         moved += step
-        gateway.due.set()
+        gateway.runtime.due.set()
     return moved
 
 

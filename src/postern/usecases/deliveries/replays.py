@@ -133,9 +133,9 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     ):
         return None
     if starts:
-        gateway.due.set()
+        gateway.runtime.due.set()
         for invocation_id, _, _ in starts:
-            gateway.live.touch(invocation_id)
+            gateway.runtime.live.touch(invocation_id)
     if position is None:
         await gateway.store.replays.end(replay.id, "completed", now)
         return None
@@ -144,7 +144,7 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
 
 def _start_of(gateway: Gateway, invocation: Invocation | None) -> tuple[str, dict[str, str], State] | None:
     """With the mapping as it is now; None where the webhook or the body is gone."""
-    webhook = None if invocation is None else gateway.directory.by_id(invocation.webhook_id)
+    webhook = None if invocation is None else gateway.runtime.directory.by_id(invocation.webhook_id)
     payload = None if invocation is None else payload_of(invocation)
     if invocation is None or webhook is None or payload is None:
         return None

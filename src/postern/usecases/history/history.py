@@ -44,7 +44,7 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
         raise Refused(
             "conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay"
         )
-    webhook = gateway.directory.by_id(invocation.webhook_id)
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if webhook is None:
         raise Refused("conflict", "its webhook has been deleted")
     payload = payload_of(invocation)
@@ -61,8 +61,8 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
         delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, state, sample, note)
     except Gone:
         raise Refused("not_found", "retention has taken this invocation just now") from None
-    gateway.due.set()
-    gateway.live.touch(invocation_id)
+    gateway.runtime.due.set()
+    gateway.runtime.live.touch(invocation_id)
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
 
 
@@ -70,7 +70,7 @@ async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
     """The recorded call as a command to paste, with placeholders where its secrets were."""
     require(actor, "read")
     invocation, _ = await recorded(gateway, invocation_id)
-    return curl(gateway.base_url, invocation)
+    return curl(gateway.site.base_url, invocation)
 
 
 async def preview(

@@ -33,7 +33,7 @@ async def follow(
     ``still`` says who is asking, now and again: it raises ``Refused`` when they may not any more.
     """
     require(actor, "read")
-    return Stream(gateway, gateway.live.join(actor, webhook_id), after, still)
+    return Stream(gateway, gateway.runtime.live.join(actor, webhook_id), after, still)
 
 
 class Stream:
@@ -44,7 +44,7 @@ class Stream:
         self._after = after
 
     def close(self) -> None:
-        self._gateway.live.leave(self._listener)
+        self._gateway.runtime.live.leave(self._listener)
 
     async def events(self) -> AsyncIterator[Event | None]:
         """Ends when the server does, or when whoever follows may not any more. None when there was nothing

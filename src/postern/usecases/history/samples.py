@@ -50,7 +50,7 @@ async def _set(
     if webhook_id is not None:
         await stored(gateway, webhook_id)
     concerned = await gateway.store.samples.arm(webhook_id, until, note)
-    await gateway.directory.refresh()
+    await gateway.runtime.directory.refresh()
     return {"webhooks": concerned}
 
 
@@ -83,7 +83,7 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
         webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)
     ):
         raise Refused("not_found", "nothing has been recorded for this webhook")
-    await gateway.directory.refresh()
+    await gateway.runtime.directory.refresh()
 
 
 async def new_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> str:
@@ -96,7 +96,7 @@ async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: 
     """The same as a new file among the workflows; never over one that is there."""
     require(actor, "admin")  # whoever writes a workflow has code run on this machine
     source = await new_workflow(gateway, actor, name, webhook_id)
-    folder = gateway.workflows
+    folder = gateway.workflow_files.path
     if folder is None or folder.suffix == ".py":
         raise Refused(
             "conflict",
@@ -117,12 +117,12 @@ async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
     """Run a workflow on the recorded event without the engine; nothing is started, stored or answered."""
     require(actor, "admin")
     event = await _event(gateway, actor, webhook_id)
-    if gateway.workflows is None:
+    if gateway.workflow_files.path is None:
         raise Refused("conflict", "this gateway has no workflow files")
     await gateway.store.audit.write(
         noted(gateway, actor, "workflow tried", webhook_id, workflow=name[:LONGEST_VALUE])
     )
-    return rehearse(gateway.workflows, name, event)
+    return rehearse(gateway.workflow_files.path, name, event)
 
 
 async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """What the engine knows: workflows, runs, its own health."""
 
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import EngineUnavailable
+from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable
 from postern.core.problems import Refused
 from postern.usecases.present import iso, iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
@@ -12,11 +13,26 @@ from postern.usecases.runtime.gateway import Gateway, require
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    name: str
+    health: EngineHealth | None
+    """None where this process has no engine."""
+
+
+async def state(gateway: Gateway, actor: Actor) -> EngineState:
+    """Which engine runs the workflows, and how it is."""
+    require(actor, "read")
+    if gateway.engine is None:
+        return EngineState("none", None)
+    return EngineState(gateway.engine.name, await gateway.engine.health())
+
+
 async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
     """The workflows that the engine knows, and the Webhook IDs each one wants."""
     require(actor, "read")
     known = await _answer(
-        gateway.engine.workflows() if gateway.engine is not None else gateway.known_workflows()
+        gateway.engine.workflows() if gateway.engine is not None else gateway.workflow_files.known()
     )
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")

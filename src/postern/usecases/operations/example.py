@@ -21,7 +21,7 @@ async def example_curl(gateway: Gateway) -> str | None:
         return None
     header = webhook.document["authentication"]["headerName"]
     return (
-        f"curl {gateway.webhook_url(webhook.short_code)} \\\n"
+        f"curl {gateway.site.webhook_url(webhook.short_code)} \\\n"
         f"  -H 'Content-Type: application/json' -H '{header}: {webhook.secrets['main'].value.decode()}' \\\n"
         f"  -d '{json.dumps(BODY)}'"
     )

@@ -34,7 +34,7 @@ async def readiness(gateway: Gateway) -> Readiness:
     store, webhooks = await _store(gateway), _webhooks(gateway)
     engine = await gateway.engine.health() if gateway.engine is not None else None
     return Readiness(
-        ready=store.ok and gateway.directory.trouble is None,
+        ready=store.ok and gateway.runtime.directory.trouble is None,
         store=store,
         webhooks=webhooks,
         engine=Part(engine.ok, engine.detail) if engine is not None else Part(False, "none in this process"),
@@ -47,7 +47,7 @@ async def _store(gateway: Gateway) -> Part:
 
 
 def _webhooks(gateway: Gateway) -> Part:
-    directory = gateway.directory
+    directory = gateway.runtime.directory
     if directory.trouble is not None:
         return Part(False, f"Changes to webhooks are not followed: {directory.trouble}")
     if directory.not_served:
@@ -67,9 +67,9 @@ async def watch(gateway: Gateway) -> None:
         alarms = [] if store.ok else [f"Calls are refused with 503: {store.detail}."]
         alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
         for alarm in alarms:
-            if alarm not in gateway.alarms:
+            if alarm not in gateway.runtime.alarms:
                 log.error("the gateway needs help", because=alarm)
-        if gateway.alarms and not alarms:
+        if gateway.runtime.alarms and not alarms:
             log.info("everything is well again")
-        gateway.alarms = alarms
+        gateway.runtime.alarms = alarms
         await asyncio.sleep(LOOK_EVERY)

@@ -41,7 +41,7 @@ def _nobody(_what: str, _so_far: int) -> None:
 async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
     """What pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
     require(actor, "admin")
-    now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
+    now, keeping, store = gateway.clock(), gateway.retention, gateway.store.retention
     found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
     for webhook_id, document in (await store.webhooks()).items():
         history_before, bodies_before = (
@@ -68,7 +68,7 @@ async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dic
 
 
 async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
-    now, keeping, store = gateway.clock(), gateway.keeping, gateway.store.retention
+    now, keeping, store = gateway.clock(), gateway.retention, gateway.store.retention
     counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, engineCopies=0)
 
     def count(what: str, number: int) -> None:
@@ -127,7 +127,7 @@ async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
     """The rule in force, when pruning last went round, and what was deleted the last time that anything
     was."""
     require(actor, "read")
-    keeping, store = gateway.keeping, gateway.store.retention
+    keeping, store = gateway.retention, gateway.store.retention
     pruned, deleted = await store.told("pruned"), await store.told("deleted")
     return {
         "historyDays": keeping.history_days,
@@ -225,10 +225,10 @@ class Keeper:
                 log.exception("pruning failed")
                 await asyncio.sleep(LOOK_EVERY)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._gateway.rejections.any_full.wait(), LOOK_EVERY)
+                await asyncio.wait_for(self._gateway.runtime.rejections.any_full.wait(), LOOK_EVERY)
 
     async def round(self) -> None:
-        for webhook_id in self._gateway.rejections.take():
+        for webhook_id in self._gateway.runtime.rejections.take():
             await trim(self._gateway, webhook_id)
         now = self._gateway.clock()
         if now >= self._next_sum:

@@ -10,7 +10,7 @@ import structlog
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook
-from postern.usecases.ports import WebhookStore
+from postern.stores.webhooks import Webhooks
 
 log = structlog.get_logger("postern.directory")
 
@@ -18,7 +18,7 @@ LOOK_EVERY = 0.4
 
 
 class Directory:
-    def __init__(self, store: WebhookStore, compile_webhook: Callable[[StoredWebhook], Webhook]) -> None:
+    def __init__(self, store: Webhooks, compile_webhook: Callable[[StoredWebhook], Webhook]) -> None:
         self._store = store
         self._compile = compile_webhook
         self._by_code: dict[str, Webhook] = {}
@@ -30,7 +30,7 @@ class Directory:
         """Why changes are not followed, or None."""
         self._epoch = -1
         self._lock = asyncio.Lock()
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def by_code(self, short_code: str) -> Webhook | None:
         return self._by_code.get(short_code)
@@ -46,9 +46,9 @@ class Directory:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def stir(self) -> None:
+    def refresh_soon(self) -> None:
         """Somebody changed something: look now, not at the next round."""
-        self._stirred.set()
+        self._changed.set()
 
     async def refresh(self) -> None:
         """Take in what changed, here or in another process."""
@@ -79,8 +79,8 @@ class Directory:
         """Runs as long as the gateway serves."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), LOOK_EVERY)
-            self._stirred.clear()
+                await asyncio.wait_for(self._changed.wait(), LOOK_EVERY)
+            self._changed.clear()
             try:
                 await self.refresh()
                 self.trouble = None

@@ -17,7 +17,7 @@ import structlog
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation, StoreUnavailable
 from postern.core.problems import Refused
-from postern.usecases.ports import HistoryStore
+from postern.stores.history import History
 from postern.usecases.present import summary
 
 log = structlog.get_logger("postern.live")
@@ -69,8 +69,8 @@ class Listener:
         self.news.set()
 
 
-class Hub:
-    def __init__(self, history: HistoryStore, clock: Callable[[], float]) -> None:
+class LiveFeed:
+    def __init__(self, history: History, clock: Callable[[], float]) -> None:
         self._history = history
         self._clock = clock
         self._listeners: dict[Listener, str] = {}

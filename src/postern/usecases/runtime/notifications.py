@@ -14,17 +14,17 @@ async def follow(gateway: Gateway) -> None:
         kind, _, key = word.partition(":")
         match kind:
             case "configuration":
-                gateway.directory.stir()
+                gateway.runtime.directory.refresh_soon()
             case "due":
-                gateway.due.set()
+                gateway.runtime.due.set()
             case "answer":
-                gateway.waiters.wake(key)
+                gateway.runtime.waiters.wake(key)
             case "listening":
-                gateway.waiters.look_every = RARELY
-                gateway.directory.stir()
-                gateway.due.set()
-                gateway.waiters.wake_all()
+                gateway.runtime.waiters.look_every = RARELY
+                gateway.runtime.directory.refresh_soon()
+                gateway.runtime.due.set()
+                gateway.runtime.waiters.wake_all()
             case "deaf":
-                gateway.waiters.look_every = OFTEN
+                gateway.runtime.waiters.look_every = OFTEN
 
     await gateway.store.listen(hear)

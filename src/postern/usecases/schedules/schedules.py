@@ -132,7 +132,7 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
     )
     if await gateway.store.schedules.finish(claimed, result, outcome.entries) is None:
         return None
-    gateway.due.set()
+    gateway.runtime.due.set()
     _note(webhook, result, outcome)
     return {
         "webhookId": webhook.id,
@@ -165,10 +165,10 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
         entry = _entry(gateway, compiled, call, Verdict("rejected", "fetch_failed", reason, [step]), status)
         return Outcome("failed", reason, [entry], asked_for=asked_for)
 
-    if gateway.fetch is None:
+    if gateway.outbound.fetch is None:
         return failed("this process cannot fetch")
     try:
-        fetched = await gateway.fetch(
+        fetched = await gateway.outbound.fetch(
             url,
             headers={**conditions(before), **headers},
             timeout=setting["timeoutSeconds"],

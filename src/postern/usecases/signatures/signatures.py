@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
 from postern.core.problems import PROBLEMS, FieldError, Refused
@@ -48,7 +49,7 @@ class SignatureTest(Shape):
 async def providers(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
     """The built-in schemes: how each sender signs, what to paste where, and how it behaves."""
     require(actor, "read")
-    return [dict(gateway.presets.about(name)) for name in gateway.presets.names()]
+    return [dict(presets.about(name)) for name in presets.names()]
 
 
 async def propose(
@@ -63,14 +64,14 @@ async def propose(
     require(actor, "read")
     if invocation_id is not None:
         invocation, _ = await recorded(gateway, invocation_id)
-        names = resembles(invocation.as_call(gateway.base_url), gateway.presets.load())
+        names = resembles(invocation.as_call(gateway.site.base_url), presets.load())
     elif call is not None:
-        names = resembles(_call_of(call, gateway.clock()), gateway.presets.load())
+        names = resembles(_call_of(call, gateway.clock()), presets.load())
     else:
         words = [word for word in (description or "").lower().replace(",", " ").split() if len(word) > 2]
-        scores = {name: _score(gateway.presets.about(name), words) for name in gateway.presets.names()}
+        scores = {name: _score(presets.about(name), words) for name in presets.names()}
         names = sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
-    return [dict(gateway.presets.about(name)) for name in names[:5]]
+    return [dict(presets.about(name)) for name in names[:5]]
 
 
 async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[str, Any]:
@@ -88,7 +89,7 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[s
     setup, stored = await _setup_of(gateway, request)
     if request.invocation_id is not None:
         invocation, _ = await recorded(gateway, request.invocation_id)
-        call = invocation.as_call(gateway.base_url)
+        call = invocation.as_call(gateway.site.base_url)
     else:
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
@@ -110,7 +111,7 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
             if part
         ),
         "wouldVerifyIf": [],
-        "resembles": resembles(invocation.as_call(gateway.base_url), gateway.presets.load()),
+        "resembles": resembles(invocation.as_call(gateway.site.base_url), presets.load()),
     }
     webhook = await gateway.store.webhooks.get(invocation.webhook_id)
     if (
@@ -119,7 +120,7 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
         and _concerns_a_signature(invocation.code)
     ):
         setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
-        told |= await _told(gateway, actor, setup, stored, invocation.as_call(gateway.base_url), None)
+        told |= await _told(gateway, actor, setup, stored, invocation.as_call(gateway.site.base_url), None)
         told["code"] = invocation.code
     return told
 
@@ -152,7 +153,7 @@ async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bo
     document = asked.model_dump(
         by_alias=True, mode="json", exclude={"secret", "second_secret", "verify_token"}
     )
-    scheme = SignatureScheme.from_document(resolved(gateway.presets, document)["scheme"])
+    scheme = SignatureScheme.from_document(resolved(document)["scheme"])
     if not isinstance(asked.secret, str):
         raise Refused(
             "invalid_request", errors=[FieldError("authentication.secret", "is required for a test")]
@@ -213,7 +214,7 @@ async def _told(
     gateway: Gateway, actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
 ) -> dict[str, Any]:
     # Hundreds of HMACs: in a thread, so that nobody's call waits for them.
-    found: Diagnosis = await asyncio.to_thread(diagnose, setup, call, at, gateway.presets.load())
+    found: Diagnosis = await asyncio.to_thread(diagnose, setup, call, at, presets.load())
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use: only for those who could change
     # the secret anyway.
@@ -237,7 +238,7 @@ async def _told(
             {"change": one.change, "explanation": one.explanation, "patch": one.patch}
             for one in found.would_verify_if
         ],
-        "resembles": resembles(call, gateway.presets.load()),
+        "resembles": resembles(call, presets.load()),
     }
 
 

@@ -218,7 +218,7 @@ def _one(
         raise Refused("invalid_request", errors=[*refused.errors, *references.errors]) from None
     errors = list(references.errors)
     if isinstance(request.authentication, SignatureAuthentication):
-        errors += provider_errors(gateway.presets, request.authentication.provider)
+        errors += provider_errors(request.authentication.provider)
     if errors:
         raise Refused("invalid_request", errors=errors)
     if before is None:
@@ -352,4 +352,4 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) ->
         except Refused as refused:
             told = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
             raise Refused(refused.code, told) from None
-    await gateway.directory.refresh()
+    await gateway.runtime.directory.refresh()

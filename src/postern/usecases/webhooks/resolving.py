@@ -3,15 +3,13 @@ authenticates until its owner has seen the difference and accepted it."""
 
 from typing import Any
 
+from postern import presets
 from postern.core.problems import FieldError, Refused
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.scheme import SignatureScheme
-from postern.usecases.ports import PresetShelf
 
 
-def resolved(
-    presets: PresetShelf, authentication: dict[str, Any], before: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def resolved(authentication: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
     """What a call is judged by, besides the settings. ``before`` is the saved document where the sender stays
     the same."""
     if authentication["method"] != "hmac":
@@ -31,7 +29,7 @@ def resolved(
             raise Refused("invalid_request", errors=errors)
         authentication["scheme"] = given
         return {"scheme": SignatureScheme.from_document(given).to_document()}
-    if errors := provider_errors(presets, authentication["provider"]):
+    if errors := provider_errors(authentication["provider"]):
         raise Refused("invalid_request", errors=errors)
     present = presets.resolve(authentication["provider"])
     version = present.pop("presetVersion")
@@ -62,7 +60,7 @@ def resolved(
     return kept
 
 
-def provider_errors(presets: PresetShelf, provider: str) -> list[FieldError]:
+def provider_errors(provider: str) -> list[FieldError]:
     known = [*presets.names(), "custom"]
     return (
         []
@@ -71,7 +69,7 @@ def provider_errors(presets: PresetShelf, provider: str) -> list[FieldError]:
     )
 
 
-def preset_update(presets: PresetShelf, document: dict[str, Any]) -> dict[str, Any] | None:
+def preset_update(document: dict[str, Any]) -> dict[str, Any] | None:
     """What taking over the present version of the preset would change; None where it is the saved one, or
     custom."""
     provider = document["authentication"]["provider"]

@@ -4,6 +4,7 @@ set."""
 from dataclasses import replace
 from typing import Any
 
+from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused
@@ -31,7 +32,7 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
     await gateway.store.webhooks.create(
         webhook, secrets, webhook_noted(gateway, actor, "webhook created", webhook, None, secrets)
     )
-    await gateway.directory.refresh()
+    await gateway.runtime.directory.refresh()
     return await show(gateway, actor, webhook.id)
 
 
@@ -42,8 +43,8 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
     secrets = _made(document, sent)
     _needs_main(document, "main" in secrets)
     header_changes(document, set(secrets))
-    check_address(gateway.outbound, document)
-    document["resolved"] = resolved(gateway.presets, document["authentication"])
+    check_address(gateway.outbound.allowed, document)
+    document["resolved"] = resolved(document["authentication"])
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
@@ -143,10 +144,8 @@ def replaced(
         field for field, value in changes.items() if value
     }
     _needs_main(document, "main" in after)
-    check_address(gateway.outbound, document, webhook.document)
-    document["resolved"] = resolved(
-        gateway.presets, document["authentication"], webhook.document if keeps else None
-    )
+    check_address(gateway.outbound.allowed, document, webhook.document)
+    document["resolved"] = resolved(document["authentication"], webhook.document if keeps else None)
     webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
     _compiles(webhook, changes)
     return changes
@@ -198,7 +197,7 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
         webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)
     ):
         raise Refused("not_found")
-    await gateway.directory.refresh()
+    await gateway.runtime.directory.refresh()
 
 
 async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
@@ -246,11 +245,11 @@ def presented(
         authentication["announcedSecret"] = "captured" in webhook.secrets
         authentication["scheme"] = document["resolved"]["scheme"]
         authentication["presetVersion"] = document["resolved"].get("presetVersion")
-        authentication["presetUpdate"] = preset_update(gateway.presets, document)
+        authentication["presetUpdate"] = preset_update(document)
     calls = tallies.get("calls")
     return {
         "id": webhook.id,
-        "url": gateway.webhook_url(webhook.short_code),
+        "url": gateway.site.webhook_url(webhook.short_code),
         "enabled": webhook.enabled,
         "held": webhook.held,
         "recordingUntil": iso(webhook.armed_until)
@@ -290,7 +289,7 @@ def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any]
     if document["authentication"]["method"] == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
     if document["authentication"]["method"] == "hmac" and awaits_secret(webhook):
-        sender = gateway.presets.about(document["authentication"]["provider"])
+        sender = presets.about(document["authentication"]["provider"])
         warnings.append(
             f"Every call is refused until the signing secret of {sender['title']} is set here. Where it is: {sender['secret']['where']}."
         )
@@ -328,7 +327,7 @@ async def save(
     webhook.updated_at = gateway.clock()
     if not await gateway.store.webhooks.update(webhook, seen, changes, note, promote):
         raise Refused("version_conflict")
-    await gateway.directory.refresh()
+    await gateway.runtime.directory.refresh()
 
 
 def _made(document: dict[str, Any], sent: dict[str, str | Generate]) -> dict[str, bytes]:

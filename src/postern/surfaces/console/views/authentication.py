@@ -8,6 +8,7 @@ from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.webhook import field_messages, loaded, rotation, tab, version_seen
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import webhooks
 
 GENERATE = {"generate": True}
@@ -35,8 +36,8 @@ def _page(
     provider = how.get("provider", "")
     start = visit.query.get("start", "")
     scheme = how.get("scheme") or {}
-    if start in visit.gateway.presets.names():
-        scheme = senders.about(visit.gateway, start)["scheme"]
+    if start in names():
+        scheme = senders.about(start)["scheme"]
     full_url = snippets.target(webhook, secrets.get("main", "…"))[0] if how.get("placement") == "url" else ""
     return tab(
         visit,
@@ -46,11 +47,9 @@ def _page(
         saved=context.pop("saved", how),
         secrets=secrets,
         full_url=full_url,
-        senders=senders.offered(visit.gateway),
-        about=senders.about(visit.gateway, provider) if provider in visit.gateway.presets.names() else None,
-        generic=senders.about(visit.gateway, "generic")
-        if "generic" in visit.gateway.presets.names()
-        else None,
+        senders=senders.offered(),
+        about=senders.about(provider) if provider in names() else None,
+        generic=senders.about("generic") if "generic" in names() else None,
         rotation=rotation(webhook),
         scheme=_as_fields(scheme),
         start=start,

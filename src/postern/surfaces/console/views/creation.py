@@ -11,6 +11,7 @@ from postern.surfaces.console.views.tester import read_request
 from postern.surfaces.console.visit import Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.signatures import signatures
+from postern.usecases.signatures.senders import names
 from postern.usecases.signatures.signatures import TestedCall
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
@@ -67,9 +68,9 @@ async def _form(
     if answer == "signed" and not provider:
         return await _choose(visit, **common)
     if answer == "signed":
-        if provider not in (*visit.gateway.presets.names(), "custom"):
+        if provider not in (*names(), "custom"):
             raise Refused("not_found", "There is no sender of this name.")
-        about = None if provider == "custom" else senders.about(visit.gateway, provider)
+        about = None if provider == "custom" else senders.about(provider)
         return visit.page("creation/signed.html", status, provider=provider, about=about, **common)
     return visit.page(f"creation/{answer}.html", status, **common)
 
@@ -82,7 +83,7 @@ async def _choose(visit: Visit, status: int = 200, **common: Any) -> Response:
     return visit.page(
         "creation/sender.html",
         status,
-        senders=senders.offered(visit.gateway),
+        senders=senders.offered(),
         **({"proposed": None, "pasted": ""} | common),
     )
 
@@ -161,9 +162,7 @@ async def ready(visit: Visit) -> Response:
     secrets = await webhooks.reveal(visit.gateway, visit.actor, webhook["id"])
     how = webhook["authentication"]
     about = (
-        senders.about(visit.gateway, how["provider"])
-        if how["method"] == "hmac" and how["provider"] != "custom"
-        else None
+        senders.about(how["provider"]) if how["method"] == "hmac" and how["provider"] != "custom" else None
     )
     token = secrets.get("main", "")
     url, headers = snippets.target(webhook, token)
@@ -172,7 +171,7 @@ async def ready(visit: Visit) -> Response:
         webhook=webhook,
         secret=token,
         about=about,
-        awaited=senders.awaited(visit.gateway, webhook),
+        awaited=senders.awaited(webhook),
         full_url=url,
         snippets=snippets.snippets(webhook, token) if how["method"] != "hmac" else [],
         fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}')

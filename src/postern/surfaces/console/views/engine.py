@@ -18,11 +18,9 @@ async def show(visit: Visit) -> Response:
     known = await webhooks.listing(visit.gateway, visit.actor, 200)
     names = {webhook["id"]: webhook["name"] for webhook in known.items}
     chosen = visit.query.get("webhook", "") or (known.items[0]["id"] if known.items else "")
-    health = await visit.gateway.engine.health() if visit.gateway.engine is not None else None
     return visit.page(
         "workflows.html",
-        engine_name=visit.gateway.engine.name if visit.gateway.engine is not None else "none",
-        health=health,
+        engine=await engine.state(visit.gateway, visit.actor),
         workflows=await _or_none(engine.workflows(visit.gateway, visit.actor)),
         runs=await _or_none(engine.runs(visit.gateway, visit.actor, 20)),
         names=names,

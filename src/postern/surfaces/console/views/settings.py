@@ -9,6 +9,7 @@ from postern.surfaces.console.views.history import names
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
+from postern.usecases.operations.engine import state as engine_state
 from postern.usecases.webhooks import webhooks
 
 TABS = [
@@ -139,15 +140,14 @@ async def retained(visit: Visit) -> Response:
 
 
 async def engine(visit: Visit) -> Response:
-    running = visit.gateway.engine
     listed = await settings.in_force(visit.gateway, visit.actor)
     chosen = next((one["value"] for one in listed if one["variable"] == "POSTERN_ENGINE"), "none")
     engines = {
         name: (title, [one for one in listed if one["variable"].startswith(prefix)])
         for name, (title, prefix) in ENGINES.items()
     }
-    health = await running.health() if running is not None else None
-    return _page(visit, "engine", chosen=chosen, engines=engines, health=health, listed=listed)
+    running = await engine_state(visit.gateway, visit.actor)
+    return _page(visit, "engine", chosen=chosen, engines=engines, health=running.health, listed=listed)
 
 
 async def environment(visit: Visit) -> Response:

@@ -40,7 +40,7 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "raw": tree.indented(item["body"]) if item["body"] else "",
         "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
-        "awaited": senders.awaited(visit.gateway, webhook) if item["code"] == "signature_mismatch" else None,
+        "awaited": senders.awaited(webhook) if item["code"] == "signature_mismatch" else None,
         "fields": FIELD_LABELS,
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item["code"] in AUTHENTICATION_CODES,

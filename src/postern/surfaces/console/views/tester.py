@@ -43,7 +43,7 @@ async def _page(
         found=found,
         signed=signed,
         recent=[item for item in recent.items if item["bodySize"]],
-        senders=[*senders.offered(visit.gateway), senders.about(visit.gateway, "generic")],
+        senders=[*senders.offered(), senders.about("generic")],
         **context,
     )
 

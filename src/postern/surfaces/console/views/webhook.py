@@ -43,8 +43,8 @@ def tab(
         webhook=webhook,
         tab=name,
         tabs=TABS,
-        titles=senders.titles(visit.gateway),
-        awaited=senders.awaited(visit.gateway, webhook),
+        titles=senders.titles(),
+        awaited=senders.awaited(webhook),
         **context,
     )
 

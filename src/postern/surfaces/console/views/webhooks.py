@@ -19,7 +19,7 @@ async def listing(visit: Visit) -> Response:
         after=found.next_cursor,
         days=days,
         search=search,
-        titles=titles(visit.gateway),
+        titles=titles(),
     )
 
 

@@ -1,0 +1,114 @@
+"""What only this process knows: who waits, who watches, what is at work, and that it is about to end."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from postern.core.limits import Limits
+from postern.observe import CallLog
+from postern.usecases.runtime.directory import Directory
+from postern.usecases.runtime.live_feed import LiveFeed
+from postern.usecases.runtime.rejections import Rejections
+
+T = TypeVar("T")
+
+PATIENCE = 22.0
+"""Seconds that callers may still wait when the process is told to end. Less than the server's
+(`surfaces/http/server.py`), which then cuts what is left."""
+
+
+class Waiters:
+    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is
+    the truth; this only says when to look at it."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, set[asyncio.Event]] = {}
+        self.look_every = 0.25
+        """How often a waiting caller's row is read without a wake-up; see `waking.py`."""
+        self.time_is_up = False
+        """Nobody may wait on: the process ends."""
+
+    def register(self, key: str) -> asyncio.Event:
+        event = asyncio.Event()
+        self._events.setdefault(key, set()).add(event)
+        return event
+
+    def leave(self, key: str, event: asyncio.Event) -> None:
+        waiting = self._events.get(key)
+        if waiting is not None:
+            waiting.discard(event)
+            if not waiting:
+                del self._events[key]
+
+    def wake(self, key: str) -> None:
+        for event in self._events.get(key, ()):
+            event.set()
+
+    def wake_all(self) -> None:
+        for key in self._events:
+            self.wake(key)
+
+    def send_away(self) -> None:
+        self.time_is_up = True
+        self.wake_all()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._events
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for waiting in self._events.values())
+
+
+@dataclass
+class Runtime:
+    directory: Directory
+    live: LiveFeed
+    """Who watches calls as they come in."""
+    limits: Limits = field(default_factory=Limits)
+    waiters: Waiters = field(default_factory=Waiters)
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a delivery has become due in this process, so that nobody has to poll for it."""
+    call_log: CallLog = field(default_factory=CallLog)
+    rejections: Rejections = field(default_factory=Rejections)
+    alarms: list[str] = field(default_factory=list)
+    """What is not well and somebody has to mend, in sentences; see `readiness.py`."""
+    ending: bool = False
+    """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
+    _background: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
+    _patient_until: float = field(init=False, default=0.0)
+
+    async def follow_changes(self) -> None:
+        """Webhooks that other processes change are changed here too, for as long as this is awaited."""
+        await self.directory.follow()
+
+    def background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin work that outlives the call it is done for. Its outcome is written down by itself; who waits
+        for it hears what it raises."""
+        task = asyncio.create_task(work)
+        self._background.add(task)  # the event loop itself would let go of it half-way
+        task.add_done_callback(self._finished)
+        return task
+
+    async def finish(self, seconds: float) -> None:
+        """What was begun in the background comes to its end, or has had its time."""
+        if self._background:
+            await asyncio.wait(self._background, timeout=seconds)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    def begin_to_end(self) -> int:
+        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent
+        away. Asked again and again while some wait: those who would wait for longer than the server may hear
+        that their time is up."""
+        if not self.ending:
+            self.ending = True
+            self._patient_until = time.monotonic() + PATIENCE
+            self.live.close()
+        elif time.monotonic() > self._patient_until:
+            self.waiters.send_away()
+        return len(self.waiters)

@@ -1,0 +1,55 @@
+"""Where the gateway is found from outside, and the keys of the addresses it gives away."""
+
+import hmac
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from postern.core.address import reach_of
+from postern.core.deliveries.delivery import ResponseSlot
+
+GO_PUBLIC = (
+    "A sender on the internet needs a public one: start a tunnel (cloudflared, ngrok, tailscale funnel, …) "
+    "and set POSTERN_BASE_URL to its address."
+)
+
+
+@dataclass
+class Site:
+    base_url: str
+    callback_url: str
+    """Where workflows reach the response action's door: the base address, or the loopback one for the
+    embedded engine."""
+    response_keys: list[bytes] = field(repr=False)
+    """The first makes response tokens; the others made those of workflows that were started before the key
+    was changed."""
+    admin_key_digest: bytes | None = field(default=None, repr=False)
+    """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
+
+    def response_token(self, key: str) -> str:
+        """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and
+        none is stored."""
+        return _token(self.response_keys[0], key)
+
+    def is_response_token(self, token: str, key: str) -> bool:
+        given = token.encode("utf-8", "replace")
+        return any(hmac.compare_digest(_token(one, key).encode(), given) for one in self.response_keys)
+
+    def response_slot(self, invocation_id: str, key: str, deadline: float) -> ResponseSlot:
+        return ResponseSlot(
+            f"{self.callback_url}/api/v1/invocations/{invocation_id}/response",
+            self.response_token(key),
+            deadline,
+        )
+
+    def webhook_url(self, short_code: str) -> str:
+        return f"{self.base_url}/webhook/{short_code}"
+
+    @property
+    def out_of_reach(self) -> str:
+        """What stands beside a webhook's URL where no sender on the internet can reach it; else nothing."""
+        who = reach_of(self.base_url)
+        return f"Only {who} can reach this address. {GO_PUBLIC}" if who else ""
+
+
+def _token(response_key: bytes, key: str) -> str:
+    return "rt_" + hmac.new(response_key, key.encode(), sha256).hexdigest()
