@@ -124,7 +124,8 @@ class Visitor:
         self._connection.request("POST", "/sign-in", form, headers)
         answer = self._connection.getresponse()
         answer.read()
-        return str(answer.headers["set-cookie"]).partition(";")[0]
+        cookies = answer.headers.get_all("set-cookie") or []
+        return next(one for one in cookies if one.startswith("postern_session=")).partition(";")[0]
 
     def visit(self, path: str, cookie: str) -> float:
         """Milliseconds until the whole page is there."""

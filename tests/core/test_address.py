@@ -10,6 +10,7 @@ from postern.core.address import (
     client_address,
     forbidden,
     limit_key,
+    names_another,
     reach_of,
 )
 
@@ -257,3 +258,10 @@ def test_who_alone_can_reach_a_url(url: str, who: str | None) -> None:
 )
 def test_a_caller_is_an_ipv4_address_or_a_64_of_ipv6(address: str, key: str) -> None:
     assert limit_key(address) == key
+
+
+def test_a_proxy_that_is_not_listed_is_known_by_naming_somebody_else() -> None:
+    header = b"x-forwarded-for"
+    assert names_another("172.17.0.1", [b"203.0.113.7"], header)
+    assert not names_another("203.0.113.7", [b"198.51.100.1, 203.0.113.7"], header)
+    assert not names_another("172.17.0.1", [], header)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from postern.core.access.accounts import Actor
+from postern.core.limits import Limits
 from postern.stores.store import Store
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.gateway import Gateway
@@ -36,7 +37,9 @@ async def gateway_on(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock
     gateway = Gateway(
         store=store,
         site=Site("http://127.0.0.1:8080", "http://127.0.0.1:8080", [b"response key"]),
-        runtime=Runtime(Directory(store.webhooks, compile_webhook), LiveFeed(store.history, clock)),
+        runtime=Runtime(
+            Directory(store.webhooks, compile_webhook), LiveFeed(store.history, clock), Limits(clock)
+        ),
         clock=clock,
     )
     try:

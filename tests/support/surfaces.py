@@ -236,7 +236,7 @@ class Console:
         password = password or program.environment["POSTERN_ADMIN_PASSWORD"]
         signed_in = self._ask("POST", "/sign-in", {"name": name, "password": password})
         assert signed_in.status_code == 303, signed_in.text
-        self._headers["Cookie"] = signed_in.headers["set-cookie"].partition(";")[0]
+        self._headers["Cookie"] = f"postern_session={signed_in.cookies['postern_session']}"
         self.as_reader: Surface | None = None
         if name == "admin":
             reader = {"name": "rita", "password": "a password for reading", "level": "read"}

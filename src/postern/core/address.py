@@ -174,6 +174,21 @@ def client_address(
     return client
 
 
+def names_another(address: str, forwarded: list[bytes], header: bytes) -> bool:
+    """Whether a client was named in that header and this address, the one that counted, is none of those
+    named: whoever sent it is not among the trusted proxies."""
+    hops = list(_hops_from_the_right(header, forwarded))
+    return bool(hops) and address not in hops
+
+
+def inside(address: str) -> bool:
+    """Whether it is this machine's or a private network's, as that of a proxy or tunnel in front mostly
+    is."""
+    return address == UNIX or (
+        read_address(address) is not None and forbidden(address) in ("this host", *_INSIDE)
+    )
+
+
 def _peer_address(peer: str | None) -> str:
     if not peer or peer.startswith(("/", "unix:")):
         return UNIX

@@ -1,7 +1,7 @@
 """May this call come in, and what does it mean? The order of the questions, readable on one screen.
 
 Cheap before costly, and nothing a stranger does may cost the real sender: the per-webhook rate is asked only
-of those who have proven themselves, the per-address limit counts failures only, and duplicate keys are
+of those who have proven themselves, the per-address limit is asked of failures only, and duplicate keys are
 claimed last of all.
 """
 
@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from postern.core.address import limit_key
 from postern.core.calls.call import Call
 from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.calls.cors import is_preflight
@@ -74,20 +75,9 @@ def too_large(webhook: Webhook) -> Verdict:
 
 def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
     """The questions about a call whose body has been read whole."""
-    now = call.received_at
     trace: list[Step] = []
     if webhook.allowlist is not None:
         trace.append(("IP allowlist", True, f"{call.address} is allowed"))
-
-    wait = limits.may_try(webhook.id, call.address, now)
-    if wait:
-        return _refuse(
-            trace,
-            "failed authentications",
-            "rate_limited",
-            "too many failed authentications from this address",
-            wait,
-        )
 
     if webhook.handshake is not None:
         reply = webhook.handshake.before_authentication(call)
@@ -96,8 +86,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
     verified = webhook.credential.check(call)
     if isinstance(verified, Unproven):
-        limits.failed(webhook.id, call.address, now)
-        return _refuse(trace, "authentication", verified.code, verified.detail)
+        return _failed(webhook, call, limits, trace, "authentication", verified)
     trace.append(("authentication", True, verified.step))
 
     if webhook.handshake is not None:
@@ -112,7 +101,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
                 f"{call.method[:20]} is answered for the set-up handshake only",
             )
 
-    wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst, now)
+    wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst)
     if wait:
         return _refuse(
             trace,
@@ -173,15 +162,32 @@ def _handshake(
     matched: Matched = "",
 ) -> Verdict:
     if isinstance(reply, Unproven):
-        limits.failed(webhook.id, call.address, call.received_at)
-        return _refuse(trace, "set-up handshake", reply.code, reply.detail)
-    wait = limits.handshake(webhook.id, call.received_at)
+        return _failed(webhook, call, limits, trace, "set-up handshake", reply)
+    wait = limits.handshake(webhook.id)
     if wait:
         return _refuse(
             trace, "set-up handshake", "rate_limited", "more set-up handshakes than any sender makes", wait
         )
     trace.append(("set-up handshake", True, reply.detail))
     return Verdict("handshake", "handshake", reply.detail, trace, matched, handshake=reply)
+
+
+def _failed(
+    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], step: str, unproven: Unproven
+) -> Verdict:
+    """The limit shapes only what failures hear. It is asked after the credential: many senders may share one
+    address, behind a proxy that is not listed, and nobody's right credential is refused for another's wrong
+    one."""
+    wait = limits.failed(webhook.id, limit_key(call.address))
+    if wait:
+        return _refuse(
+            trace,
+            "failed authentications",
+            "rate_limited",
+            "too many failed authentications from this address",
+            wait,
+        )
+    return _refuse(trace, step, unproven.code, unproven.detail)
 
 
 def _refuse(

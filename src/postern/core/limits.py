@@ -1,19 +1,21 @@
 """How often is too often: token buckets that cost one number each, and a bounded number of them."""
 
-from collections import OrderedDict
-from collections.abc import Hashable
+import heapq
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 
 class Buckets:
     """One bucket per key: ``burst`` at once, refilled at ``rate`` a second (GCRA: all a bucket keeps is when
     it will be full).
 
-    The clock is the caller's. At most ``most`` keys are remembered, the longest unused forgotten first, so
-    that a flood from ever new addresses cannot grow this: a forgotten bucket is a full one.
+    The clock is the caller's. At most ``most`` keys are remembered. Those who owe least are forgotten first,
+    never those longest unused: a flood from ever new addresses can neither grow this nor wash out whoever is
+    at the limit.
     """
 
     def __init__(self, most: int = 20_000) -> None:
-        self._full_at: OrderedDict[Hashable, float] = OrderedDict()
+        self._full_at: dict[Hashable, float] = {}
         self._most = most
 
     def take(self, key: Hashable, rate: float, burst: float, now: float) -> float:
@@ -23,15 +25,28 @@ class Buckets:
         if wait > 1e-9:
             return wait
         self._full_at[key] = full_at
-        self._full_at.move_to_end(key)
         if len(self._full_at) > self._most:
-            self._full_at.popitem(last=False)
+            self._forget(now)
         return 0.0
+
+    def give_back(self, key: Hashable, rate: float) -> None:
+        """What was taken turned out not to count."""
+        if key in self._full_at:
+            self._full_at[key] -= 1.0 / rate
 
     def wait(self, key: Hashable, rate: float, burst: float, now: float) -> float:
         """What ``take`` would say, without taking."""
         wait = max(self._full_at.get(key, now), now) + 1.0 / rate - now - burst / rate
         return wait if wait > 1e-9 else 0.0
+
+    def owed(self, key: Hashable, now: float) -> float:
+        """Seconds until the bucket is full again."""
+        return max(0.0, self._full_at.get(key, now) - now)
+
+    def _forget(self, now: float) -> None:
+        owing = [(key, full_at) for key, full_at in self._full_at.items() if full_at > now]
+        # Half at a time: this looks at all of them, and must not be done for every new one.
+        self._full_at = dict(heapq.nlargest(self._most // 2, owing, key=lambda one: one[1]))
 
     def __len__(self) -> int:
         return len(self._full_at)
@@ -40,31 +55,56 @@ class Buckets:
 FAILED_AUTHENTICATIONS_PER_MINUTE = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """So many failures a minute, of whoever or whatever the key names."""
+
+    key: Hashable
+    per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE
+
+
 class Limits:
     """The counters of one gateway process. Rates hold per process; `docs/how-to/capacity.md` says what that
-    means for several."""
+    means for several.
 
-    def __init__(self) -> None:
+    Their clock has to be one that only runs forward: on wall time, one that is set back would refuse
+    everybody for as long as the step.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._calls = Buckets()
         self._failures = Buckets()
+        self._tries = Buckets()
 
-    def call(self, webhook_id: str, rate: float, burst: float, now: float) -> float:
-        return self._calls.take(webhook_id, rate, burst, now)
+    def call(self, webhook_id: str, rate: float, burst: float) -> float:
+        return self._calls.take(webhook_id, rate, burst, self._clock())
 
-    def handshake(self, webhook_id: str, now: float) -> float:
+    def handshake(self, webhook_id: str) -> float:
         """Handshakes come before anybody has proven anything, and each is recorded."""
-        return self._calls.take((webhook_id, "handshake"), 1.0, 60, now)
+        return self._calls.take((webhook_id, "handshake"), 1.0, 60, self._clock())
 
-    def may_try(
-        self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE
-    ) -> float:
-        """Asked before authentication. A success costs nothing, so the real sender is never slowed by its own
-        volume."""
-        if not self._failures:
-            return 0.0
-        return self._failures.wait((what, who), per_minute / 60, per_minute, now)
+    def failed(self, webhook_id: str, network: str) -> float:
+        """Count a failed authentication. Where there were too many, the seconds until one is counted
+        again."""
+        per_minute = FAILED_AUTHENTICATIONS_PER_MINUTE
+        return self._failures.take((webhook_id, network), per_minute / 60, per_minute, self._clock())
 
-    def failed(
-        self, what: str, who: str, now: float, per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE
-    ) -> None:
-        self._failures.take((what, who), per_minute / 60, per_minute, now)
+    def reserve(self, *tries: Tries) -> float:
+        """Count these as failures before it is known, so that tries at the same moment do not all pass. All
+        of them or, where one has to wait, none: then the seconds."""
+        now = self._clock()
+        wait = max(self._tries.wait(one.key, one.per_minute / 60, one.per_minute, now) for one in tries)
+        if not wait:
+            for one in tries:
+                self._tries.take(one.key, one.per_minute / 60, one.per_minute, now)
+        return wait
+
+    def give_back(self, *tries: Tries) -> None:
+        """They were no failures."""
+        for one in tries:
+            self._tries.give_back(one.key, one.per_minute / 60)
+
+    def owed(self, tries: Tries) -> float:
+        """The more failures there were lately, the more."""
+        return self._tries.owed(tries.key, self._clock())

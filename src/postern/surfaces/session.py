@@ -7,10 +7,12 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.usecases.access.accounts import SESSION_LONGEST, actor_of_key, actor_of_session
+from postern.usecases.access.accounts import SESSION_LONGEST, account_name, actor_of_key, actor_of_session
+from postern.usecases.access.known_browsers import KNOWN_FOR, browser_token
 from postern.usecases.runtime.gateway import Gateway
 
 COOKIE = "postern_session"
+BROWSER_COOKIE = "postern_browser"
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -54,11 +56,17 @@ def check_origin(gateway: Gateway, request: Request) -> None:
         )
 
 
-def remember(gateway: Gateway, response: Response, secret: str) -> None:
+def remember(gateway: Gateway, response: Response, name: str, secret: str) -> None:
+    """The session, and that this browser is known for the name, which outlives it."""
     secure = gateway.site.base_url.startswith("https://")
-    response.set_cookie(
-        COOKIE, secret, max_age=int(SESSION_LONGEST), path="/", secure=secure, httponly=True, samesite="lax"
+    kept = (
+        (BROWSER_COOKIE, browser_token(gateway, account_name(name)), KNOWN_FOR),
+        (COOKIE, secret, SESSION_LONGEST),
     )
+    for cookie, value, longest in kept:
+        response.set_cookie(
+            cookie, value, max_age=int(longest), path="/", secure=secure, httponly=True, samesite="lax"
+        )
 
 
 def forget(response: Response) -> None:

@@ -38,6 +38,10 @@ def secret_keys(settings: Settings) -> list[str]:
     return [key_from_file(settings.data_dir / "secret.key")]
 
 
+def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
+    return [hmac.new(key.encode(), purpose, hashlib.sha256).digest() for key in keys]
+
+
 @asynccontextmanager
 async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
@@ -77,8 +81,10 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         site=Site(
             base_url,
             serving_on if serving_on and settings.engine == "embedded" else base_url,
-            [hmac.new(key.encode(), b"postern response tokens", hashlib.sha256).digest() for key in keys],
+            _derived(keys, b"postern response tokens"),
             hashlib.sha256(settings.admin_key.encode()).digest() if settings.admin_key else None,
+            _derived(keys, b"postern known browsers"),
+            settings.client_header,
         ),
         runtime=Runtime(
             Directory(store.webhooks, compile_webhook),

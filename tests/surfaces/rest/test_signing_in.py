@@ -1,14 +1,20 @@
 """Users, passwords and sessions: who gets in, who is kept out, and how it ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable
 from pathlib import Path
 
 import pytest
 
 from postern.core.access.accounts import Actor
+from postern.core.limits import Tries
 from postern.core.problems import Refused
-from postern.usecases.access import accounts, audit
+from postern.usecases.access import accounts, audit, passwords
+from postern.usecases.access.known_browsers import browser_token
 from postern.usecases.runtime.gateway import Gateway
 from support.rooms import ADMIN, EDITOR, Clock, gateway_on
 
@@ -97,26 +103,114 @@ def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_i
     run_on_sqlite(tmp_path, story)
 
 
-def test_an_address_that_tries_many_names_and_a_name_tried_from_many_addresses_are_bounded(
-    tmp_path: Path,
-) -> None:
+def test_an_address_that_tries_many_names_is_bounded(tmp_path: Path) -> None:
     async def story(gateway: Gateway, clock: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
         # Each real failure costs a password's hash: so many of them are told to the limits alone.
-        for _ in range(accounts.FAILED_SIGN_INS_FROM - 1):
-            gateway.runtime.limits.failed(
-                "sign-in from", "192.0.2.1", clock.now, accounts.FAILED_SIGN_INS_FROM
-            )
-        for _ in range(accounts.FAILED_SIGN_INS_AS - 1):
-            gateway.runtime.limits.failed("sign-in as", "admin", clock.now, accounts.FAILED_SIGN_INS_AS)
+        fail(gateway, ("sign-in from", "192.0.2.1"), accounts.FAILED_SIGN_INS_FROM, 1)
         assert (await refusal(sign_in(gateway, "somebody", "wrong", "192.0.2.1"))).code == "not_authenticated"
         assert (await refusal(sign_in(gateway, "another", "wrong", "192.0.2.1"))).code == "rate_limited"
-        assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"
-        assert (await refusal(sign_in(gateway, "admin", PASSWORD, "192.0.2.3"))).code == "rate_limited"
         clock.now += 1
-        assert await sign_in(gateway, address="192.0.2.3")
+        assert (await refusal(sign_in(gateway, "another", "wrong", "192.0.2.1"))).code == "not_authenticated"
 
     run_on_sqlite(tmp_path, story)
+
+
+def test_a_name_that_strangers_try_from_everywhere_lets_its_owner_in_within_a_minute(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
+        assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"
+        refused = await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))
+        assert refused.code == "rate_limited"
+        assert await sign_in(gateway, address="192.0.2.3")
+        for _ in range(60):
+            clock.now += 1
+            fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
+        assert await sign_in(gateway, address="192.0.2.2")
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_a_known_browser_is_let_in_whatever_strangers_try(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+        known = browser_token(gateway, "admin")
+        for key, most in (
+            (("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS),
+            (("sign-in as", "rita"), accounts.FAILED_SIGN_INS_AS),
+            (("sign-in from", "192.0.2.1"), accounts.FAILED_SIGN_INS_FROM),
+            (("sign-in", "admin", "192.0.2.1"), 20),
+        ):
+            fail(gateway, key, most)
+
+        async def signed_in(name: str, browser: str) -> str:
+            return await accounts.sign_in(gateway, name, PASSWORD, "192.0.2.1", "Browser/1", browser)
+
+        for browser in ("", "kb_made.1800000000.up", known[:-1] + ("0" if known[-1] != "0" else "1")):
+            assert (await refusal(signed_in("admin", browser))).code == "rate_limited"
+        assert (await refusal(signed_in("rita", known))).code == "rate_limited", "known for one name only"
+        assert await signed_in("admin", known)
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_an_address_with_a_session_is_let_in_when_a_name_is_tried_from_everywhere(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        assert await sign_in(gateway, address="2001:db8::1")
+        fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
+        for _ in range(3):
+            await refusal(sign_in(gateway, password="wrong", address="2001:db8::2"))
+        assert await sign_in(gateway, address="2001:db8::3")
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_tries_at_the_same_moment_do_not_pass_the_limit_together(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        tries = [refusal(sign_in(gateway, password="wrong", address=f"2001:db8::{one}")) for one in range(60)]
+        codes = [refused.code for refused in await asyncio.gather(*tries)]
+        assert Counter(codes) == {"not_authenticated": 20, "rate_limited": 40}
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_a_right_password_is_looked_at_while_strangers_fill_the_line(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, _: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        known = browser_token(gateway, "admin")
+        strangers = [
+            asyncio.create_task(refusal(sign_in(gateway, f"n{one}", "wrong", f"192.0.2.{one % 5}")))
+            for one in range(150)
+        ]
+        while passwords.waiting() < passwords.MOST_WAITING:  # one in turn, and no room for another
+            await asyncio.sleep(0)
+        assert await accounts.sign_in(gateway, "admin", PASSWORD, "198.51.100.1", "", known)
+        assert await sign_in(gateway, address="198.51.100.2"), "from an address that has not failed"
+        assert passwords.waiting() > 0, "it was not their turn"
+        sent_away = {one.result().code for one in strangers if one.done()}
+        assert "temporarily_unavailable" in sent_away
+        for one in strangers:
+            one.cancel()  # they would still be looked at, one after the other
+
+    run_on_sqlite(tmp_path, story)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no niceness of their own elsewhere")
+def test_passwords_are_checked_behind_the_calls_of_senders() -> None:
+    asyncio.run(passwords.hashed(PASSWORD))  # the thread is there
+    threads = [one.native_id for one in threading.enumerate() if one.name.startswith("passwords")]
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert [os.getpriority(os.PRIO_PROCESS, one or 0) > own for one in threads] == [True]
+
+
+def fail(gateway: Gateway, key: Hashable, per_minute: int, but: int = 0) -> None:
+    tries = Tries(key, per_minute)
+    for _ in range(per_minute - but):
+        if gateway.runtime.limits.reserve(tries):
+            break
 
 
 def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(

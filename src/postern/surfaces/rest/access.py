@@ -110,11 +110,15 @@ def session_rows(table: Table, gateway: Gateway) -> None:
     )  # fmt: skip
     async def sign_in(request: Request, who: access_shapes.SignIn) -> Any:
         """The session is in the cookie of the answer."""
-        agent = request.headers.get("user-agent", "")
-        secret = await accounts.sign_in(gateway, who.name, who.password, session.address_of(request), agent)
+        agent, browser = (
+            request.headers.get("user-agent", ""),
+            request.cookies.get(session.BROWSER_COOKIE, ""),
+        )
+        address = session.address_of(request)
+        secret = await accounts.sign_in(gateway, who.name, who.password, address, agent, browser)
         actor = await accounts.actor_of_session(gateway, secret)
         response = JSONResponse(me(actor), 201, {"location": f"{PREFIX}/me"})
-        session.remember(gateway, response, secret)
+        session.remember(gateway, response, who.name, secret)
         return response
 
     @row(

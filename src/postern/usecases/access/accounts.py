@@ -6,10 +6,12 @@ from hashlib import sha256
 from typing import Any
 
 from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
-from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE
+from postern.core.address import limit_key
+from postern.core.limits import Tries
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_api_key, new_id, new_password, new_session_secret
 from postern.usecases.access.audit import noted
+from postern.usecases.access.known_browsers import known_browser
 from postern.usecases.access.passwords import NOBODY, check_password, hashed, matches, outdated
 from postern.usecases.present import iso, iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
@@ -22,7 +24,8 @@ FAILED_SIGN_INS_FROM = 100
 FAILED_SIGN_INS_AS = 200
 """A minute, besides the limit for one name from one address, which is the one that a person meets. These are
 wide, so that somebody who guesses at a name hardly slows its owner, who comes from elsewhere, or others who
-come from the same address."""
+come from the same address. Where strangers have used up a name's, an address that has not tried it for a
+minute still has one try: nobody's right password can be kept out for longer than that."""
 
 LAST_USED_EVERY = 60.0
 """How exact "last used" is: writing it down at every request would make reading cost a commit."""
@@ -89,27 +92,24 @@ def told(key: ApiKey) -> dict[str, Any]:
 # --- signing in ------------------------------------------------------------------------------------------------------
 
 
-async def sign_in(gateway: Gateway, name: str, password: str, address: str, user_agent: str = "") -> str:
-    """The session's secret, for the browser's cookie and nobody else."""
-    name = name.strip().lower()[:80]
+async def sign_in(
+    gateway: Gateway, name: str, password: str, address: str, user_agent: str = "", browser: str = ""
+) -> str:
+    """The session's secret, for the browser's cookie and nobody else. ``browser``: the cookie that says in
+    which browser this name has signed in before."""
+    name = account_name(name)
     now = gateway.clock()
-    tries: tuple[tuple[str, str, int], ...] = (
-        (f"sign-in as {name} from", address, FAILED_AUTHENTICATIONS_PER_MINUTE),
-        ("sign-in from", address, FAILED_SIGN_INS_FROM),
-        ("sign-in as", name, FAILED_SIGN_INS_AS),
-    )
-    wait = max(gateway.runtime.limits.may_try(what, who, now, most) for what, who, most in tries)
-    if wait:
-        raise Refused(
-            "rate_limited",
-            "Too many failed sign-ins. Wait a moment, then try again.",
-            retry_after=int(wait) + 1,
-        )
     user = await gateway.store.people.named(name)
-    if not await matches(NOBODY if user is None else user.password_hash, password) or user is None:
-        for what, who, most in tries:
-            gateway.runtime.limits.failed(what, who, now, most)
+    tries, rank = await _reserved(gateway, name, user, address, browser)
+    right = False
+    try:
+        right = await matches(NOBODY if user is None else user.password_hash, password, rank)
+    except Refused:
+        gateway.runtime.limits.give_back(*tries)  # nobody has looked at the password
+        raise
+    if not right or user is None:
         raise Refused("not_authenticated", "The name or the password is not right.")
+    gateway.runtime.limits.give_back(*tries)
     if outdated(user.password_hash):
         await gateway.store.people.rehash(user.id, await hashed(password))
     secret = new_session_secret()
@@ -118,6 +118,49 @@ async def sign_in(gateway: Gateway, name: str, password: str, address: str, user
     note = noted(gateway, actor, "signed in", session.id, address=session.address)
     await gateway.store.people.sign_in(session, secret, now - SESSION_IDLE, note)
     return secret
+
+
+async def _reserved(
+    gateway: Gateway, name: str, user: User | None, address: str, browser: str
+) -> tuple[tuple[Tries, ...], float]:
+    """The tries this one is counted as until it turns out to be right, and its rank where many wait."""
+    network = limit_key(address)
+    here = Tries(("sign-in", name, network))
+    name_alone = Tries(("sign-in as", name), FAILED_SIGN_INS_AS)
+    once_a_minute = Tries(("sign-in once", name, network), 1)
+    allowed: list[tuple[Tries, ...]]
+    if known := known_browser(gateway, name, browser):
+        here = Tries(("sign-in with", known))
+        allowed, rank = [(here,)], -1.0
+    elif await _is_known_network(gateway, user, network):
+        allowed, rank = [(here,)], -1.0
+    else:
+        from_here = Tries(("sign-in from", network), FAILED_SIGN_INS_FROM)
+        allowed = [(here, from_here, name_alone), (here, from_here, once_a_minute)]
+        rank = gateway.runtime.limits.owed(from_here)
+    waits = []
+    for tries in allowed:
+        wait = gateway.runtime.limits.reserve(*tries)
+        if not wait:
+            return tries, rank
+        waits.append(wait)
+    raise Refused(
+        "rate_limited",
+        "Too many failed sign-ins. Wait a moment, then try again.",
+        retry_after=int(min(waits)) + 1,
+    )
+
+
+async def _is_known_network(gateway: Gateway, user: User | None, network: str) -> bool:
+    # Asked for nobody too: how long an answer takes must not tell which names there are.
+    found = await gateway.store.people.sessions("nobody" if user is None else user.id)
+    now = gateway.clock()
+    return any(_alive(session, now) and limit_key(session.address) == network for session, _ in found)
+
+
+def account_name(name: str) -> str:
+    """As it is stored."""
+    return name.strip().lower()[:80]
 
 
 async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
@@ -261,9 +304,8 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
     require(actor, "read")
     if not actor.session:
         raise Refused("access_denied", "only somebody who is signed in has a password")
-    now = gateway.clock()
-    wait = gateway.runtime.limits.may_try("password of", actor.id, now)
-    if wait:
+    tries = Tries(("password of", actor.id))
+    if wait := gateway.runtime.limits.reserve(tries):
         raise Refused(
             "rate_limited",
             "Too many wrong passwords. Wait a moment, then try again.",
@@ -271,8 +313,8 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
         )
     user = await _user(gateway, actor.id)
     if not await matches(user.password_hash, old):
-        gateway.runtime.limits.failed("password of", actor.id, now)
         raise Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
+    gateway.runtime.limits.give_back(tries)
     check_password(new, "newPassword")
     note = noted(gateway, actor, "password changed", user.id, password="set")
     await gateway.store.people.change(replace(user, password_hash=await hashed(new)), note, actor.session)

@@ -66,7 +66,7 @@ class Runtime:
     directory: Directory
     live: LiveFeed
     """Who watches calls as they come in."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=lambda: Limits(time.monotonic))
     waiters: Waiters = field(default_factory=Waiters)
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""

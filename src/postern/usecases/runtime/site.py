@@ -3,6 +3,7 @@
 import hmac
 from dataclasses import dataclass, field
 from hashlib import sha256
+from secrets import token_bytes
 
 from postern.core.address import reach_of
 from postern.core.deliveries.delivery import ResponseSlot
@@ -24,6 +25,11 @@ class Site:
     was changed."""
     admin_key_digest: bytes | None = field(default=None, repr=False)
     """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
+    browser_keys: list[bytes] = field(default_factory=lambda: [token_bytes(32)], repr=False)
+    """The first signs the cookies of browsers that are known; the others are those from before the key was
+    changed."""
+    client_header: str = "X-Forwarded-For"
+    """Where trusted proxies name the client."""
 
     def response_token(self, key: str) -> str:
         """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and

@@ -7,7 +7,7 @@ from starlette.routing import Route
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
 from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, problem_of, read_form
-from postern.surfaces.session import COOKIE, address_of, check_origin, forget, remember
+from postern.surfaces.session import BROWSER_COOKIE, COOKIE, address_of, check_origin, forget, remember
 from postern.usecases.access import accounts
 from postern.usecases.runtime.gateway import Gateway
 
@@ -34,6 +34,7 @@ def routes(gateway: Gateway) -> list[Route]:
                 form.get("password", ""),
                 address_of(request),
                 request.headers.get("user-agent", ""),
+                request.cookies.get(BROWSER_COOKIE, ""),
             )
         except Refused as refused:
             return pages.page(
@@ -46,7 +47,7 @@ def routes(gateway: Gateway) -> list[Route]:
                 problem=problem_of(refused),
             )
         response = RedirectResponse(onward, 303, {"cache-control": "no-store"})
-        remember(gateway, response, secret)
+        remember(gateway, response, name, secret)
         return response
 
     async def sign_out(request: Request) -> Response:

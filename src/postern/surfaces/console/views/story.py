@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from postern.core.address import inside, names_another, read_address
 from postern.core.admit import NEVER_READ
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS, Refused
@@ -45,6 +46,7 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item["code"] in AUTHENTICATION_CODES,
         "advice": await _advice(visit, item),
+        "unlisted_proxy": _unlisted_proxy(visit, item),
         "under_way": _under_way(item, visit.gateway.clock()),
         "may_find": webhook is not None
         and webhook["authentication"]["method"] != "hmac"
@@ -54,6 +56,18 @@ async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
         and item["code"] not in NEVER_READ
         and webhook is not None,
     }
+
+
+def _unlisted_proxy(visit: Visit, item: dict[str, Any]) -> str | None:
+    """The header in which somebody, who is perhaps a proxy that nobody has listed, names the client. A client
+    on the internet may write it by itself: that is worth a word only where its address was what refused
+    it."""
+    address_counted = item["code"] in ("ip_not_allowed", "rate_limited")
+    if not inside(item["address"]) and not (address_counted and read_address(item["address"])):
+        return None
+    header = visit.gateway.site.client_header
+    named = [value.encode("latin-1", "replace") for name, value in item["headers"] if name == header.lower()]
+    return header if names_another(item["address"], named, header.lower().encode()) else None
 
 
 STIRS_FOR = 120.0

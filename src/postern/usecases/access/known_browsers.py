@@ -1,0 +1,37 @@
+"""Browsers somebody has signed in with before: a signed cookie says so, for one name, and gives no access.
+
+Whoever shows one is not held up by what strangers try at that name.
+"""
+
+import hmac
+from hashlib import sha256
+from secrets import token_urlsafe
+
+from postern.usecases.runtime.gateway import Gateway
+
+KNOWN_FOR = 180 * 24 * 3600.0
+
+_LONGEST = 200
+
+
+def browser_token(gateway: Gateway, name: str) -> str:
+    """For the cookie of a browser in which this name has just signed in."""
+    body = f"kb_{token_urlsafe(12)}.{int(gateway.clock())}"
+    return f"{body}.{_signed(gateway.site.browser_keys[0], name, body)}"
+
+
+def known_browser(gateway: Gateway, name: str, token: str) -> str | None:
+    """The browser's id, where it is known for this name."""
+    body, _, signature = token[:_LONGEST].rpartition(".")
+    identifier, _, since = body.rpartition(".")
+    if not since.isascii() or not since.isdigit() or gateway.clock() - int(since) > KNOWN_FOR:
+        return None
+    given = signature.encode("utf-8", "replace")
+    known = any(
+        hmac.compare_digest(_signed(key, name, body).encode(), given) for key in gateway.site.browser_keys
+    )
+    return identifier if known else None
+
+
+def _signed(key: bytes, name: str, body: str) -> str:
+    return hmac.new(key, f"{body}\0{name}".encode("utf-8", "surrogatepass"), sha256).hexdigest()
