@@ -110,6 +110,10 @@ _seconds = _number(1, 3600, "a number of seconds")
 _days = _number(1, 3650, "a number of days")
 
 
+ENGINES = ("embedded", "temporal", "http", "shopify-flow", "none")
+"""What POSTERN_ENGINE may be; `wiring/engines.py` makes each of them."""
+
+
 class Setting(Generic[T]):
     """An attribute of ``Settings``: its name there is its name, and in the environment the same in
     capitals."""
@@ -160,7 +164,7 @@ class Settings:
         secret=True,
     )
     engine = Setting(
-        _one_of("embedded", "temporal", "http", "shopify-flow", "none"),
+        _one_of(*ENGINES),
         "embedded",
         "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
     )

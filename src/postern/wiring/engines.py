@@ -48,8 +48,10 @@ def make_engine(settings: Settings) -> Engine | None:
                 return EmbeddedEngine(
                     settings.data_dir, settings.workflows, log=log_style(settings.log, sys.stderr)
                 )
-            case _:
+            case "none":
                 return None
+            case other:
+                raise NotImplementedError(f"POSTERN_ENGINE={other} is a setting that nothing is made of")
     except (FetchFailed, ValueError) as error:
         words = error.detail if isinstance(error, FetchFailed) else str(error)
         raise SettingError(

@@ -1,0 +1,168 @@
+"""What a change must touch in a second place, and would forget without a word. Each message says where to go."""
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from screenshots import PAGES as PICTURED
+from sqlalchemy import Table
+
+from postern import presets
+from postern.core.problems import PROBLEMS
+from postern.core.signatures import handshake
+from postern.settings import ENGINES, Settings
+from postern.stores import recorder
+from postern.stores.deliveries import delivery_of
+from postern.stores.history import _invocation_of
+from postern.stores.sql.tables import deliveries, invocations
+from postern.surfaces.console import rehearsal
+from postern.surfaces.console.routes import VIEWS
+from postern.surfaces.console.views.settings import ENGINES as TITLES
+from postern.surfaces.console.words import CODE_WORDS
+from postern.wiring.engines import make_engine
+from surfaces.console.test_pages import PAGES as CHECKED
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ROOT / "src" / "postern" / "core"
+
+
+NEEDED = {
+    "http": {"POSTERN_HTTP_URL": "http://127.0.0.1:9/"},
+    "shopify-flow": {
+        "POSTERN_SHOPIFY_SHOP": "example.myshopify.com",
+        "POSTERN_SHOPIFY_ACCESS_TOKEN": "token",
+    },
+}
+"""The settings without which an engine says that it cannot work."""
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_that_can_be_set_is_made_and_has_a_title(name: str, tmp_path: Path) -> None:
+    settings = Settings({"POSTERN_ENGINE": name, "POSTERN_DATA_DIR": str(tmp_path), **NEEDED.get(name, {})})
+    made = make_engine(settings)
+    assert (made is None) == (name == "none"), f"wiring/engines.py makes nothing of POSTERN_ENGINE={name}"
+    assert name in TITLES, f"ENGINES in console/views/settings.py has no title for {name}"
+
+
+NEVER_RECORDED = {"webhook_not_found": "no webhook, no history"}
+"""Codes that `core/` says of something that never becomes an invocation."""
+
+
+def test_a_reason_for_refusing_a_call_has_words_in_the_console() -> None:
+    said = {
+        node.value
+        for file in CORE.rglob("*.py")
+        if file.name not in {"problems.py", "answer.py"}
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in PROBLEMS
+    }
+    missing = said - CODE_WORDS.keys() - NEVER_RECORDED.keys()
+    assert not missing, f"CODE_WORDS in console/words.py says nothing of {sorted(missing)}"
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) + "$")
+
+
+PARTS = {
+    "/webhooks/{webhook}/mapping/preview": "a part of the mapping page",
+    "/live/stream": "a stream",
+    "/history/{invocation}/story": "a part of a call's page",
+    "/replays/{replay}": "shown with a replay that is under way; its own test looks at it",
+    "/workflows/beginning": "made from a recorded event; its own test looks at it",
+}
+"""What is asked for with GET and is no page of its own."""
+
+
+@pytest.mark.parametrize("path", [path for method, path, _ in VIEWS if method == "GET" and path not in PARTS])
+def test_a_page_is_checked_and_has_its_picture(path: str) -> None:
+    pattern = _pattern(path)
+    checked = [one.partition("?")[0] for one in CHECKED]
+    pictured = [one.partition("?")[0] for _, one, _ in PICTURED]
+    assert any(map(pattern.match, checked)), f"PAGES in tests/surfaces/console/test_pages.py lacks {path}"
+    assert any(map(pattern.match, pictured)), f"PAGES in scripts/screenshots.py lacks {path}"
+
+
+def test_every_picture_that_is_taken_is_there() -> None:
+    missing = [name for name, _, _ in PICTURED if not (ROOT / "docs" / "console" / f"{name}.png").exists()]
+    assert not missing, f"`make screenshots` takes {missing}"
+
+
+NOT_REHEARSED = {
+    *("/webhooks/new/{answer}", "/webhooks/{webhook}/ready", "/webhooks/{webhook}/refused"),
+    *("/webhooks/{webhook}/response", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
+    *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
+    *("/settings/environment", "/settings/connect", "/settings/password", "/history/{invocation}"),
+}
+"""Pages that nobody comes to first, or that share their template with one that is rehearsed."""
+
+
+def test_a_page_is_rehearsed_or_named_here() -> None:
+    rehearsed = {*rehearsal.PAGES, *rehearsal.WEBHOOK_PAGES}
+    seen = {path for method, path, view in VIEWS if method == "GET" and view not in rehearsed}
+    missing = seen - PARTS.keys() - NOT_REHEARSED
+    assert not missing, f"PAGES in console/rehearsal.py lacks {sorted(missing)}"
+
+
+class NotingRow:
+    """A row of a table in which every column has a value, and that notes which were asked for."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.asked: set[str] = set()
+
+    def __getattr__(self, name: str) -> object:
+        column = self._table.c[name]
+        self.asked.add(name)
+        if name in ("fields", "log", "response_headers", "headers", "trace"):
+            return b"{}" if name == "fields" else b"[]"
+        return {int: 1, str: "text", bytes: b"bytes", bool: True}[column.type.python_type]
+
+
+@pytest.mark.parametrize(
+    ("table", "read", "elsewhere"),
+    [(invocations, _invocation_of, set()), (deliveries, delivery_of, {"lease_until"})],
+    ids=["invocations", "deliveries"],
+)
+def test_a_column_is_read_or_named_here(
+    table: Table, read: Callable[[Any], object], elsewhere: set[str]
+) -> None:
+    row = NotingRow(table)
+    read(row)
+    missing = set(table.c.keys()) - row.asked - elsewhere
+    assert not missing, f"{read.__module__}.{read.__name__} does not read {sorted(missing)} of {table.name}"
+
+
+def test_what_the_recorder_does_not_insert_may_be_empty() -> None:
+    for table, inserted in (
+        (invocations, recorder._INVOCATION_COLUMNS),
+        (deliveries, recorder._DELIVERY_COLUMNS),
+    ):
+        left_out = [column for column in table.c if column.name not in inserted]
+        wrong = [column.name for column in left_out if not column.nullable and column.server_default is None]
+        assert not wrong, f"stores/recorder.py inserts no {wrong} into {table.name}"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(handshake.HandshakeKind) if kind != "none"])
+def test_a_kind_of_handshake_is_answered(kind: handshake.HandshakeKind) -> None:
+    made = handshake.Handshake(kind, verify_token=b"token", sign=lambda _: b"")
+    answered = made._before is not None or made._after is not None
+    assert answered, f"core/signatures/handshake.py has no answer for {kind}"
+
+
+SPELLED = re.compile(r"\b(\d+) (?:built-in )?(?:senders|presets|signature providers)\b")
+
+
+def test_the_number_of_senders_is_right_wherever_it_is_typed() -> None:
+    senders = len(presets.names()) - 1  # the generic scheme is no sender
+    files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.html")]
+    typed = {
+        f"{file.relative_to(ROOT)}: {found}"
+        for file in files
+        for found in SPELLED.findall(file.read_text("utf-8"))
+        if int(found) != senders
+    }
+    assert not typed
