@@ -37,13 +37,18 @@ class Heard:
 class Wire:
     """A connection of a caller who minds no rules."""
 
-    def __init__(self, port: int, timeout: float = PATIENCE, room: int | None = None) -> None:
-        """``room``: about how much is on its way in each direction before somebody has to wait."""
+    def __init__(
+        self, port: int, timeout: float = PATIENCE, room: int | None = None, source: str = ""
+    ) -> None:
+        """``room``: about how much is on its way in each direction before somebody has to wait. ``source``:
+        the address it comes from."""
         self.socket = socket.socket()
         self.socket.settimeout(timeout)
         if room is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect(("127.0.0.1", port))
         self._received = b""
 
@@ -90,8 +95,8 @@ class Wire:
 
 
 @contextmanager
-def wire(port: int, timeout: float = PATIENCE, room: int | None = None) -> Iterator[Wire]:
-    connection = Wire(port, timeout, room)
+def wire(port: int, timeout: float = PATIENCE, room: int | None = None, source: str = "") -> Iterator[Wire]:
+    connection = Wire(port, timeout, room, source)
     try:
         yield connection
     finally:

@@ -9,7 +9,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from postern.core.address import Allowlist
-from postern.surfaces.http import ingress
+from postern.core.calls.arriving import ArrivingBytes
 from postern.surfaces.http.connection import Protocol
 from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import Ingress
@@ -28,13 +28,11 @@ def door_of(house: House) -> Ingress:
     return Ingress(house.gateway, Allowlist.parse([]), "X-Forwarded-For")
 
 
-async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ingress, "MOST_ARRIVING", 100)
+async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_again(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         hook = await house.webhook()
         door = door_of(house)
+        door.arriving = ArrivingBytes(900)  # a ninth is the most for one caller alone
 
         def arriving() -> Hearing:
             call = Hearing(door)
@@ -85,9 +83,8 @@ async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) ->
             writer.write(
                 f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b" " * 900
             )
-            while door.has_room(ingress.MOST_ARRIVING - 899):  # until it has come
-                door.give_back(ingress.MOST_ARRIVING - 899)
+            while door.arriving.held < 900:
                 await asyncio.sleep(0.01)
             writer.close()
-            while not door.has_room(ingress.MOST_ARRIVING):
+            while door.arriving.held:
                 await asyncio.sleep(0.01)

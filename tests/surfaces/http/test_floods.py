@@ -67,6 +67,39 @@ def test_uploads_that_break_off_leave_no_memory_behind(tmp_path: Path, start: Ca
     assert most_megabytes(program) < before + 60  # what is on its way at one time is 10, and all of it 2500
 
 
+def test_one_caller_can_take_no_place_for_bodies_from_others_and_gives_its_own_back_in_time(
+    tmp_path: Path, start: Callable[..., Program]
+) -> None:
+    hook, other = make_hook(tmp_path / "data"), make_hook(tmp_path / "data")
+    program = start(hook, other, POSTERN_ENGINE="none", POSTERN_BODY_TIMEOUT="5")
+    whole = 1024 * 1024
+    unfinished = request("POST", hook.path, [JSON, ("Content-Length", str(whole))], b" " * (whole - 1))
+    large = request("POST", "PATH", [KEY, JSON], b" " * 900_000 + BODY)
+
+    def status(path: str, source: str) -> int:
+        with wire(program.port, source=source) as connection:
+            data = large.replace(b"PATH", path.encode())
+            for piece in (data[:500_000], data[500_000:]):
+                connection.send(piece)
+            answer = connection.answer()
+            assert answer is not None
+            return answer.status
+
+    with ExitStack() as together:
+        strangers = [together.enter_context(wire(program.port, source="127.0.0.2")) for _ in range(60)]
+        for connection in strangers:
+            connection.send(unfinished)
+        # Its share is taken: from here on the gateway turns it away, and nobody else.
+        wait_until(lambda: status(hook.path, "127.0.0.2") == 503, what="its share to be taken")
+        assert [status(path, "127.0.0.1") for path in (hook.path, other.path)] == [200, 200]
+        for connection in strangers:
+            answer = connection.answer()
+            assert answer is not None
+            assert answer.code in ("temporarily_unavailable", "request_timeout")
+        # The connections are still there, but nothing of what they sent is.
+        assert status(hook.path, "127.0.0.2") == 200
+
+
 def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows(
     tmp_path: Path, start: Callable[..., Program]
 ) -> None:

@@ -330,6 +330,8 @@ class Protocol(HttpToolsProtocol):
             elif not own.response_complete:
                 own.disconnected = True
                 own.message_event.set()
+                if isinstance(own, Exchange):
+                    own.abandon()
         if after_others:
             self._refused = code
             return

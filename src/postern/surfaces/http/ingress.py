@@ -4,9 +4,10 @@ framework is on this path."""
 import structlog
 
 from postern.core import answer as say
-from postern.core.address import Allowlist, client_address
+from postern.core.address import Allowlist, client_address, limit_key
 from postern.core.admit import Verdict, admit, admit_head, too_large
 from postern.core.answer import Answer
+from postern.core.calls.arriving import ArrivingBytes
 from postern.core.calls.call import Call, Headers
 from postern.core.webhooks.webhook import Webhook
 from postern.observe import unknown_codes
@@ -14,9 +15,6 @@ from postern.usecases.calls.receive import receive
 from postern.usecases.runtime.gateway import Gateway
 
 PREFIX = b"/webhook/"
-MOST_ARRIVING = 256 * 1024 * 1024
-"""Bytes of bodies that are on their way, all callers together: a body is kept until it has come in whole,
-whoever sends it."""
 
 log = structlog.get_logger("postern.ingress")
 
@@ -28,17 +26,7 @@ class Ingress:
         self.gateway = gateway
         self._trusted = trusted_proxies
         self._client_header = client_header.lower().encode()
-        self._arriving = 0
-
-    def has_room(self, size: int) -> bool:
-        """Takes the room, if there is any."""
-        if self._arriving + size > MOST_ARRIVING:
-            return False
-        self._arriving += size
-        return True
-
-    def give_back(self, size: int) -> None:
-        self._arriving -= size
+        self.arriving = ArrivingBytes()
 
     def address_of(self, peer: str | None, headers: Headers) -> str:
         """Who is calling: the peer, or behind trusted proxies whom they name."""
@@ -52,13 +40,25 @@ class Arrival:
     """One call while it arrives: its head, then its body piece by piece, then its end. It is answered once,
     at any of these."""
 
-    __slots__ = ("_call", "_ingress", "_pieces", "_size", "_webhook", "settled", "unread")
+    __slots__ = (
+        "_call",
+        "_caller",
+        "_ingress",
+        "_pieces",
+        "_promised",
+        "_size",
+        "_webhook",
+        "settled",
+        "unread",
+    )
 
     def __init__(self, ingress: Ingress) -> None:
         self._ingress = ingress
         self._pieces: list[bytes] = []
         self._size = 0
+        self._promised = -1
         self._webhook: Webhook
+        self._caller: str
         self._call: Call
         self.settled = False
         """Nothing more of it is wanted: the answer is there, or waits for the commit."""
@@ -85,13 +85,15 @@ class Arrival:
             return
         address = self._ingress.address_of(peer, headers)
         call = Call(method, path, query, headers, b"", address, gateway.clock(), gateway.site.base_url)
-        self._webhook, self._call = webhook, call
+        self._webhook, self._call, self._caller = webhook, call, limit_key(address)
         verdict = admit_head(webhook, call)
         if verdict is None:
             # A length that was promised proves nothing, but one that is too large need not be waited for.
             promised = call.first_header(b"content-length")
-            if promised is not None and promised.isdigit() and int(promised[:19]) > webhook.payload_limit:
-                verdict = too_large(webhook)
+            if promised is not None and promised.isdigit():
+                self._promised = int(promised[:19])
+                if self._promised > webhook.payload_limit:
+                    verdict = too_large(webhook)
         if verdict is not None:
             self.unread = True
             self._settle(verdict)
@@ -102,7 +104,9 @@ class Arrival:
         if self._size + size > self._webhook.payload_limit:
             self.unread = True
             self._settle(too_large(self._webhook))
-        elif self._ingress.has_room(size):
+        elif size == self._promised:
+            self._pieces.append(piece)  # all of it, so it takes no room while somebody waits for the rest
+        elif self._ingress.arriving.take(size, self._webhook.id, self._caller):
             self._size += size
             self._pieces.append(piece)
         else:
@@ -115,8 +119,9 @@ class Arrival:
 
     def abandon(self) -> None:
         """No more of it will come, or is wanted."""
-        self._ingress.give_back(self._size)
-        self._size = 0
+        if self._size:
+            self._ingress.arriving.give_back(self._size, self._webhook.id, self._caller)
+            self._size = 0
         self._pieces = []  # not with the call: collections are rare, and strangers send more than there is
 
     def _settle(self, verdict: Verdict) -> None:
