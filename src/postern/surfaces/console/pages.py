@@ -116,7 +116,8 @@ def page(
         **context,
     }
     html = ENVIRONMENT.get_template(template).render(shown)
-    return HTMLResponse(html, status, HEADERS | (headers or {}))
+    # JSON may name half a character ("\\ud83d"), which no page can hold.
+    return HTMLResponse(html.encode(errors="replace"), status, HEADERS | (headers or {}))
 
 
 def _theme(request: Request) -> str:

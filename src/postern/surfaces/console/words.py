@@ -211,6 +211,13 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def changed(value: Any) -> str:
+    """A part of a note in the audit log: most say what was before and what is after, some only what is."""
+    if isinstance(value, dict) and value.keys() == {"before", "after"}:
+        return f"{shown(value['before'])} → {shown(value['after'])}"
+    return shown(value)
+
+
 def under(errors: dict[str, str], prefix: str) -> str | None:
     """The first error of a list or of one of its entries."""
     return next(
@@ -241,6 +248,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "code": code,
     "shown": shown,
+    "changed": changed,
     "under": under,
     "zipped": zipped,
 }

@@ -1,0 +1,152 @@
+"""Whatever strangers sent and users did, each page of the console shows it."""
+
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+from postern.surfaces.console.routes import VIEWS
+from support.client import PASSWORD, Client, Said, admin_of
+from support.program import Program
+from support.waiting import PATIENCE
+
+NAMES = [
+    "<script>alert(1)</script>",
+    "{{ 7 * 7 }}{% x %}",
+    "\u0645\u0631 \U0001f642",
+    "' or 1=1 --",
+    "…" * 200,
+]
+BODIES = [
+    b"",
+    b"null",
+    b"[]",
+    b'[{"a": 1}]',
+    b'{"": {"": [[], {}, null, true, 1e999, "\\ud83d"]}}',
+    b'{"items": 1, "keys": 2, "values": 3, "get": 4, "__class__": 5}',
+    b'{"a.b[0]\\\\": "<script>", "\\u0000": "\\u0000", "a": "\xe2\x80\xae"}',
+    b'{"a": %s}' % (b"9" * 5000),
+    b'{"a": %s1%s}' % (b"[" * 99, b"]" * 99),
+    b'{"a": %s1%s}' % (b"[" * 5000, b"]" * 5000),
+    b"\xff\xfe\x00",
+    b"a=1&a=2&=%00&%ff=%",
+]
+HEADERS: list[dict[str, str]] = [
+    {},
+    {"X-Many": "\xff\x80 <b>", "Signature": "'\"", "X-Empty": ""},
+    {"Content-Type": "text/plain"},
+    {"Content-Type": "application/x-www-form-urlencoded"},
+    {"Content-Type": "a" * 3000, "X-Signature": "\x85" * 300},
+]
+QUERIES = ["", "?%", "?%ff=%00&<x>&=&token", "?" + "a=1&" * 1000]
+METHODS = [
+    {"method": "none"},
+    {"method": "token", "token": "a token of the tests", "placement": "url"},
+    {
+        "method": "hmac",
+        "provider": "shopify",
+        "secret": "a secret of the tests",
+        "secondSecret": "another one",
+    },
+    {
+        "method": "hmac",
+        "provider": "custom",
+        "secret": "a secret of the tests",
+        "scheme": {"signature": "header:X-Signature", "signedContent": "{bodyfield:a.b}{query:token}"},
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def known(served: Program) -> dict[str, list[str]]:
+    """What the pages' addresses name."""
+    api = admin_of(served)
+    webhooks, replays = [], []
+    for name, method in zip(NAMES, [*METHODS, METHODS[0]], strict=True):
+        made = done(api.post("webhooks", {"name": name[:100], "authentication": method})).json
+        webhooks.append(made["id"])
+        for number, body in enumerate(BODIES):
+            call(served, made["url"], body, HEADERS[number % len(HEADERS)], QUERIES[number % len(QUERIES)])
+    calls = [one["id"] for one in api.get("invocations?limit=200").json["items"]]
+    accepted = [one["id"] for one in api.get("invocations?status=accepted&limit=3").json["items"]]
+    everything_done(api, webhooks, accepted)
+    for wanted in (
+        {},
+        {"webhookId": webhooks[0]},
+        {"code": "malformed_json", "since": "2020-01-01T00:00:00Z"},
+    ):
+        replays.append(done(api.post("replays", {"filter": wanted})).json["id"])
+    done(api.post(f"replays/{replays[0]}/run"))
+    api.post(f"replays/{replays[0]}/cancel")  # it may be over
+    return {"webhook": webhooks, "invocation": calls, "replay": replays}
+
+
+@pytest.fixture(scope="module")
+def browser(served: Program) -> Client:
+    session = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
+    return Client(served.port, Cookie=session.headers["set-cookie"].partition(";")[0])
+
+
+def everything_done(api: Client, webhooks: list[str], accepted: list[str]) -> None:
+    """One note in the audit log of each kind that can be had."""
+    for number, settings in enumerate(
+        [
+            {"fieldMapping": {"fieldOne": "a\\.b[0]", "fieldTwo": None}, "ipAllowlist": ["127.0.0.0/8"]},
+            {"cors": {"enabled": True, "origins": ["https://a.example"]}, "name": "b" * 100},
+            {"duplicateProtection": {"enabled": True, "key": "header:X-Many"}, "historyRetentionDays": 3},
+            {"schedule": {"url": "https://orders.invalid/x?a=<b>", "every": "1d", "headers": {"X-A": "b"}}},
+        ]
+    ):
+        done(api.patch(f"webhooks/{webhooks[number]}", settings))
+    api.post(f"webhooks/{webhooks[3]}/schedule/run")
+    done(api.post(f"webhooks/{webhooks[2]}/promote"))
+    for verb in ("disable", "enable", "hold", "release"):
+        done(api.post(f"webhooks/{webhooks[0]}/{verb}"))
+    done(api.post(f"invocations/{accepted[0]}/replay"))
+    done(api.post("api-keys", {"name": NAMES[0], "level": "read"}))
+    user = done(
+        api.post("users", {"name": "<b>", "password": "a password of the tests", "level": "read"})
+    ).json
+    done(api.patch(f"users/{user['id']}", {"level": "write"}))
+
+
+def call(program: Program, url: str, body: bytes, headers: dict[str, str], query: str) -> None:
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=PATIENCE)
+    connection.putrequest("POST", urlsplit(url).path + query)
+    for name, value in {
+        "Content-Type": "application/json",
+        **headers,
+        "Content-Length": str(len(body)),
+    }.items():
+        connection.putheader(name, value.encode("latin-1"))
+    connection.endheaders(body)
+    assert connection.getresponse().status < 500
+    connection.close()
+
+
+def done(said: Said) -> Said:
+    assert said.status < 300, said.text
+    return said
+
+
+@pytest.mark.parametrize(
+    "path", [path for method, path, _ in VIEWS if method == "GET" and path != "/live/stream"]
+)
+def test_no_page_fails_on_what_is_recorded(browser: Client, known: dict[str, list[str]], path: str) -> None:
+    for address in addresses(path, known):
+        said = browser.get(address)
+        assert said.status in (200, 303, 404, 422), (address, said.status)
+
+
+def addresses(path: str, known: dict[str, list[str]]) -> list[str]:
+    if "{answer}" in path:
+        return [path.format(answer=answer) for answer in ("tool", "signed", "browser", "schedule", "other")]
+    for name, ids in known.items():
+        if (place := "{" + name + "}") in path:
+            return [path.replace(place, one) for one in ids]
+    asked = {
+        "/history": [*(f"?webhook={one}" for one in known["webhook"]), "?search=%3Cb%3E"],
+        "/tester": [f"?what=recorded&webhook={one}" for one in known["webhook"]],
+        "/live": [f"?webhook={one}" for one in known["webhook"]],
+    }
+    return [path, *(path + query for query in asked.get(path, []))]
