@@ -14,6 +14,7 @@ from postern.engines.embedded.engine import EmbeddedEngine
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
+from postern.private_files import private_folder
 from postern.settings import Settings
 from postern.stores.store import Store
 from postern.stores.vault import key_from_file
@@ -34,7 +35,7 @@ from postern.workflows.load import load
 def secret_keys(settings: Settings) -> list[str]:
     if settings.secret_keys:
         return settings.secret_keys
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    private_folder(settings.data_dir)
     return [key_from_file(settings.data_dir / "secret.key")]
 
 
@@ -47,7 +48,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
     engine."""
     engine = make_engine(settings) if serving_on else None  # first: it may say that its settings cannot work
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    private_folder(settings.data_dir)
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
     await store.open()
@@ -137,7 +138,7 @@ def _base_url(settings: Settings, serving_on: str | None) -> str:
 @contextmanager
 def alone(data_dir: Path) -> Iterator[None]:
     """One serving process per data folder: two would run the same unfinished workflows twice."""
-    data_dir.mkdir(parents=True, exist_ok=True)
+    private_folder(data_dir)
     with open(data_dir / "serving.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

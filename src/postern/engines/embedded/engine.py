@@ -9,6 +9,7 @@ from typing import Literal
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.supervisor import Supervisor
+from postern.private_files import private_folder
 
 PATIENCE = 30.0
 
@@ -32,7 +33,7 @@ class EmbeddedEngine:
     async def open(self) -> None:
         """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing
         is made."""
-        self._data_dir.mkdir(parents=True, exist_ok=True)
+        private_folder(self._data_dir)
         if self._path.suffix != ".py":
             self._path.mkdir(parents=True, exist_ok=True)
         self._task = asyncio.create_task(self._supervisor.run(), name="embedded engine")

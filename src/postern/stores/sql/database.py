@@ -16,6 +16,7 @@ from sqlalchemy.pool import QueuePool
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.private_files import private_file
 
 T = TypeVar("T")
 
@@ -47,8 +48,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url: URL = make_url(url)
         if self.url.get_backend_name() == "sqlite":
-            if self.url.database:
-                Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+            if self.url.database and self.url.database != ":memory:":
+                private_file(Path(self.url.database))
             self.readers = _sqlite_engine(self.url, begin="BEGIN")
             # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
             # long it may wait.
