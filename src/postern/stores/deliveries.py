@@ -23,6 +23,7 @@ from postern.stores.sql.wake import ANSWER, DUE, tell
 from postern.stores.sql.writer import Writer
 
 LONGEST_LOG = 20
+MOST_CAUGHT_UP = 1_000
 
 
 class Deliveries:
@@ -173,6 +174,36 @@ class Deliveries:
 
         return await self._writer.write(job)
 
+    async def catch_up(self, now: float, lease: float, longest_wait: float) -> int:
+        """Deliveries whose next try lies further off than any wait is long: the clock was set back since. They
+        wait as long as they were to wait, from now on. How many.
+
+        Nothing comes sooner than a lease away: whoever has claimed it may be about to start it.
+        """
+        latest = milliseconds(now + lease + 5.0)
+        far_off = select(deliveries.c.key, deliveries.c.next_at, deliveries.c.log).where(
+            deliveries.c.state == "queued", deliveries.c.next_at > latest
+        )
+
+        def look(connection: Connection) -> dict[str, float]:
+            rows = connection.execute(far_off.order_by(deliveries.c.next_at.desc()).limit(MOST_CAUGHT_UP))
+            waits = {row.key: _wait_left(row, now, lease, longest_wait) for row in rows}
+            return {key: wait for key, wait in waits.items() if wait is not None}
+
+        waits = await self._database.read(look)
+
+        def job(connection: Connection) -> int:
+            again = update(deliveries).where(
+                deliveries.c.key == bindparam("of"),
+                deliveries.c.state == "queued",
+                deliveries.c.next_at > latest,
+            )
+            values = [{"of": key, "next_at": milliseconds(now + wait)} for key, wait in sorted(waits.items())]
+            connection.execute(again.values(next_at=bindparam("next_at")), values)
+            return len(values)
+
+        return await self._writer.write(job) if waits else 0
+
     async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int:
         """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is
         started first."""
@@ -206,9 +237,12 @@ class Deliveries:
 
         return await self._database.read(query)
 
-    async def respond(self, key: str, response: WorkflowResponse, now: float, elsewhere: bool = True) -> bool:
+    async def respond(
+        self, key: str, response: WorkflowResponse, now: float, awaited_here: bool = False
+    ) -> bool:
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for
-        the record."""
+        the record. ``awaited_here``: the caller waits in this process, which closes the row when the time is
+        over, whatever the time of day has become."""
 
         def job(connection: Connection) -> bool:
             values = {
@@ -218,13 +252,14 @@ class Deliveries:
                 "responded_at": milliseconds(now),
             }
             open_slot = update(deliveries).where(deliveries.c.key == key, deliveries.c.responded_at.is_(None))
+            before = deliveries.c.deadline > milliseconds(0.0 if awaited_here else now)
             in_time = connection.execute(
-                open_slot.where(
-                    deliveries.c.deadline > milliseconds(now), deliveries.c.answer_code == ""
-                ).values(**values, answer_code="accepted")
+                open_slot.where(before, deliveries.c.answer_code == "").values(
+                    **values, answer_code="accepted"
+                )
             )
             if in_time.rowcount == 1:
-                if elsewhere:
+                if not awaited_here:
                     tell(connection, ANSWER + key)
                 return True
             connection.execute(open_slot.where(deliveries.c.deadline.is_not(None)).values(**values))
@@ -294,6 +329,17 @@ class Deliveries:
             return dict(found)
 
         return await self._database.read(query)
+
+
+def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float | None:
+    """How long the next try should be away; None where it is right as it is."""
+    log = msgspec.json.decode(row.log) if row.log else []
+    if not log:
+        return lease  # never tried: only a claim moves its time, and only that far
+    tried, due = float(log[-1]["at"]), seconds(row.next_at)
+    if tried > now + 1.0:
+        return max(lease, min(due - tried, longest_wait)) if due >= tried else None
+    return lease if due > now + longest_wait + lease else None
 
 
 _SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log")

@@ -4,7 +4,7 @@ nothing."""
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
@@ -86,7 +86,9 @@ class Replays:
         return await self._writer.write(job)
 
     async def claim(self, now: float, lease: float) -> Replay | None:
-        due = select(replays.c.id).where(replays.c.state == "running", replays.c.next_at <= milliseconds(now))
+        # One that ends later than any lease can was taken before the clock was set back.
+        free = or_(replays.c.next_at <= milliseconds(now), replays.c.next_at > milliseconds(now + 2 * lease))
+        due = select(replays.c.id).where(replays.c.state == "running", free)
 
         def look(connection: Connection) -> bool:
             return connection.execute(due.limit(1)).first() is not None

@@ -20,6 +20,8 @@ from postern.stores.sql.tables import schedules
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
+LONGEST_LEASE = 600.0
+
 _SAID_ONCE = ("url", "every", "cron", "timeZone", "headers", "onlyWhenChanged", "splitArray")
 
 
@@ -69,6 +71,32 @@ class Schedules:
             return None if row is None else _state_of(row)
 
         return await self._writer.write(job)
+
+    async def ahead(self, now: float) -> list[ScheduleState]:
+        """Those that wait, and that ran or were saved later than it is now."""
+
+        def query(connection: Connection) -> list[ScheduleState]:
+            later = milliseconds(now + 1.0)
+            found = select(schedules).where(
+                schedules.c.next_run_at > milliseconds(now),
+                or_(schedules.c.last_at > later, schedules.c.anchor > later),
+            )
+            return [_state_of(row) for row in connection.execute(found)]
+
+        return await self._database.read(query)
+
+    async def bring_forward(self, state: ScheduleState, next_run_at: float) -> bool:
+        """False where it has changed meanwhile."""
+        assert state.next_run_at is not None
+        unchanged = update(schedules).where(
+            schedules.c.webhook_id == state.webhook_id,
+            schedules.c.next_run_at == round(state.next_run_at * 1000),
+        )
+        values = {"next_run_at": milliseconds(next_run_at)}
+        return (
+            await self._writer.write(lambda connection: connection.execute(unchanged.values(values)).rowcount)
+            == 1
+        )
 
     async def finish(
         self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]
@@ -189,7 +217,9 @@ def _still(claimed: ScheduleState) -> tuple[Any, Any]:
 
 
 def _nobody_at_it(now: float) -> Any:
-    return or_(schedules.c.lease_until.is_(None), schedules.c.lease_until <= milliseconds(now))
+    lease = schedules.c.lease_until
+    # One that ends later than any lease can was taken before the clock was set back.
+    return or_(lease.is_(None), lease <= milliseconds(now), lease > milliseconds(now + LONGEST_LEASE))
 
 
 def _due(now: float) -> tuple[Any, Any]:

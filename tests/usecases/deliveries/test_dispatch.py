@@ -2,8 +2,11 @@
 at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
 
+import psycopg
 import pytest
 from sqlalchemy import select
 
@@ -28,8 +31,10 @@ class SlowEngine:
         self.is_there = True
         self.under_way = 0
         self.most = 0
+        self.times = 0
 
     async def start(self, trigger: Trigger) -> Started:
+        self.times += 1
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         if self.most == 2:
@@ -126,3 +131,39 @@ async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
     assert await dispatcher.round() == 1
     assert await dispatcher.round() == 2
     await dispatcher.finish()
+
+
+@contextmanager
+def away_for_writing(desk: Desk) -> Iterator[None]:
+    """Somebody else holds what a settlement needs, for longer than it waits."""
+    url = desk.store.database.url
+    if desk.store.database.is_sqlite:
+        with closing(sqlite3.connect(url.database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        with psycopg.connect(url.set(drivername="postgresql").render_as_string(False)) as other:
+            other.execute("LOCK TABLE deliveries IN EXCLUSIVE MODE")
+            yield
+
+
+async def test_what_the_engine_has_taken_is_written_down_when_the_store_is_back(
+    desk: Desk, engine: SlowEngine
+) -> None:
+    await desk.accepted(await desk.webhook(), {})
+    dispatcher, unsettled = Dispatcher(desk.gateway), desk.gateway.runtime.unsettled
+    running = asyncio.create_task(dispatcher.run())
+    async with asyncio.timeout(PATIENCE):
+        while not engine.under_way:
+            await asyncio.sleep(0.01)
+        with away_for_writing(desk):
+            engine.go.set()
+            while not unsettled:
+                await asyncio.sleep(0.01)
+            now = desk.gateway.clock() + 10 * dispatch.LEASE
+            desk.gateway.clock = lambda: now  # its lease is over
+        while await states(desk) != ["started"]:
+            await asyncio.sleep(0.01)
+        dispatcher.stop()
+        await running
+    assert (engine.most, engine.times, unsettled) == (1, 1, {})

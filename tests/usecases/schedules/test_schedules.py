@@ -1,5 +1,6 @@
 import asyncio
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -43,6 +44,10 @@ async def run(desk: Desk, webhook: str) -> dict[str, Any]:
 async def state(desk: Desk, webhook: str) -> dict[str, Any]:
     shown: dict[str, Any] = (await webhooks.show(desk.gateway, ACTOR, webhook))["scheduleState"]
     return shown
+
+
+def moment(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
 
 
 async def later(desk: Desk, seconds: float) -> None:
@@ -412,3 +417,31 @@ async def test_a_private_address_is_refused_when_it_is_saved_where_it_is_not_ope
     await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"url": "http://10.1.2.3/orders"}})
     desk.gateway.outbound.allowed = NOBODY
     await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Renamed"})
+
+
+async def test_a_run_by_hand_takes_no_timed_run_away(desk: Desk) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        for when in ({"every": "1d"}, {"every": None, "cron": "0 9 * * *"}):
+            webhook = await scheduled(desk, server, **when)  # type: ignore[arg-type]
+            planned = (await state(desk, webhook))["nextRunAt"]
+            assert [(await run(desk, webhook))["nextRunAt"] for _ in range(3)] == [planned] * 3
+
+
+async def test_a_timed_run_is_followed_by_the_next_time_and_not_by_itself(desk: Desk) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        webhook = await scheduled(desk, server, every="1h")
+        planned = moment((await state(desk, webhook))["nextRunAt"])
+        desk.gateway.clock = lambda: planned  # told in whole milliseconds: a hair before its time
+        assert await tick(desk) == 1
+        assert moment((await state(desk, webhook))["nextRunAt"]) - planned > 3000
+
+
+async def test_a_clock_set_back_does_not_leave_a_schedule_waiting(desk: Desk) -> None:
+    async with stand_in(source({"n": 1})) as server:
+        await scheduled(desk, server, every="5m")
+        await later(desk, 400)
+        assert await tick(desk) == 1
+        await later(desk, -7200)
+        assert await schedules.catch_up(desk.gateway) == 1
+        await later(desk, 400)
+        assert await tick(desk) == 1

@@ -3,6 +3,7 @@ decides who won."""
 
 import asyncio
 import contextlib
+import time
 from typing import Any
 
 from postern.core import answer as say
@@ -46,12 +47,16 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
     """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
     assert delivery.deadline is not None
+    # The deadline is a time of day, for the workflow and for other processes. The wait is counted by a clock
+    # that nobody sets.
+    allowed = delivery.deadline - delivery.created_at
+    until = time.monotonic() + min(allowed, delivery.deadline - gateway.clock())
     woken = gateway.runtime.waiters.register(delivery.key)
     watch = asyncio.create_task(_start_and_watch(gateway, delivery, payload))
     watch.add_done_callback(lambda _: woken.set())
     try:
         while True:
-            left = delivery.deadline - gateway.clock()
+            left = until - time.monotonic()
             if left > 0:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), min(left, gateway.runtime.waiters.look_every))
@@ -61,7 +66,7 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
                 else None
             )
             woken.clear()
-            over = delivery.deadline <= gateway.clock() or gateway.runtime.waiters.time_is_up
+            over = until <= time.monotonic() or gateway.runtime.waiters.time_is_up
             answer = await _answer_in_row(gateway, delivery, ended, over)
             if answer is not None:
                 return answer
@@ -129,7 +134,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
     running."""
     key = delivery_key(first_invocation_id, 1)
     woken = gateway.runtime.waiters.register(key)
-    until = gateway.clock() + (webhook.answer_timeout or 0.0)
+    until = time.monotonic() + (webhook.answer_timeout or 0.0)
     try:
         while True:
             row = await gateway.store.deliveries.get(key)
@@ -137,7 +142,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
                 return say.duplicate(first_invocation_id)
             if row.answer_code:
                 return answer_of(row)
-            if gateway.clock() > max(until, row.deadline or 0.0) or gateway.runtime.waiters.time_is_up:
+            if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
                 return _said("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), gateway.runtime.waiters.look_every)

@@ -7,7 +7,7 @@ twice.
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from itertools import accumulate
 
 import structlog
@@ -16,6 +16,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.deliveries.delivery import (
     GIVE_UP_AFTER,
+    LONGEST_WAIT,
     EngineRejected,
     EngineUnavailable,
     Started,
@@ -37,6 +38,10 @@ LONGEST_BATCH = 0.5
 """A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
 way."""
 LOOK_EVERY = 1.0
+CATCH_UP_EVERY = 60.0
+SETTLE_EVERY = 0.5
+SETTLE_WITHIN = 900.0
+"""Seconds that a start waits for the store to come back before it is left to its lease."""
 LONGEST_PAUSE = 15.0
 
 log = structlog.get_logger("postern.dispatch")
@@ -70,40 +75,75 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     except EngineUnavailable as trouble:
         engine_starts.labels(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
+        detail = trouble.detail
         if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
-            await gateway.store.deliveries.failed(delivery, f"given up after 3 days: {trouble.detail}", now)
+            given_up = f"given up after 3 days: {detail}"
+            await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, given_up, now))
         else:
-            await gateway.store.deliveries.again(
-                delivery,
-                now + wait_before_retry(delivery.attempts + 1, trouble.retry_after),
-                trouble.detail,
-                now,
+            next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
+            await _settle(
+                gateway, delivery, lambda: gateway.store.deliveries.again(delivery, next_at, detail, now)
             )
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
     except EngineRejected as refusal:
         engine_starts.labels(gateway.engine.name, "rejected").inc()
-        await gateway.store.deliveries.failed(delivery, refusal.detail, gateway.clock())
+        rejected, now = refusal.detail, gateway.clock()
+        await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, rejected, now))
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
-    await gateway.store.deliveries.started(delivery, started, gateway.clock())
+    now = gateway.clock()
+    await _settle(gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, now))
     if started.answer is not None:
         await take_answer(gateway, delivery.key, started.answer)
     gateway.runtime.live.touch(delivery.invocation_id)
     return started
 
 
+async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awaitable[None]]) -> None:
+    """Write down how a start went, again and again while the store is away: what the engine has taken must
+    not be started a second time for that. Whoever has it in hand keeps its place among those under way, and
+    the loop leaves it alone, so there are never more than a few hundred."""
+    until = time.monotonic() + SETTLE_WITHIN
+    tries = 0
+    try:
+        while True:
+            try:
+                await write()
+                return
+            except StoreUnavailable as trouble:
+                if time.monotonic() > until:
+                    raise
+                if not tries:
+                    log.warning(
+                        "a start could not be written down yet", delivery=delivery.key, error=str(trouble)
+                    )
+                tries += 1
+                gateway.runtime.unsettled[delivery.key] = tries
+            await asyncio.sleep(SETTLE_EVERY)
+    finally:
+        gateway.runtime.unsettled.pop(delivery.key, None)
+
+
 async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
     """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
     caller woken."""
     taken = await gateway.store.deliveries.respond(
-        key, answer, gateway.clock(), elsewhere=key not in gateway.runtime.waiters
+        key, answer, gateway.clock(), awaited_here=key in gateway.runtime.waiters
     )
     if taken:
         gateway.runtime.waiters.wake(key)
     return taken
+
+
+async def catch_up(gateway: Gateway) -> int:
+    """What waits for a time that only a clock that was wrong could have set."""
+    count = await gateway.store.deliveries.catch_up(gateway.clock(), LEASE, LONGEST_WAIT)
+    if count:
+        log.warning("the clock was set back: deliveries that waited for a later time do not", count=count)
+    return count
 
 
 class Dispatcher:
@@ -115,6 +155,7 @@ class Dispatcher:
         self._under_way: dict[asyncio.Task[str], int] = {}
         """With the size of each one's body."""
         self._unavailable = False
+        self._catch_up_at = 0.0
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -124,6 +165,7 @@ class Dispatcher:
     async def run(self) -> None:
         while not self._stopping.is_set():
             try:
+                await self._catch_up()
                 if not await self.round():
                     await self._idle()
             except StoreUnavailable as trouble:
@@ -133,6 +175,11 @@ class Dispatcher:
                 log.exception("a round of deliveries failed")
                 await self._sleep(1.0)
         await self.finish()
+
+    async def _catch_up(self) -> None:
+        if time.monotonic() >= self._catch_up_at:
+            self._catch_up_at = time.monotonic() + CATCH_UP_EVERY
+            await catch_up(self._gateway)
 
     async def finish(self) -> None:
         """Until every start that was begun has been written down."""
@@ -152,7 +199,12 @@ class Dispatcher:
         fitting = await self._fitting(sizes)
         if self._unavailable:
             return 0  # it was found out while waiting: one probes it first
-        claimed = await gateway.store.deliveries.claim(now, LEASE, fitting)
+        claimed = [
+            delivery
+            for delivery in await gateway.store.deliveries.claim(now, LEASE, fitting)
+            # Its start is known here and only not yet written down. The claim has made its lease longer.
+            if delivery.key not in gateway.runtime.unsettled
+        ]
         if not claimed:
             return 0
         calls = await gateway.store.history.many([delivery.invocation_id for delivery in claimed])

@@ -76,6 +76,9 @@ class Runtime:
     """What is not well and somebody has to mend, in sentences; see `readiness.py`."""
     ending: bool = False
     """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
+    unsettled: dict[str, int] = field(default_factory=dict)
+    """Deliveries whose start is over and not yet written down, because the store is away; how often it was
+    tried."""
     _background: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
     _patient_until: float = field(init=False, default=0.0)
 

@@ -38,6 +38,7 @@ from postern.usecases.webhooks.webhooks import show, stored
 
 AT_ONCE = 20
 LOOK_EVERY = 1.0
+CATCH_UP_EVERY = 60.0
 LEASE = 120.0
 """Longer than the longest time-out: a run whose process died is taken over after this."""
 
@@ -105,9 +106,11 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
     began = time.perf_counter()
     outcome = await _fetch(gateway, webhook, claimed)
     took = int((time.perf_counter() - began) * 1000)
-    # The row holds whole milliseconds: counted from a hair before its time, the next one would be the same
-    # again.
-    now = max(gateway.clock(), (claimed.next_run_at or 0.0) + 1.0)
+    now, planned = gateway.clock(), claimed.next_run_at
+    if planned is not None and planned <= now:
+        # The row holds whole milliseconds: counted from a hair before its time, the next one would be the
+        # same again. A run by hand, before its time, leaves that time as it is.
+        now = max(now, planned + 0.002)
     following = after_run(
         saved_schedule(setting, claimed.anchor),
         webhook.id,
@@ -244,6 +247,22 @@ def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
         )
 
 
+async def catch_up(gateway: Gateway) -> int:
+    """Schedules that have run, or were saved, at a time that is yet to come: the clock was set back since.
+    They go on with the next time there is from now. How many."""
+    now, count = gateway.clock(), 0
+    for state in await gateway.store.schedules.ahead(now):
+        webhook = await gateway.store.webhooks.get(state.webhook_id)
+        setting = webhook.document["schedule"] if webhook is not None else None
+        if setting:
+            following = next_run(saved_schedule(setting, state.anchor), now, state.webhook_id)
+            if state.next_run_at is not None and following < state.next_run_at - 0.001:
+                count += await gateway.store.schedules.bring_forward(state, following)
+    if count:
+        log.warning("the clock was set back: schedules that waited for a later time do not", count=count)
+    return count
+
+
 class Scheduler:
     """The loop. Any number of processes may run one on the same database: each tick is claimed by one of
     them."""
@@ -251,6 +270,7 @@ class Scheduler:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._running: dict[asyncio.Task[None], ScheduleState] = {}
+        self._catch_up_at = 0.0
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -261,6 +281,7 @@ class Scheduler:
             while not self._stopping.is_set():
                 begun = 0
                 try:
+                    await self._catch_up()
                     begun = await self.round()
                 except StoreUnavailable as trouble:
                     log.warning("the store cannot be asked for due schedules", error=str(trouble))
@@ -275,6 +296,11 @@ class Scheduler:
                 waiting[0].cancel()
         finally:
             await self._hand_on()
+
+    async def _catch_up(self) -> None:
+        if time.monotonic() >= self._catch_up_at:
+            self._catch_up_at = time.monotonic() + CATCH_UP_EVERY
+            await catch_up(self._gateway)
 
     async def round(self) -> int:
         """Begin as many due runs as there are places; how many."""
