@@ -11,6 +11,8 @@ import pytest
 from reference import use_cases
 
 from postern.core.history.invocation import HistoryFilter
+from postern.core.webhooks.settings import as_document
+from postern.core.webhooks.stored import StoredWebhook
 from support.client import PASSWORD
 from support.house import House
 from support.program import StartProgram
@@ -211,10 +213,11 @@ async def rows_of(house: House) -> dict[str, Any]:
                 one.enabled,
                 one.held,
                 one.version,
-                one.document["authentication"],
-                one.document["fieldMapping"],
+                as_document(one.settings.authentication),
+                as_document(one.settings.field_mapping),
             )
             for one in webhooks
+            if isinstance(one, StoredWebhook)
         ],
         "invocations": [
             (

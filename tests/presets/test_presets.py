@@ -16,8 +16,9 @@ from postern import presets
 from postern.core.calls.call import Call, Headers
 from postern.core.calls.content import Payload, read_object
 from postern.core.signatures.credential import Unproven, VerifiedCall
-from postern.core.signatures.scheme import FIELDS, SignatureScheme, warnings
+from postern.core.signatures.scheme import SignatureScheme, warnings
 from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.settings import Resolved, as_document
 from postern.usecases.webhooks.resolving import preset_update
 
 NOW = 1_700_000_000
@@ -225,21 +226,14 @@ def test_only_square_and_hubspot_sign_the_url() -> None:
     assert {name for name, preset in presets.load().items() if preset.signs_url} == {"square", "hubspot"}
 
 
-def test_a_resolved_preset_holds_every_field_of_its_scheme() -> None:
-    document = presets.resolve("stripe")
-    assert (document["preset"], document["presetVersion"]) == ("stripe", 1)
-    assert {name: document[name] for name in FIELDS} == presets.get("stripe").scheme.to_document()
-
-
-def saved(name: str, **scheme: Any) -> dict[str, Any]:
-    """A webhook that was saved when the preset had another version."""
-    document = {**presets.get(name).scheme.to_document(), **scheme}
-    return {"authentication": {"provider": name}, "resolved": {"scheme": document, "presetVersion": 0}}
+def saved(name: str, **scheme: Any) -> Resolved:
+    """What was saved when the preset had another version."""
+    return Resolved(scheme=msgspec.structs.replace(presets.get(name).scheme, **scheme), preset_version=0)
 
 
 def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
-    assert preset_update(presets, saved("paddle")) == {"version": 1, "changes": []}
-    update = preset_update(presets, saved("paddle", toleranceSeconds=30, deliveryId=[]))
+    assert preset_update("paddle", saved("paddle")) == {"version": 1, "changes": []}
+    update = preset_update("paddle", saved("paddle", tolerance_seconds=30, delivery_id=()))
     assert {
         change["field"]: (change["saved"], change["present"]) for change in (update or {})["changes"]
     } == {
@@ -249,13 +243,16 @@ def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
 
 
 def test_a_field_that_a_newer_version_added_counts_as_unused_in_an_older_one() -> None:
-    older, same = saved("slack"), saved("paddle")
-    del older["resolved"]["scheme"]["handshake"], same["resolved"]["scheme"]["handshake"]
-    assert preset_update(presets, older) == {
+    def before_handshakes(name: str) -> Resolved:
+        document = as_document(saved(name))
+        del document["scheme"]["handshake"]
+        return msgspec.convert(document, Resolved)
+
+    assert preset_update("slack", before_handshakes("slack")) == {
         "version": 1,
         "changes": [{"field": "handshake", "saved": "none", "present": "slack"}],
     }
-    assert preset_update(presets, same) == {"version": 1, "changes": []}
+    assert preset_update("paddle", before_handshakes("paddle")) == {"version": 1, "changes": []}
 
 
 def test_what_is_told_about_a_preset_is_plain_json() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation
+from postern.core.webhooks.settings import NoAuthentication, Resolved, WebhookSettings
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import first_id_at, new_id
 from postern.stores.store import Store
@@ -100,7 +101,15 @@ async def recorded(store: Store, *entries: Entry) -> list[str]:
 
 async def webhook(store: Store, id: str = WEBHOOK, code: str | None = None) -> StoredWebhook:
     made = StoredWebhook(
-        id, code or new_id("code")[:22], "Orders", True, False, {"name": "Orders"}, 1, NOW, NOW
+        id,
+        code or new_id("code")[:22],
+        True,
+        False,
+        WebhookSettings(name="Orders", authentication=NoAuthentication()),
+        Resolved(),
+        1,
+        NOW,
+        NOW,
     )
     await store.webhooks.create(made, {"main": b"secret"})
     return made

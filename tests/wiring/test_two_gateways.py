@@ -4,8 +4,10 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import psycopg
 
+from postern.core.webhooks.settings import Resolved
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id, new_short_code
 from postern.settings import Settings
@@ -29,18 +31,16 @@ async def thousand(settings: Settings, source_url: str) -> None:
         }
         pattern: WebhookRequest = validated(WebhookRequest, request)
         made = await gateway.store.webhooks.get((await webhooks.create(gateway, ACTOR, pattern))["id"])
-        assert made is not None
+        assert isinstance(made, StoredWebhook)
+        assert made.settings.schedule is not None
+        settings, schedule = made.settings, made.settings.schedule
         await webhooks.remove(gateway, ACTOR, made.id)
 
         def another(number: int) -> StoredWebhook:
-            document = {
-                **made.document,
-                "schedule": {**made.document["schedule"], "url": f"{source_url}/{number}"},
-            }
+            changed = msgspec.structs.replace(schedule, url=f"{source_url}/{number}")
+            asked = msgspec.structs.replace(settings, name=str(number), schedule=changed)
             now = gateway.clock() - 3600  # so that the first tick has long been due
-            return StoredWebhook(
-                new_id("wh"), new_short_code(), str(number), True, False, document, 1, now, now
-            )
+            return StoredWebhook(new_id("wh"), new_short_code(), True, False, asked, Resolved(), 1, now, now)
 
         await asyncio.gather(
             *(gateway.store.webhooks.create(another(number), {}) for number in range(SCHEDULES))

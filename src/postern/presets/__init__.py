@@ -1,7 +1,6 @@
 """The 22 senders Postern knows and the generic scheme: one TOML file each, and the loader.
 
-A preset is data. When a webhook is saved, the preset's scheme is written into it (``resolve``), so that a
-newer preset never changes how an existing webhook judges its calls.
+A preset is data. When a webhook is saved, the preset's scheme is written into it, so that a newer preset never changes how an existing webhook judges its calls.
 """
 
 import tomllib
@@ -96,13 +95,6 @@ def get(name: str) -> Preset:
 
 def names() -> list[str]:
     return list(load())
-
-
-def resolve(name: str) -> dict[str, Any]:
-    """What is saved with a webhook that uses this preset: the whole scheme, and which version of the preset
-    it was."""
-    preset = get(name)
-    return {"preset": preset.name, "presetVersion": preset.version, **preset.scheme.to_document()}
 
 
 def about(name: str) -> dict[str, Any]:

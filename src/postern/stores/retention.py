@@ -18,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from postern.core.operations.retention import OwnRetention
 from postern.identity import first_id_at
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -52,14 +53,13 @@ class Retention:
         self._database = database
         self._writer = writer
 
-    async def webhooks(self) -> dict[str, dict[str, Any]]:
-        """Every webhook with its settings, deleted ones too: their history outlives them."""
+    async def webhooks(self) -> dict[str, OwnRetention | None]:
+        """Every webhook with its own rule, deleted ones too: their history outlives them. None where the rule
+        cannot be read."""
 
-        def query(connection: Connection) -> dict[str, dict[str, Any]]:
-            return {
-                row.id: msgspec.json.decode(row.document)
-                for row in connection.execute(select(webhooks.c.id, webhooks.c.document))
-            }
+        def query(connection: Connection) -> dict[str, OwnRetention | None]:
+            rows = connection.execute(select(webhooks.c.id, webhooks.c.document))
+            return {row.id: _own(row.document) for row in rows}
 
         return await self._database.read(query)
 
@@ -310,3 +310,10 @@ class Retention:
             return connection.execute(first.returning(chores.c.name)).first() is not None
 
         return await self._writer.write(job)
+
+
+def _own(document: str) -> OwnRetention | None:
+    try:
+        return msgspec.json.decode(document, type=OwnRetention)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return None

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, Row, delete, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import Entry, Receipt
-from postern.core.schedules.schedule import next_run, saved_schedule
+from postern.core.schedules.schedule import next_run
 from postern.core.schedules.state import ScheduleRun, ScheduleState
+from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.stores.audit import write_note
 from postern.stores.recorder import record_all
@@ -22,7 +23,11 @@ from postern.stores.sql.writer import Writer
 
 LONGEST_LEASE = 600.0
 
-_SAID_ONCE = ("url", "every", "cron", "timeZone", "headers", "onlyWhenChanged", "splitArray")
+
+def _said_once(setting: ScheduleSetting) -> list[Any]:
+    """What is begun afresh when it changes."""
+    when = [setting.every, setting.cron, setting.time_zone]
+    return [setting.url, *when, setting.headers, setting.only_when_changed, setting.split_array]
 
 
 class Schedules:
@@ -176,30 +181,28 @@ class Schedules:
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:
     """Plan what the webhook's setting now says, in the transaction that saves it. ``touched``: its headers'
     values are new."""
-    setting = webhook.document.get("schedule")
+    setting = webhook.settings.schedule
     if setting is None:
         connection.execute(delete(schedules).where(schedules.c.webhook_id == webhook.id))
         return
     row = connection.execute(select(schedules).where(schedules.c.webhook_id == webhook.id)).first()
-    fingerprint = sha256(msgspec.json.encode([setting[name] for name in _SAID_ONCE])).hexdigest()
+    fingerprint = sha256(msgspec.json.encode(_said_once(setting))).hexdigest()
     afresh = row is None or row.fingerprint != fingerprint or touched
     anchor = milliseconds(webhook.updated_at) if row is None or afresh else row.anchor
     values: dict[str, Any] = {"fingerprint": fingerprint, "anchor": anchor}
     if afresh:
         forgotten = dict.fromkeys(("etag", "last_modified", "body_hash", "paused_reason"), "")
         values |= forgotten | {"consecutive_failures": 0, "paused_at": None, "lease_until": None}
-    if not setting["enabled"]:
+    if not setting.enabled:
         values |= {
             "consecutive_failures": 0,
             "paused_at": None,
             "paused_reason": "",
         }  # switching it on again ends a pause
     planned = None if row is None or afresh else row.next_run_at
-    runs = webhook.enabled and setting["enabled"] and (afresh or row is None or row.paused_at is None)
+    runs = webhook.enabled and setting.enabled and (afresh or row is None or row.paused_at is None)
     if runs and planned is None:
-        planned = milliseconds(
-            next_run(saved_schedule(setting, seconds(anchor)), webhook.updated_at, webhook.id)
-        )
+        planned = milliseconds(next_run(setting.times(seconds(anchor)), webhook.updated_at, webhook.id))
     values["next_run_at"] = planned if runs else None
     inserting = insert_into(schedules, connection.dialect.name)
     first = {"webhook_id": webhook.id, "consecutive_failures": 0} | values

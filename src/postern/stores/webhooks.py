@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally
+from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
+from postern.core.webhooks.stored import (
+    ChangedWebhooks,
+    StoredSecret,
+    StoredWebhook,
+    Tally,
+    UnreadableWebhook,
+)
 from postern.identity import new_id
 from postern.stores import schedules
 from postern.stores.audit import write_note
@@ -28,6 +34,8 @@ from postern.stores.sql.tables import (
 from postern.stores.sql.wake import CONFIGURATION, tell
 from postern.stores.sql.writer import Writer
 from postern.stores.vault import Vault
+
+Stored = StoredWebhook | UnreadableWebhook
 
 SecretChanges = dict[str, bytes | None]
 """By field: a new value, or None to remove it. What is not named stays."""
@@ -119,8 +127,8 @@ class Webhooks:
 
         return await self._writer.write(job)
 
-    async def get(self, webhook_id: str) -> StoredWebhook | None:
-        def query(connection: Connection) -> StoredWebhook | None:
+    async def get(self, webhook_id: str) -> Stored | None:
+        def query(connection: Connection) -> Stored | None:
             row = connection.execute(
                 select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
             ).first()
@@ -128,10 +136,8 @@ class Webhooks:
 
         return await self._database.read(query)
 
-    async def page(
-        self, limit: int, before: str | None = None, search: str | None = None
-    ) -> list[StoredWebhook]:
-        def query(connection: Connection) -> list[StoredWebhook]:
+    async def page(self, limit: int, before: str | None = None, search: str | None = None) -> list[Stored]:
+        def query(connection: Connection) -> list[Stored]:
             statement = (
                 select(webhooks)
                 .where(webhooks.c.deleted_at.is_(None))
@@ -156,15 +162,20 @@ class Webhooks:
 
         return await self._database.read(query)
 
-    async def changed_since(self, epoch: int) -> tuple[int, list[StoredWebhook]]:
-        """Every webhook changed after that epoch, deleted ones too, and the epoch to ask from next time."""
-
-        def query(connection: Connection) -> tuple[int, list[StoredWebhook]]:
+    async def changed_since(self, epoch: int) -> ChangedWebhooks:
+        def query(connection: Connection) -> ChangedWebhooks:
             now = connection.execute(select(epochs.c.epoch)).scalar_one_or_none() or 0
+            changed = ChangedWebhooks(now)
             if now == epoch:
-                return epoch, []
+                return changed
             rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
-            return now, self._stored_all(connection, rows)
+            changed.deleted.extend(row.id for row in rows if row.deleted_at is not None)
+            for one in self._stored_all(connection, [row for row in rows if row.deleted_at is None]):
+                if isinstance(one, StoredWebhook):
+                    changed.stored.append(one)
+                else:
+                    changed.unreadable.append(one)
+            return changed
 
         return await self._database.read(query)
 
@@ -215,7 +226,7 @@ class Webhooks:
             "name": webhook.name,
             "enabled": webhook.enabled,
             "held": webhook.held,
-            "document": msgspec.json.encode(webhook.document).decode(),
+            "document": write_document(webhook.settings, webhook.resolved),
             "version": webhook.version,
             "epoch": next_epoch(connection),
             "updated_at": milliseconds(webhook.updated_at),
@@ -266,7 +277,7 @@ class Webhooks:
                 )
         return held
 
-    def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[StoredWebhook]:
+    def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[Stored]:
         ids = [row.id for row in rows]
         kept = self._secrets(connection, ids)
         armed: dict[str, int] = {}
@@ -281,18 +292,21 @@ class Webhooks:
         return [self._stored(row, kept.get(row.id, {}), armed.get(row.id)) for row in rows]
 
     @staticmethod
-    def _stored(row: Any, kept: dict[str, StoredSecret], armed_until: int | None) -> StoredWebhook:
+    def _stored(row: Any, kept: dict[str, StoredSecret], armed_until: int | None) -> Stored:
+        try:
+            settings, resolved = read_document(row.document)
+        except UnreadableSettings as error:
+            return UnreadableWebhook(row.id, row.short_code, row.name, row.version, str(error))
         return StoredWebhook(
             id=row.id,
             short_code=row.short_code,
-            name=row.name,
             enabled=row.enabled,
             held=row.held,
-            document=msgspec.json.decode(row.document),
+            settings=settings,
+            resolved=resolved,
             version=row.version,
             created_at=seconds(row.created_at),
             updated_at=seconds(row.updated_at),
-            deleted=row.deleted_at is not None,
             secrets=kept,
             armed_until=seconds(armed_until),
         )

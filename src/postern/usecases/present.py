@@ -1,6 +1,6 @@
 """How answers are told, the same on every surface."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +11,12 @@ from postern.core.history.invocation import Delivery, Invocation, status_of
 class Page:
     items: list[dict[str, Any]]
     next_cursor: str | None = None
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
+    """What belongs on this page and cannot be shown as the others are, each with the reason."""
 
     def told(self) -> dict[str, Any]:
-        return {"items": self.items, "nextCursor": self.next_cursor}
+        told = {"items": self.items, "nextCursor": self.next_cursor}
+        return told | {"unreadable": self.unreadable} if self.unreadable else told
 
 
 def iso(seconds: float) -> str:

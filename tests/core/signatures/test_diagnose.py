@@ -2,12 +2,12 @@
 
 import base64
 import hmac
-from dataclasses import replace
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from postern import presets
 from postern.core.calls.call import Call

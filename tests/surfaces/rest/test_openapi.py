@@ -19,6 +19,7 @@ from postern.surfaces.rest.shapes import Told
 from support import described
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program, StartProgram
+from support.stored import overwrite
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +155,11 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": notion}})
     assert len(api.tell("GET", f"webhooks/{signed['id']}/readmissible")["wouldPass"]) == 1
     assert api.tell("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
+
+    newer = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json["id"]
+    overwrite(served.data_dir, newer)
+    assert [one["id"] for one in api.tell("GET", "webhooks")["unreadable"]] == [newer]
+    api.delete(f"webhooks/{newer}")
 
     asked = {
         one.operation_id

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from postern import presets
@@ -76,8 +77,9 @@ async def test_a_newer_preset_changes_nothing_until_its_owner_accepts_it(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe"))
-    now = presets.resolve("stripe")
-    monkeypatch.setattr(presets, "resolve", lambda name: {**now, "presetVersion": 2, "toleranceSeconds": 60})
+    now = presets.get("stripe")
+    stricter = msgspec.structs.replace(now.scheme, tolerance_seconds=60)
+    monkeypatch.setattr(presets, "get", lambda name: replace(now, version=2, scheme=stricter))
     old = stripe("whsec_right", at=time.time() - 120)
 
     shown = await webhooks.show(house.gateway, OWNER, webhook["id"])

@@ -1,8 +1,8 @@
 """How long what is kept is kept: the gateway's rule, and a webhook's own where it has one."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 DAY = 86_400.0
 REJECTED_KEPT = 1_000
@@ -11,6 +11,14 @@ accepted."""
 VOLUMES_KEPT = 90 * DAY
 YOUNGEST = 120.0
 """However short the rule, nothing younger goes: a caller may still be waiting for its answer."""
+
+
+class OwnRetention(msgspec.Struct, frozen=True, rename="camel"):
+    """A webhook's own rule, read from its stored settings by itself: history outlives the webhook, and a
+    setting beside it that cannot be read must not lose what its owner wants kept."""
+
+    history_retention_days: int | None = None
+    body_retention_days: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +34,16 @@ class Keeping:
     def records_before(self, now: float) -> float:
         return now - self.audit_days * DAY
 
-    def history_before(self, document: Mapping[str, Any], now: float) -> float:
-        return now - max((document.get("historyRetentionDays") or self.history_days) * DAY, YOUNGEST)
+    def history_before(self, own: OwnRetention | None, now: float) -> float:
+        """None, where a webhook's own rule cannot be read: everything stays until it can."""
+        if own is None:
+            return 0.0
+        return now - max((own.history_retention_days or self.history_days) * DAY, YOUNGEST)
 
-    def bodies_before(self, document: Mapping[str, Any], now: float) -> float | None:
+    def bodies_before(self, own: OwnRetention | None, now: float) -> float | None:
         """None where bodies stay as long as their calls."""
-        own, history = (
-            document.get("bodyRetentionDays"),
-            document.get("historyRetentionDays") or self.history_days,
-        )
-        days = own if own is not None else self.body_days
+        if own is None:
+            return None
+        history = own.history_retention_days or self.history_days
+        days = own.body_retention_days if own.body_retention_days is not None else self.body_days
         return None if days is None or days >= history else now - max(days * DAY, YOUNGEST)

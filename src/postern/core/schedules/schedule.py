@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -66,11 +65,6 @@ def parse_schedule(
         return Schedule(every=_seconds(every), time_zone=zone, anchor=anchor)
     assert cron is not None
     return Schedule(cron=_cron(cron, zone), time_zone=zone, anchor=anchor)
-
-
-def saved_schedule(setting: Mapping[str, Any], anchor: float) -> Schedule:
-    """The same from a webhook's stored ``schedule`` setting."""
-    return parse_schedule(setting["every"], setting["cron"], setting["timeZone"], anchor)
 
 
 def _seconds(every: str | int) -> int:

@@ -6,7 +6,9 @@ rows of this model.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+import msgspec
 
 from postern.core.problems import FieldError
 from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
@@ -32,40 +34,134 @@ class InvalidScheme(ValueError):
         self.errors = errors
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureScheme:
-    """Each field is one question about the sender; ``providers`` in the reference answers them for 22 of
-    them."""
+class _Wrong(ValueError):
+    """One field's value cannot be used; the message says why."""
 
-    signature: tuple[str, ...] = ("header:X-Signature",)
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a field is read as a person writes it; raises ``_Wrong``."""
+
+    read: Callable[[Any], Any]
+
+
+def _refs(*kinds: str, needed: bool = False) -> Written:
+    def read(value: Any) -> tuple[str, ...]:
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+            raise _Wrong("a text or a list of texts, such as header:X-Signature")
+        texts = tuple(text.strip() for text in value if text.strip())
+        if needed and not texts:
+            raise _Wrong("say where the signature is, for example header:X-Signature")
+        if len(texts) > _MOST_REFS:
+            raise _Wrong(f"at most {_MOST_REFS} places")
+        for text in texts:
+            try:
+                kind = parse_ref(text).kind
+            except InvalidReference as error:
+                raise _Wrong(str(error)) from None
+            if kind not in kinds:
+                raise _Wrong(f"{text!r} cannot be used here; use {', '.join(kinds)}")
+        return texts
+
+    return Written(read)
+
+
+def _one_of(choices: tuple[str, ...], default: str) -> Written:
+    def read(value: Any) -> str:
+        if value == "":
+            return default
+        if value not in choices:
+            raise _Wrong(f"one of {', '.join(choices)}")
+        return cast(str, value)
+
+    return Written(read)
+
+
+def _separator(characters: str, words: str) -> Written:
+    def read(value: Any) -> str:
+        character = _SEPARATOR_WORDS.get(value, value) if isinstance(value, str) else None
+        if character is None or len(character) > 1 or character not in characters:
+            raise _Wrong(f"one of {words}, or the character itself")
+        return character
+
+    return Written(read)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise _Wrong(f"a text of at most {_LONGEST_TEXT} printable characters")
+    return value
+
+
+def _template(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Wrong("a text, for example {timestamp}.{body}")
+    try:
+        parse_template(value)
+        value.encode()
+    except InvalidTemplate as error:
+        raise _Wrong(str(error)) from None
+    except UnicodeEncodeError:
+        raise _Wrong("holds a character that cannot be written as UTF-8") from None
+    return value
+
+
+def _seconds(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST_TOLERANCE:
+        raise _Wrong(f"a whole number of seconds from 0 to {LONGEST_TOLERANCE}")
+    return value
+
+
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("true or false")
+    return value
+
+
+def _escapes(value: Any) -> str:
+    text = _text(value)
+    if not text.isascii() or "%" in text or any(character.isalnum() for character in text):
+        raise _Wrong("ASCII characters that are neither letters, digits nor %, for example :/?@")
+    return text
+
+
+class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Each field is one question about the sender; ``providers`` in the reference answers them for 22 of
+    them. Beside its type stands how it is read where a person writes it."""
+
+    signature: Annotated[tuple[str, ...], _refs("header", "query", "body", needed=True)] = (
+        "header:X-Signature",
+    )
     """Where signatures are. Every one that is present is a candidate."""
-    item_separator: str = ""
+    item_separator: Annotated[str, _separator(",; ", "none, comma, semicolon, space")] = ""
     """Splits a value into several items."""
-    key_separator: str = ""
+    key_separator: Annotated[str, _separator("=,", "none, equals, comma")] = ""
     """Splits an item at its first occurrence into key and value."""
-    signature_key: str = ""
+    signature_key: Annotated[str, Written(_text)] = ""
     """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
     ``=``."""
-    encoding: Encoding = "hex"
-    signed_content: str = "{body}"
-    secret_encoding: SecretEncoding = "utf8"
+    encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
+    signed_content: Annotated[str, Written(_template)] = "{body}"
+    secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
     """How the pasted secret becomes the key's bytes."""
-    secret_prefix: str = ""
+    secret_prefix: Annotated[str, Written(_text)] = ""
     """Removed before decoding, where the secret has it."""
-    timestamp: tuple[str, ...] = ()
+    timestamp: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
     """Where the time of signing is; the first present wins."""
-    timestamp_format: TimestampFormat = "unix"
-    tolerance_seconds: int = 0
+    timestamp_format: Annotated[TimestampFormat, _one_of(TIMESTAMP_FORMATS, "unix")] = "unix"
+    tolerance_seconds: Annotated[int, Written(_seconds)] = 0
     """How far that time may be from the time of receipt, on both sides. 0 checks nothing."""
-    timestamp_required: bool = True
-    body_digest: tuple[str, ...] = ()
+    timestamp_required: Annotated[bool, Written(_switch)] = True
+    body_digest: Annotated[tuple[str, ...], _refs("header", "query", "body")] = ()
     """Where the SHA-256 of the body is, for schemes that sign headers; a value that is present must be
     right."""
-    delivery_id: tuple[str, ...] = ()
+    delivery_id: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
     """Where the sender's own id of this delivery is."""
-    url_unescape: str = ""
+    url_unescape: Annotated[str, Written(_escapes)] = ""
     """Characters whose percent escapes are decoded in ``{url}``."""
-    handshake: HandshakeKind = "none"
+    handshake: Annotated[HandshakeKind, _one_of(HANDSHAKES, "none")] = "none"
     """How the sender tests the URL before it sends anything; no part of verifying."""
 
     @classmethod
@@ -77,8 +173,8 @@ class SignatureScheme:
 
     def to_document(self) -> dict[str, Any]:
         """Every field under its name in the API, as plain JSON values."""
-        values = ((name, getattr(self, attribute)) for name, attribute in _ATTRIBUTES.items())
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return document
 
     @property
     def covered_refs(self) -> tuple[Ref, ...]:
@@ -130,47 +226,30 @@ def warnings(scheme: SignatureScheme) -> list[FieldError]:
     return found
 
 
-_ATTRIBUTES = {
-    "signature": "signature",
-    "itemSeparator": "item_separator",
-    "keySeparator": "key_separator",
-    "signatureKey": "signature_key",
-    "encoding": "encoding",
-    "signedContent": "signed_content",
-    "secretEncoding": "secret_encoding",
-    "secretPrefix": "secret_prefix",
-    "timestamp": "timestamp",
-    "timestampFormat": "timestamp_format",
-    "toleranceSeconds": "tolerance_seconds",
-    "timestampRequired": "timestamp_required",
-    "bodyDigest": "body_digest",
-    "deliveryId": "delivery_id",
-    "urlUnescape": "url_unescape",
-    "handshake": "handshake",
-}
-FIELDS = tuple(_ATTRIBUTES)
-
-
-class _Wrong(ValueError):
-    """One field's value cannot be used; the message says why."""
+_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(SignatureScheme)}
+FIELDS = tuple(_FIELDS)
 
 
 def _read(document: Mapping[str, Any]) -> tuple[SignatureScheme, list[FieldError]]:
     values: dict[str, Any] = {}
     unknown = f"a scheme has no such field; it has {', '.join(FIELDS)}"
-    errors = [FieldError(str(name)[:60], unknown) for name in document if name not in _ATTRIBUTES]
-    for name, attribute in _ATTRIBUTES.items():
+    errors = [FieldError(str(name)[:60], unknown) for name in document if name not in _FIELDS]
+    for name, field in _FIELDS.items():
         value = document.get(name)
         if value is None:
             continue
         try:
-            values[attribute] = _READERS[name](value)
+            values[field.name] = _written(field).read(value)
         except _Wrong as wrong:
             errors.append(FieldError(name, str(wrong)))
     if not errors and document.get("toleranceSeconds") is None and values.get("timestamp"):
         values["tolerance_seconds"] = USUAL_TOLERANCE
     scheme = SignatureScheme(**values)
     return scheme, errors or _disagreements(scheme)
+
+
+def _written(field: msgspec.structs.FieldInfo) -> Written:
+    return next(one for one in field.type.__metadata__ if isinstance(one, Written))
 
 
 def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
@@ -210,105 +289,3 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
 
 def _uses(tokens: tuple[Token, ...], kind: str) -> bool:
     return any(token.kind == kind for token in tokens)
-
-
-def _refs(kinds: tuple[str, ...], *, needed: bool = False) -> Callable[[Any], tuple[str, ...]]:
-    def read(value: Any) -> tuple[str, ...]:
-        if isinstance(value, str):
-            value = [value]
-        if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
-            raise _Wrong("a text or a list of texts, such as header:X-Signature")
-        texts = tuple(text.strip() for text in value if text.strip())
-        if needed and not texts:
-            raise _Wrong("say where the signature is, for example header:X-Signature")
-        if len(texts) > _MOST_REFS:
-            raise _Wrong(f"at most {_MOST_REFS} places")
-        for text in texts:
-            try:
-                kind = parse_ref(text).kind
-            except InvalidReference as error:
-                raise _Wrong(str(error)) from None
-            if kind not in kinds:
-                raise _Wrong(f"{text!r} cannot be used here; use {', '.join(kinds)}")
-        return texts
-
-    return read
-
-
-def _one_of(choices: tuple[str, ...], default: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if value == "":
-            return default
-        if value not in choices:
-            raise _Wrong(f"one of {', '.join(choices)}")
-        return cast(str, value)
-
-    return read
-
-
-def _separator(characters: str, words: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        character = _SEPARATOR_WORDS.get(value, value) if isinstance(value, str) else None
-        if character is None or len(character) > 1 or character not in characters:
-            raise _Wrong(f"one of {words}, or the character itself")
-        return character
-
-    return read
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
-        raise _Wrong(f"a text of at most {_LONGEST_TEXT} printable characters")
-    return value
-
-
-def _template(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Wrong("a text, for example {timestamp}.{body}")
-    try:
-        parse_template(value)
-        value.encode()
-    except InvalidTemplate as error:
-        raise _Wrong(str(error)) from None
-    except UnicodeEncodeError:
-        raise _Wrong("holds a character that cannot be written as UTF-8") from None
-    return value
-
-
-def _seconds(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST_TOLERANCE:
-        raise _Wrong(f"a whole number of seconds from 0 to {LONGEST_TOLERANCE}")
-    return value
-
-
-def _switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Wrong("true or false")
-    return value
-
-
-def _escapes(value: Any) -> str:
-    text = _text(value)
-    if not text.isascii() or "%" in text or any(character.isalnum() for character in text):
-        raise _Wrong("ASCII characters that are neither letters, digits nor %, for example :/?@")
-    return text
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "signature": _refs(("header", "query", "body"), needed=True),
-    "itemSeparator": _separator(",; ", "none, comma, semicolon, space"),
-    "keySeparator": _separator("=,", "none, equals, comma"),
-    "signatureKey": _text,
-    "encoding": _one_of(ENCODINGS, "hex"),
-    "signedContent": _template,
-    "secretEncoding": _one_of(SECRET_ENCODINGS, "utf8"),
-    "secretPrefix": _text,
-    "timestamp": _refs(("header", "query", "body", "item")),
-    "timestampFormat": _one_of(TIMESTAMP_FORMATS, "unix"),
-    "toleranceSeconds": _seconds,
-    "timestampRequired": _switch,
-    "bodyDigest": _refs(("header", "query", "body")),
-    "deliveryId": _refs(("header", "query", "body", "item")),
-    "urlUnescape": _escapes,
-    "handshake": _one_of(HANDSHAKES, "none"),
-}

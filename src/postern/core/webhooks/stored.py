@@ -1,7 +1,8 @@
-"""A webhook as stores keep it: its settings as one document, its secrets beside it."""
+"""A webhook as stores keep it: its settings, and its secrets beside them."""
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from postern.core.webhooks.settings import Resolved, WebhookSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,24 +14,56 @@ class StoredSecret:
 
 @dataclass(slots=True)
 class StoredWebhook:
-    """A webhook's configuration. ``document`` holds every setting except the secrets, which live in the
-    vault."""
+    """A webhook's configuration."""
+
+    id: str
+    short_code: str
+    enabled: bool
+    held: bool
+    settings: WebhookSettings
+    resolved: Resolved
+    version: int
+    created_at: float
+    updated_at: float
+    secrets: dict[str, StoredSecret] = field(default_factory=dict)
+    """By field: main, second, and whatever else is secret among the settings. Decrypted, for the process that
+    uses them."""
+    armed_until: float | None = None
+    """Record Events: until then the next accepted call is kept as the sample."""
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableWebhook:
+    """A webhook that is stored and that this version cannot serve; ``reason`` says why, and holds nothing
+    secret."""
 
     id: str
     short_code: str
     name: str
-    enabled: bool
-    held: bool
-    document: dict[str, Any]
     version: int
-    created_at: float
-    updated_at: float
-    deleted: bool = False
-    secrets: dict[str, StoredSecret] = field(default_factory=dict)
-    """By field: main, second, and whatever else the document says is secret. Decrypted, for the process that
-    uses them."""
-    armed_until: float | None = None
-    """Record Events: until then the next accepted call is kept as the sample."""
+    reason: str
+
+    @property
+    def explanation(self) -> str:
+        return (
+            f"This version of Postern cannot read the settings of {self.name}: {self.reason}. The webhook is not "
+            "served until a version that can read them runs again, or it is deleted."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedWebhooks:
+    """What was changed after an epoch, and the epoch to ask from next time."""
+
+    epoch: int
+    stored: list[StoredWebhook] = field(default_factory=list)
+    unreadable: list[UnreadableWebhook] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    """Their ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from postern.core.calls.paths import Path
 from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.handshake import Handshake
+from postern.core.webhooks.settings import PAYLOAD_LIMIT
 
-PAYLOAD_LIMIT = 1024 * 1024
 LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from postern.surfaces.rest.shapes import Told
+from postern.surfaces.rest.shapes import Listing, Told
 
 
 class SecretUse(Told):
@@ -160,6 +160,22 @@ class Webhook(Told):
     history_retention_days: int | None
     body_retention_days: int | None
     warnings: list[str]
+
+
+class Unreadable(Told):
+    """A webhook whose stored settings this version cannot read. It is not served; ``detail`` says why."""
+
+    id: str
+    name: str
+    url: str
+    version: int
+    detail: str
+
+
+class Webhooks(Listing[Webhook]):
+    """``unreadable`` is there where a webhook of this page cannot be shown."""
+
+    unreadable: list[Unreadable] | None = None
 
 
 class Recording(Told):

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.surfaces.rest import shapes, webhook_shapes
+from postern.surfaces.rest import webhook_shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import PREFIX, Asking, IfMatch, Table
 from postern.usecases.calls import readmission
@@ -53,7 +53,7 @@ def told(webhook: dict[str, Any], status: int = 200) -> Response:
 def webhook_rows(table: Table, gateway: Gateway) -> None:
     row = table.of("Webhooks", "/webhooks").row
 
-    @row("GET", "", "List webhooks", level="read", answers=shapes.Listing[webhook_shapes.Webhook])
+    @row("GET", "", "List webhooks", level="read", answers=webhook_shapes.Webhooks)
     async def list_webhooks(
         actor: Asking, limit: Limit = 50, cursor: Cursor = None, search: Search = None
     ) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
+from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
 from postern.usecases.present import Page, iso
@@ -36,12 +37,11 @@ def webhook_noted(
 
 def _settings(webhook: StoredWebhook) -> dict[str, Any]:
     # What a preset resolves to is long and follows from the settings and the preset's version.
-    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
     return {
-        **settings,
+        **as_document(webhook.settings),
         "enabled": webhook.enabled,
         "held": webhook.held,
-        "preset": webhook.document.get("resolved", {}).get("presetVersion"),
+        "preset": webhook.resolved.preset_version,
     }
 
 

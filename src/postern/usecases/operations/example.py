@@ -4,6 +4,7 @@ the clone."""
 import json
 
 from postern.core.access.accounts import Actor
+from postern.core.webhooks.settings import TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_token
 from postern.usecases.runtime.gateway import Gateway
@@ -17,12 +18,14 @@ BODY = {"orderNumber": "1001"}
 async def example_curl(gateway: Gateway) -> str | None:
     """A command to paste, or None where the user has deleted the example or made webhooks without it."""
     webhook = await _example(gateway)
-    if webhook is None or webhook.document["authentication"].get("placement") != "header":
+    if webhook is None:
         return None
-    header = webhook.document["authentication"]["headerName"]
+    authentication = webhook.settings.authentication
+    if not isinstance(authentication, TokenAuthentication) or authentication.placement != "header":
+        return None
     return (
         f"curl {gateway.site.webhook_url(webhook.short_code)} \\\n"
-        f"  -H 'Content-Type: application/json' -H '{header}: {webhook.secrets['main'].value.decode()}' \\\n"
+        f"  -H 'Content-Type: application/json' -H '{authentication.header_name}: {webhook.secrets['main'].value.decode()}' \\\n"
         f"  -d '{json.dumps(BODY)}'"
     )
 
@@ -38,7 +41,7 @@ async def _example(gateway: Gateway) -> StoredWebhook | None:
     """The example's webhook, made where there is no webhook at all."""
     stored = await gateway.store.webhooks.page(1, None, NAME)
     if stored or await gateway.store.webhooks.page(1):
-        return stored[0] if stored else None
+        return stored[0] if stored and isinstance(stored[0], StoredWebhook) else None
     request: WebhookRequest = validated(
         WebhookRequest,
         {

@@ -9,6 +9,7 @@ from postern.observe import ready
 from postern.usecases.runtime.gateway import Gateway
 
 LOOK_EVERY = 1.0
+MOST_NAMED = 10
 
 log = structlog.get_logger("postern.ready")
 
@@ -51,10 +52,10 @@ def _webhooks(gateway: Gateway) -> Part:
     if directory.trouble is not None:
         return Part(False, f"Changes to webhooks are not followed: {directory.trouble}")
     if directory.not_served:
-        webhook_id, why = next(iter(directory.not_served.items()))
-        others = len(directory.not_served) - 1
-        more = f", and {others} more" if others else ""
-        return Part(False, f"A webhook is not served and its callers hear 503: {webhook_id}{more} ({why})")
+        named = [f"{one.id} ({one.reason})" for one in directory.not_served.values()]
+        more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        told = ", ".join(named[:MOST_NAMED]) + more
+        return Part(False, f"Some webhooks are not served and their callers hear 503: {told}")
     return Part(True, f"{len(directory)} served")
 
 

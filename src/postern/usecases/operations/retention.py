@@ -80,15 +80,12 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     async def too_old_for_all(after: str) -> list[str]:
         # In the order in which they lie on the disk: webhook by webhook, every call would be on a page of its
         # own.
-        oldest = min((keeping.history_before(document, now) for document in known.values()), default=0.0)
+        oldest = min((keeping.history_before(own, now) for own in known.values()), default=0.0)
         return await store.up_to(first_id_at("inv", oldest), after)
 
     await _delete_all(gateway, too_old_for_all, lambda number: count("invocations", number))
-    for webhook_id, document in known.items():
-        history_before, bodies_before = (
-            keeping.history_before(document, now),
-            keeping.bodies_before(document, now),
-        )
+    for webhook_id, own in known.items():
+        history_before, bodies_before = keeping.history_before(own, now), keeping.bodies_before(own, now)
 
         async def too_old(
             after: str, webhook_id: str = webhook_id, moment: float = history_before

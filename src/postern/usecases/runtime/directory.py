@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.webhooks.stored import StoredWebhook
+from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.stores.webhooks import Webhooks
 
@@ -23,9 +23,8 @@ class Directory:
         self._compile = compile_webhook
         self._by_code: dict[str, Webhook] = {}
         self._by_id: dict[str, Webhook] = {}
-        self._codes_not_served: dict[str, str] = {}
-        self.not_served: dict[str, str] = {}
-        """By webhook id: why it cannot be served."""
+        self.not_served: dict[str, UnreadableWebhook] = {}
+        """By their id: those that are there and cannot be served."""
         self.trouble: str | None = None
         """Why changes are not followed, or None."""
         self._epoch = -1
@@ -41,7 +40,9 @@ class Directory:
     def knows(self, short_code: str) -> bool:
         """Also of a webhook that cannot be served: its callers are to come back, not to hear that it is not
         there."""
-        return short_code in self._by_code or short_code in self._codes_not_served
+        return short_code in self._by_code or any(
+            webhook.short_code == short_code for webhook in self.not_served.values()
+        )
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -53,27 +54,35 @@ class Directory:
     async def refresh(self) -> None:
         """Take in what changed, here or in another process."""
         async with self._lock:
-            self._epoch, changed = await self._store.changed_since(self._epoch)
-            for stored in changed:
-                self._forget(stored)
-                if stored.deleted:
-                    continue
+            changed = await self._store.changed_since(self._epoch)
+            for webhook_id in changed.deleted:
+                self._forget(webhook_id)
+            for unreadable in changed.unreadable:
+                self._not_served(unreadable)
+            for stored in changed.stored:
                 try:
                     webhook = self._compile(stored)
                 except Exception as error:
-                    # One webhook whose configuration this version cannot read must not keep the others from
-                    # being served; it is not served with its old rules either.
-                    log.error("a webhook cannot be served", webhook=stored.id, error=str(error))
-                    self._codes_not_served[stored.short_code] = stored.id
-                    self.not_served[stored.id] = str(error)
+                    reason = str(error) or type(error).__name__
+                    self._not_served(
+                        UnreadableWebhook(stored.id, stored.short_code, stored.name, stored.version, reason)
+                    )
                     continue
+                self._forget(stored.id)
                 self._by_code[stored.short_code] = self._by_id[stored.id] = webhook
+            self._epoch = changed.epoch
 
-    def _forget(self, stored: StoredWebhook) -> None:
-        for by_code in (self._by_code, self._codes_not_served):
-            by_code.pop(stored.short_code, None)
-        for by_id in (self._by_id, self.not_served):
-            by_id.pop(stored.id, None)
+    def _not_served(self, webhook: UnreadableWebhook) -> None:
+        """One webhook whose settings this version cannot read must not keep the others from being served; it
+        is not served with its old rules either."""
+        log.error("a webhook cannot be served", webhook=webhook.id, error=webhook.reason)
+        self._forget(webhook.id)
+        self.not_served[webhook.id] = webhook
+
+    def _forget(self, webhook_id: str) -> None:
+        self.not_served.pop(webhook_id, None)
+        if (known := self._by_id.pop(webhook_id, None)) is not None:
+            self._by_code.pop(known.short_code, None)
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""

@@ -20,10 +20,10 @@ from postern.core.schedules.schedule import (
     changed,
     conditions,
     next_run,
-    saved_schedule,
     seen,
 )
 from postern.core.schedules.state import ScheduleRun, ScheduleState
+from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.observe import call_counts
@@ -65,7 +65,7 @@ async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, 
     succeeds."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
-    if not webhook.document["schedule"]:
+    if webhook.settings.schedule is None:
         raise Refused("conflict", "this webhook has no schedule")
     if not webhook.enabled:
         raise Refused("conflict", "this webhook is switched off")
@@ -84,11 +84,9 @@ async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, A
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     state = (await gateway.store.schedules.states([webhook_id])).get(webhook_id)
-    if state is None:
+    if state is None or webhook.settings.schedule is None:
         raise Refused("conflict", "this webhook has no schedule")
-    following = next_run(
-        saved_schedule(webhook.document["schedule"], state.anchor), gateway.clock(), webhook_id
-    )
+    following = next_run(webhook.settings.schedule.times(state.anchor), gateway.clock(), webhook_id)
     if not await gateway.store.schedules.resume(
         webhook_id, following, noted(gateway, actor, "schedule resumed", webhook_id)
     ):
@@ -100,11 +98,10 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
     """One run of a claimed schedule. None where it was no longer ours when it was done: then nothing of it is
     recorded."""
     webhook = await gateway.store.webhooks.get(claimed.webhook_id)
-    setting = webhook.document["schedule"] if webhook is not None else None
-    if webhook is None or not setting:
+    if not isinstance(webhook, StoredWebhook) or (setting := webhook.settings.schedule) is None:
         return None
     began = time.perf_counter()
-    outcome = await _fetch(gateway, webhook, claimed)
+    outcome = await _fetch(gateway, webhook, setting, claimed)
     took = int((time.perf_counter() - began) * 1000)
     now, planned = gateway.clock(), claimed.next_run_at
     if planned is not None and planned <= now:
@@ -112,15 +109,15 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
         # same again. A run by hand, before its time, leaves that time as it is.
         now = max(now, planned + 0.002)
     following = after_run(
-        saved_schedule(setting, claimed.anchor),
+        setting.times(claimed.anchor),
         webhook.id,
         now,
         succeeded=outcome.succeeded,
         failures=claimed.consecutive_failures,
         asked_for=outcome.asked_for,
-        pause_after=setting["pauseAfterFailures"],
+        pause_after=setting.pause_after_failures,
     )
-    goes_on = webhook.enabled and setting["enabled"]
+    goes_on = webhook.enabled and setting.enabled
     result = ScheduleRun(
         at=gateway.clock(),
         result=outcome.result,
@@ -148,19 +145,19 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
     }
 
 
-async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleState) -> Outcome:
-    setting, compiled = webhook.document["schedule"], compile_webhook(webhook)
+async def _fetch(
+    gateway: Gateway, webhook: StoredWebhook, setting: ScheduleSetting, claimed: ScheduleState
+) -> Outcome:
+    compiled = compile_webhook(webhook)
     compiled.answer_timeout = None  # nobody waits
-    url = setting["url"]
+    url = setting.url
     shown, host = url.partition("?")[0], urlsplit(url).hostname or ""
     before = (
         Seen(claimed.etag, claimed.last_modified, claimed.body_hash)
-        if setting["onlyWhenChanged"] and claimed.body_hash
+        if setting.only_when_changed and claimed.body_hash
         else None
     )
-    headers = {
-        name: webhook.secrets[SECRET_PREFIX + name.lower()].value.decode() for name in setting["headers"]
-    }
+    headers = {name: webhook.secrets[SECRET_PREFIX + name.lower()].value.decode() for name in setting.headers}
 
     def failed(reason: str, status: int = 0, asked_for: float | None = None) -> Outcome:
         step: Step = ("schedule", False, f"fetched {shown}: {reason}")
@@ -174,7 +171,7 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
         fetched = await gateway.outbound.fetch(
             url,
             headers={**conditions(before), **headers},
-            timeout=setting["timeoutSeconds"],
+            timeout=setting.timeout_seconds,
             max_bytes=compiled.payload_limit,
         )
     except FetchTrouble as trouble:
@@ -188,7 +185,7 @@ async def _fetch(gateway: Gateway, webhook: StoredWebhook, claimed: ScheduleStat
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
     if before is not None and not changed(before, now_seen):
         return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
-    return _taken_in(gateway, compiled, fetched, shown, host, setting["splitArray"], now_seen, failed)
+    return _taken_in(gateway, compiled, fetched, shown, host, setting.split_array, now_seen, failed)
 
 
 def _taken_in(
@@ -253,9 +250,9 @@ async def catch_up(gateway: Gateway) -> int:
     now, count = gateway.clock(), 0
     for state in await gateway.store.schedules.ahead(now):
         webhook = await gateway.store.webhooks.get(state.webhook_id)
-        setting = webhook.document["schedule"] if webhook is not None else None
-        if setting:
-            following = next_run(saved_schedule(setting, state.anchor), now, state.webhook_id)
+        setting = webhook.settings.schedule if isinstance(webhook, StoredWebhook) else None
+        if setting is not None:
+            following = next_run(setting.times(state.anchor), now, state.webhook_id)
             if state.next_run_at is not None and following < state.next_run_at - 0.001:
                 count += await gateway.store.schedules.bring_forward(state, following)
     if count:

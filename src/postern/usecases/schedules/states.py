@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from postern.core.schedules.schedule import explain, saved_schedule
+from postern.core.schedules.schedule import explain
 from postern.core.schedules.state import ScheduleState
+from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.present import iso_or_none
 from postern.usecases.runtime.gateway import Gateway
@@ -13,17 +14,19 @@ async def schedule_states(
     gateway: Gateway, webhooks: list[StoredWebhook]
 ) -> dict[str, dict[str, Any] | None]:
     """How the schedules of these webhooks stand."""
-    scheduled = [webhook.id for webhook in webhooks if webhook.document["schedule"]]
+    scheduled = [webhook.id for webhook in webhooks if webhook.settings.schedule]
     states = await gateway.store.schedules.states(scheduled) if scheduled else {}
     return {
-        webhook.id: _told(webhook, states[webhook.id]) if webhook.id in states else None
+        webhook.id: _told(webhook.settings.schedule, states[webhook.id])
+        if webhook.settings.schedule and webhook.id in states
+        else None
         for webhook in webhooks
     }
 
 
-def _told(webhook: StoredWebhook, state: ScheduleState) -> dict[str, Any]:
+def _told(setting: ScheduleSetting, state: ScheduleState) -> dict[str, Any]:
     return {
-        "inWords": explain(saved_schedule(webhook.document["schedule"], state.anchor)),
+        "inWords": explain(setting.times(state.anchor)),
         "nextRunAt": iso_or_none(state.next_run_at),
         "lastRunAt": iso_or_none(state.last_at),
         "lastResult": state.last_result or None,

@@ -5,6 +5,7 @@ from typing import Any
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.core.webhooks.settings import SignatureAuthentication
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
@@ -22,7 +23,9 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     patch = dict(changes[number]["patch"])
     invocation, _ = await recorded(gateway, invocation_id)
     webhook = await webhooks.stored(gateway, invocation.webhook_id)
-    if patch.get("provider", "") not in ("", webhook.document["authentication"]["provider"]):
+    authentication = webhook.settings.authentication
+    provider = authentication.provider if isinstance(authentication, SignatureAuthentication) else ""
+    if patch.get("provider", "") not in ("", provider):
         # Another sender starts without secrets; but it was with these that the call was seen to verify.
         patch |= {
             name: webhook.secrets[field].value.decode()

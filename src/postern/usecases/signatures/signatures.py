@@ -14,13 +14,14 @@ from postern.core.calls.call import Call
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles
 from postern.core.signatures.diagnosis.variants import Setup
-from postern.core.signatures.scheme import SignatureScheme
+from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import Generate, Shape, SignatureAuthentication
-from postern.usecases.webhooks.resolving import resolved
+from postern.usecases.webhooks.resolving import resolved, scheme_of
+from postern.usecases.webhooks.webhooks import stored as stored_webhook
 
 SECRET_AWAITED = "The sender's secret has not been set here yet. Until it is, no signature can match."
 
@@ -115,8 +116,8 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
     }
     webhook = await gateway.store.webhooks.get(invocation.webhook_id)
     if (
-        webhook is not None
-        and webhook.document["authentication"]["method"] == "hmac"
+        isinstance(webhook, StoredWebhook)
+        and webhook.settings.authentication.method == "hmac"
         and _concerns_a_signature(invocation.code)
     ):
         setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
@@ -131,29 +132,23 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
 async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bool]:
     """What the call is checked by, and whether its secrets are stored ones."""
     if request.webhook_id is not None:
-        webhook = await gateway.store.webhooks.get(request.webhook_id)
-        if webhook is None:
-            raise Refused("not_found", "there is no webhook with this id")
-        settings = webhook.document["authentication"]
-        if settings["method"] != "hmac":
+        webhook = await stored_webhook(gateway, request.webhook_id)
+        settings = webhook.settings.authentication
+        if settings.method != "hmac":
             raise Refused("conflict", "this webhook's authentication method is not a signature")
         second = webhook.secrets.get("second")
-        scheme = SignatureScheme.from_document(webhook.document["resolved"]["scheme"])
         setup = Setup(
-            scheme,
+            scheme_of(webhook.resolved),
             webhook.secrets["main"].value,
             second.value if second else None,
-            settings["publicUrl"],
-            settings["toleranceSeconds"],
-            settings["requireTimestampAndDigest"],
+            settings.public_url,
+            settings.tolerance_seconds,
+            settings.require_timestamp_and_digest,
         )
         return setup, True
     asked = request.authentication
     assert asked is not None
-    document = asked.model_dump(
-        by_alias=True, mode="json", exclude={"secret", "second_secret", "verify_token"}
-    )
-    scheme = SignatureScheme.from_document(resolved(document)["scheme"])
+    scheme = scheme_of(resolved(asked))
     if not isinstance(asked.secret, str):
         raise Refused(
             "invalid_request", errors=[FieldError("authentication.secret", "is required for a test")]

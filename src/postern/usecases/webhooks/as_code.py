@@ -12,21 +12,20 @@ from typing import Any, Literal
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.stored import StoredWebhook
+from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document, without_defaults
+from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.identity import is_stand_in
 from postern.usecases.access.audit import differences, noted, webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import (
     SECRETS,
-    NoAuthentication,
     SignatureAuthentication,
     WebhookRequest,
-    parts,
     validated,
 )
 from postern.usecases.webhooks.resolving import provider_errors
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
-from postern.usecases.webhooks.webhooks import prepared, replaced, save, settings_of
+from postern.usecases.webhooks.webhooks import prepared, replaced, save
 
 VERSION = 1
 
@@ -34,8 +33,8 @@ SecretOf = Callable[[str, str], str | None]
 """``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
 
 # What a webhook has of which nothing was said: the difference to it is what is told of a new one.
-_BARE = {
-    **parts(WebhookRequest(name="-", authentication=NoAuthentication(method="none")))[0],
+_BARE: dict[str, Any] = {
+    **as_document(WebhookSettings(name="-", authentication=NoAuthentication())),
     "name": None,
     "authentication": {},
 }
@@ -48,7 +47,11 @@ async def export(gateway: Gateway, actor: Actor) -> dict[str, Any]:
     them."""
     require(actor, "read")
     taken: set[str] = set()
-    return {"version": VERSION, "webhooks": [_exported(webhook, taken) for webhook in await _all(gateway)]}
+    stored, unreadable = await _all(gateway)
+    if unreadable:
+        # Applied again with --prune, a file without it would delete it.
+        raise Refused("temporarily_unavailable", unreadable[0].explanation)
+    return {"version": VERSION, "webhooks": [_exported(webhook, taken) for webhook in stored]}
 
 
 @dataclass(slots=True)
@@ -72,12 +75,13 @@ async def apply(
     right already is left alone. Webhooks that the document does not name stay, unless ``prune`` says to
     delete them."""
     require(actor, "write")
-    stored = await _all(gateway)
-    plan, notes = _planned(gateway, stored, document, secret_of)
+    stored, unreadable = await _all(gateway)
+    plan, notes = _planned(gateway, stored, unreadable, document, secret_of)
     named = {change.webhook.id for change in plan}
     others = [webhook for webhook in stored if webhook.id not in named]
     if prune:
         plan += [Change("delete", webhook) for webhook in others]
+    notes += [f"{webhook.explanation} It is left alone." for webhook in unreadable]
     doing = [change for change in plan if change.action != "keep"]
     if not dry_run:
         await _carried_out(gateway, actor, doing)
@@ -98,20 +102,20 @@ async def apply(
     }
 
 
-async def _all(gateway: Gateway) -> list[StoredWebhook]:
-    """Oldest first, so that a file grows at its end."""
-    found: list[StoredWebhook] = []
+async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWebhook]]:
+    """Oldest first, so that a file grows at its end; and those whose settings cannot be read."""
+    found: list[StoredWebhook | UnreadableWebhook] = []
     while page := await gateway.store.webhooks.page(200, found[-1].id if found else None):
         found += page
-    return found[::-1]
+    stored = [webhook for webhook in reversed(found) if isinstance(webhook, StoredWebhook)]
+    return stored, [webhook for webhook in found if isinstance(webhook, UnreadableWebhook)]
 
 
 # --- writing it down -------------------------------------------------------------------------------------------------
 
 
 def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
-    request: WebhookRequest = validated(WebhookRequest, {**settings_of(webhook), "enabled": webhook.enabled})
-    settings = request.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    settings = without_defaults(webhook.settings)
     authentication = settings["authentication"]
     for name, kept in SECRETS[authentication["method"]].items():
         if kept in webhook.secrets:
@@ -122,14 +126,13 @@ def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
                 }  # a name to look under would promise a secret that nobody has
             else:
                 authentication[name] = {"env": _variable(webhook, _NAMES[kept] + kind, taken)}
-    if webhook.document["schedule"]:
-        headers = {
+    if webhook.settings.schedule is not None and webhook.settings.schedule.headers:
+        settings["schedule"]["headers"] = {
             name: {"env": _variable(webhook, f"HEADER_{name}", taken)}
-            for name in webhook.document["schedule"]["headers"]
+            for name in webhook.settings.schedule.headers
         }
-        if headers:
-            settings["schedule"]["headers"] = headers
-    return {"name": settings.pop("name"), "id": webhook.id, **settings}
+    switched_off = {} if webhook.enabled else {"enabled": False}
+    return {"name": settings.pop("name"), "id": webhook.id, **switched_off, **settings}
 
 
 def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
@@ -149,7 +152,11 @@ def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
 
 
 def _planned(
-    gateway: Gateway, stored: list[StoredWebhook], document: Any, secret_of: SecretOf
+    gateway: Gateway,
+    stored: list[StoredWebhook],
+    unreadable: list[UnreadableWebhook],
+    document: Any,
+    secret_of: SecretOf,
 ) -> tuple[list[Change], list[str]]:
     entries = _entries(document)
     plan: list[Change] = []
@@ -158,6 +165,9 @@ def _planned(
     for place, entry in enumerate(entries):
         try:
             before = _meant(entry, stored)
+            for webhook in unreadable:
+                if before is None and (webhook.id == entry.get("id") or webhook.name == entry.get("name")):
+                    raise Refused("invalid_request", errors=[FieldError("id", webhook.explanation)])
             if any(
                 change.webhook.id == before.id if before else change.webhook.name == entry.get("name")
                 for change in plan
@@ -244,8 +254,7 @@ def _shown(webhook: StoredWebhook) -> dict[str, Any]:
             return {name: without_nothing(one) for name, one in value.items() if one is not None}
         return value
 
-    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
-    shown: dict[str, Any] = without_nothing({**settings, "name": webhook.name, "enabled": webhook.enabled})
+    shown: dict[str, Any] = without_nothing({**as_document(webhook.settings), "enabled": webhook.enabled})
     return shown
 
 
@@ -282,7 +291,7 @@ class _References:
         settings = {name: value for name, value in self._entry.items() if name != "id"}
         if isinstance(authentication := settings.get("authentication"), dict):
             settings["authentication"] = authentication = dict(authentication)
-            was = self._before.document["authentication"] if self._before else {}
+            was = as_document(self._before.settings.authentication) if self._before else {}
             same = all(authentication.get(name) == was.get(name) for name in ("method", "provider"))
             for name, kept in SECRETS.get(str(authentication.get("method")), {}).items():
                 if name in authentication:

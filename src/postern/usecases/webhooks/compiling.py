@@ -1,7 +1,5 @@
 """From a stored configuration to the webhook that calls meet: everything parsed, keyed and hashed once."""
 
-from typing import Any
-
 from postern.core.address import Allowlist
 from postern.core.calls.cors import Cors
 from postern.core.calls.mapping import Mapping
@@ -9,20 +7,25 @@ from postern.core.calls.paths import parse_path
 from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential, NoCredential, TokenCredential
 from postern.core.signatures.handshake import Handshake
-from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.settings import (
+    Authentication,
+    DuplicateProtection,
+    NoAuthentication,
+    Resolved,
+    SignatureAuthentication,
+    WebhookSettings,
+)
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
-from postern.usecases.webhooks.configuration import mapped_paths
+from postern.usecases.webhooks.resolving import scheme_of
 
 DEFAULT_ANSWER_TIMEOUT = 25.0
 
 
 def compile_webhook(stored: StoredWebhook) -> Webhook:
-    document = stored.document
-    credential = credential_of(document, stored.secrets)
-    cors = document["cors"]
-    rate = document["rateLimit"]
+    settings, resolved = stored.settings, stored.resolved
+    credential = credential_of(settings.authentication, resolved, stored.secrets)
     return Webhook(
         id=stored.id,
         short_code=stored.short_code,
@@ -32,55 +35,52 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         held=stored.held,
         recording_until=stored.armed_until or 0.0,
         credential=credential,
-        mapping=Mapping(mapped_paths(document)),
+        mapping=Mapping(settings.field_mapping.paths()),
         mask=Mask(credential),
-        allowlist=Allowlist.parse(document["ipAllowlist"]) if document["ipAllowlist"] else None,
+        allowlist=Allowlist.parse(settings.ip_allowlist) if settings.ip_allowlist else None,
         handshake=_handshake(credential, stored.secrets),
-        cors=Cors(tuple(cors["origins"])) if cors["enabled"] else None,
-        duplicates=_duplicates(document["duplicateProtection"]),
-        payload_limit=document["payloadLimitBytes"],
-        calls_per_second=rate["callsPerSecond"],
-        burst=rate["burst"],
-        answer_timeout=answer_timeout(document),
-        wraps_arrays=bool(document["resolved"].get("sendsArrays")),
-        method=document["authentication"]["method"],
+        cors=Cors(tuple(settings.cors.origins)) if settings.cors.enabled else None,
+        duplicates=_duplicates(settings.duplicate_protection),
+        payload_limit=settings.payload_limit_bytes,
+        calls_per_second=settings.rate_limit.calls_per_second,
+        burst=settings.rate_limit.burst,
+        answer_timeout=answer_timeout(settings, resolved),
+        wraps_arrays=resolved.sends_arrays,
+        method=settings.authentication.method,
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
     )
 
 
-def answer_timeout(document: dict[str, Any]) -> float | None:
-    setting = document["synchronousResponse"]
-    if not setting["enabled"]:
+def answer_timeout(settings: WebhookSettings, resolved: Resolved) -> float | None:
+    setting = settings.synchronous_response
+    if not setting.enabled:
         return None
-    return (
-        setting["timeoutSeconds"]
-        or document["resolved"].get("answerTimeoutSeconds")
-        or DEFAULT_ANSWER_TIMEOUT
-    )
+    return setting.timeout_seconds or resolved.answer_timeout_seconds or DEFAULT_ANSWER_TIMEOUT
 
 
-def credential_of(document: dict[str, Any], secrets: dict[str, StoredSecret]) -> Credential:
+def credential_of(
+    authentication: Authentication, resolved: Resolved, secrets: dict[str, StoredSecret]
+) -> Credential:
     """Raises ``ValueError`` where a secret is not what the scheme needs."""
-    authentication = document["authentication"]
-    if authentication["method"] == "none":
+    if isinstance(authentication, NoAuthentication):
         return NoCredential()
-    second = secrets["second"].value if "second" in secrets else None
-    if authentication["method"] == "hmac":
+    main, second = secrets["main"].value, secrets["second"].value if "second" in secrets else None
+    if isinstance(authentication, SignatureAuthentication):
         return SignatureCredential(
-            SignatureScheme.from_document(document["resolved"]["scheme"]),
-            secrets["main"].value,
+            scheme_of(resolved),
+            main,
             second,
-            public_url=authentication["publicUrl"],
-            tolerance_seconds=authentication["toleranceSeconds"],
-            require_timestamp_and_digest=authentication["requireTimestampAndDigest"],
+            public_url=authentication.public_url,
+            tolerance_seconds=authentication.tolerance_seconds,
+            require_timestamp_and_digest=authentication.require_timestamp_and_digest,
         )
     return TokenCredential(
-        authentication["placement"],
-        secrets["main"].value,
+        authentication.placement,
+        main,
         second,
-        header_name=authentication["headerName"],
-        username=authentication["username"] or "",
-        parameter_name=authentication["parameterName"],
+        header_name=authentication.header_name,
+        username=authentication.username or "",
+        parameter_name=authentication.parameter_name,
     )
 
 
@@ -95,10 +95,10 @@ def _handshake(credential: Credential, secrets: dict[str, StoredSecret]) -> Hand
     )
 
 
-def _duplicates(setting: dict[str, Any]) -> DuplicateKey | None:
-    if not setting["enabled"]:
+def _duplicates(setting: DuplicateProtection) -> DuplicateKey | None:
+    if not setting.enabled:
         return None
-    key: str = setting["key"] or ""
+    key = setting.key or ""
     if key.lower().startswith("header:"):
-        return DuplicateKey(setting["windowSeconds"], header=key[7:].lower().encode())
-    return DuplicateKey(setting["windowSeconds"], path=parse_path(key.removeprefix("body:")) if key else None)
+        return DuplicateKey(setting.window_seconds, header=key[7:].lower().encode())
+    return DuplicateKey(setting.window_seconds, path=parse_path(key.removeprefix("body:")) if key else None)

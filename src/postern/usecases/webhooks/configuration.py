@@ -6,16 +6,17 @@ secrets.
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel, to_snake
 
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import InvalidPath, parse_path
-from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
-from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT, PAYLOAD_LIMIT
+from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.usecases.shapes import FieldProblem as FieldProblem
 from postern.usecases.shapes import Shape as Shape
 from postern.usecases.shapes import checked
@@ -280,21 +281,22 @@ SECRETS: dict[str, dict[str, str]] = {
 """By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
 
 
-def parts(request: WebhookRequest) -> tuple[dict[str, Any], dict[str, "str | Generate"]]:
-    """The document to store, and the secrets that were sent along, by their field in the vault."""
-    document = request.model_dump(by_alias=True, mode="json", exclude={"enabled"})
-    authentication = document["authentication"]
+def parts(request: WebhookRequest) -> tuple[WebhookSettings, dict[str, "str | Generate"]]:
+    """The settings to store, and the secrets that were sent along, by their field in the vault."""
+    authentication = request.authentication
     secrets: dict[str, str | Generate] = {}
-    for name, field in SECRETS[authentication["method"]].items():
-        authentication.pop(name)
-        value = getattr(request.authentication, to_snake(name))
+    for name, field in SECRETS[authentication.method].items():
+        value = getattr(authentication, to_snake(name))
         if value is not None:
             secrets[field] = value
+    document = request.model_dump(by_alias=True, mode="json", exclude={"enabled"})
+    for name in (*SECRETS[authentication.method], "presetVersion"):
+        document["authentication"].pop(name, None)
+    if isinstance(authentication, SignatureAuthentication) and authentication.provider != "custom":
+        document["authentication"]["scheme"] = (
+            None  # the preset's own, which a client sends back with the rest
+        )
     if request.schedule is not None:
         document["schedule"]["headers"] = sorted(request.schedule.headers)
         secrets |= request.schedule.secrets()
-    return document, secrets
-
-
-def mapped_paths(document: dict[str, Any]) -> dict[str, str]:
-    return {name: path for name in FIELD_NAMES if (path := document.get("fieldMapping", {}).get(name))}
+    return msgspec.convert(document, WebhookSettings), secrets

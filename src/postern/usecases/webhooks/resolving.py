@@ -7,57 +7,51 @@ from postern import presets
 from postern.core.problems import FieldError, Refused
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.scheme import SignatureScheme
+from postern.core.webhooks.settings import Resolved
+from postern.usecases.webhooks.configuration import SignatureAuthentication
 
 
-def resolved(authentication: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a call is judged by, besides the settings. ``before`` is the saved document where the sender stays
-    the same."""
-    if authentication["method"] != "hmac":
-        return {}
-    given, authentication["scheme"] = authentication.get("scheme"), None
-    wanted_version = authentication.pop("presetVersion", None)
-    if authentication["provider"] == "custom":
+def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> Resolved:
+    """What a call is judged by, besides the settings. ``saved``: what it was, where the sender stays the
+    same."""
+    given = asked.scheme
+    if asked.provider == "custom":
         if given is None:
-            raise Refused(
-                "invalid_request",
-                errors=[FieldError("authentication.scheme", "is required for a custom scheme")],
-            )
+            raise _refused("authentication.scheme", "is required for a custom scheme")
         errors = [
             FieldError(f"authentication.scheme.{one.field}", one.message) for one in schemes.problems(given)
         ]
         if errors:
             raise Refused("invalid_request", errors=errors)
-        authentication["scheme"] = given
-        return {"scheme": SignatureScheme.from_document(given).to_document()}
-    if errors := provider_errors(authentication["provider"]):
+        return Resolved(scheme=SignatureScheme.from_document(given))
+    if errors := provider_errors(asked.provider):
         raise Refused("invalid_request", errors=errors)
-    present = presets.resolve(authentication["provider"])
-    version = present.pop("presetVersion")
-    present.pop("preset")
-    saved = before["resolved"] if before is not None else None
-    if saved is not None and wanted_version in (None, saved.get("presetVersion")):
-        kept: dict[str, Any] = saved
-    elif wanted_version not in (None, version):
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("authentication.presetVersion", f"the present version is {version}")],
-        )
+    present = presets.get(asked.provider)
+    if saved is not None and asked.preset_version in (None, saved.preset_version):
+        kept = saved
+    elif asked.preset_version not in (None, present.version):
+        raise _refused("authentication.presetVersion", f"the present version is {present.version}")
     else:
-        sender = presets.about(authentication["provider"])
-        kept = {
-            "scheme": present,
-            "presetVersion": version,
-            "answerTimeoutSeconds": sender["synchronousTimeoutSeconds"],
-            "sendsArrays": sender["sendsArrays"],
-        }
-    if given is not None and given != kept["scheme"]:
-        raise Refused(
-            "invalid_request",
-            errors=[
-                FieldError("authentication.scheme", "belongs to the provider custom; a preset brings its own")
-            ],
+        kept = Resolved(
+            scheme=present.scheme,
+            preset_version=present.version,
+            answer_timeout_seconds=present.synchronous_timeout_seconds,
+            sends_arrays=present.sends_arrays,
         )
+    if given is not None and given != scheme_of(kept).to_document():
+        raise _refused("authentication.scheme", "belongs to the provider custom; a preset brings its own")
     return kept
+
+
+def scheme_of(resolved: Resolved) -> SignatureScheme:
+    """What a signed webhook's calls are checked by."""
+    if resolved.scheme is None:
+        raise ValueError("the stored settings lack the signature scheme")
+    return resolved.scheme
+
+
+def _refused(field: str, message: str) -> Refused:
+    return Refused("invalid_request", errors=[FieldError(field, message)])
 
 
 def provider_errors(provider: str) -> list[FieldError]:
@@ -69,26 +63,20 @@ def provider_errors(provider: str) -> list[FieldError]:
     )
 
 
-def preset_update(document: dict[str, Any]) -> dict[str, Any] | None:
+def preset_update(provider: str, saved: Resolved) -> dict[str, Any] | None:
     """What taking over the present version of the preset would change; None where it is the saved one, or
     custom."""
-    provider = document["authentication"]["provider"]
     if provider == "custom":
         return None
-    present = presets.resolve(provider)
-    if present["presetVersion"] == document["resolved"]["presetVersion"]:
+    present = presets.get(provider)
+    if present.version == saved.preset_version:
         return None
-    # Read and written again: what a newer version added has its default then, and is no change where it still
-    # has it.
-    saved = SignatureScheme.from_document(document["resolved"]["scheme"]).to_document()
+    # What a newer version of the program added has its default in a scheme saved before, and is no change
+    # where it still has it.
+    now = present.scheme.to_document()
     changes = [
-        {"field": name, "saved": value, "present": present[name]}
-        for name, value in saved.items()
-        if present[name] != value
+        {"field": name, "saved": value, "present": now[name]}
+        for name, value in scheme_of(saved).to_document().items()
+        if now[name] != value
     ]
-    return {"version": present["presetVersion"], "changes": changes}
-
-
-def body_is_signed(document: dict[str, Any]) -> bool:
-    scheme = SignatureScheme.from_document(document["resolved"]["scheme"])
-    return scheme.signs_body or document["authentication"]["requireTimestampAndDigest"]
+    return {"version": present.version, "changes": changes}

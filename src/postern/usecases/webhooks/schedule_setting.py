@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.problems import FieldError, Refused
 from postern.core.schedules.schedule import InvalidSchedule, parse_schedule
+from postern.core.webhooks import settings
 from postern.core.webhooks.names import sent_header_problem
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.shapes import FieldProblem, Shape
@@ -101,15 +102,16 @@ def _url_problem(url: str) -> str | None:
 
 
 def check_address(
-    opened: Allowlist | None, document: dict[str, Any], before: dict[str, Any] | None = None
+    opened: Allowlist | None,
+    schedule: settings.ScheduleSetting | None,
+    before: settings.ScheduleSetting | None = None,
 ) -> None:
     """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is
     judged at each fetch.
     ``opened`` None: a process that does not fetch cannot know."""
-    url = (document["schedule"] or {}).get("url")
-    if opened is None or url is None or url == ((before or {}).get("schedule") or {}).get("url"):
+    if opened is None or schedule is None or (before is not None and schedule.url == before.url):
         return
-    host = urlsplit(url).hostname or ""
+    host = urlsplit(schedule.url).hostname or ""
     literal = "127.0.0.1" if host == "localhost" else host
     if read_address(literal) is not None and (reason := closed(literal, opened)):
         told = f"{host} is {reason}; nothing is fetched from there" + (
@@ -119,17 +121,16 @@ def check_address(
 
 
 def header_changes(
-    document: dict[str, Any], sent: set[str], before: StoredWebhook | None = None
+    schedule: settings.ScheduleSetting | None, sent: set[str], before: StoredWebhook | None = None
 ) -> dict[str, None]:
     """Which stored header values go. Refused where a header that is named has no value, or one given for
     another site."""
-    schedule = document["schedule"]
-    wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule["headers"] if schedule else [])}
+    wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule.headers if schedule else [])}
     stored = {field for field in before.secrets if field.startswith(SECRET_PREFIX)} if before else set()
     errors = []
-    saved = before.document["schedule"] if before else None
+    saved = before.settings.schedule if before else None
     # Whoever may change the URL must not thereby learn what was stored for the old one's site.
-    moved = saved is not None and schedule is not None and _site(saved["url"]) != _site(schedule["url"])
+    moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
     for field, name in wanted.items():
         if field not in sent and (field not in stored or moved):
             errors.append(

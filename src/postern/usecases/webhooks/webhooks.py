@@ -8,7 +8,8 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally
+from postern.core.webhooks.settings import Authentication, Resolved, as_document
+from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.present import Page, iso
@@ -16,13 +17,16 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.schedules.states import schedule_states
 from postern.usecases.webhooks.compiling import answer_timeout, compile_webhook
 from postern.usecases.webhooks.configuration import SECRETS, Generate, WebhookRequest, parts, validated
-from postern.usecases.webhooks.resolving import body_is_signed, preset_update, resolved
+from postern.usecases.webhooks.resolving import preset_update, resolved, scheme_of
 from postern.usecases.webhooks.rotation import rotation
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX, check_address, header_changes
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
 """Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
 stands in for it."""
+
+
+NO_WEBHOOK = "there is no webhook with this id"
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
@@ -39,20 +43,19 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dic
 def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
     """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
     yet."""
-    document, sent = parts(request)
-    secrets = _made(document, sent)
-    _needs_main(document, "main" in secrets)
-    header_changes(document, set(secrets))
-    check_address(gateway.outbound.allowed, document)
-    document["resolved"] = resolved(document["authentication"])
+    settings, sent = parts(request)
+    secrets = _made(settings.authentication, sent)
+    _needs_main(settings.authentication, "main" in secrets)
+    header_changes(settings.schedule, set(secrets))
+    check_address(gateway.outbound.allowed, settings.schedule)
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
         short_code=new_short_code(),
-        name=request.name,
         enabled=request.enabled,
         held=False,
-        document=document,
+        settings=settings,
+        resolved=_resolved(request),
         version=1,
         created_at=now,
         updated_at=now,
@@ -77,12 +80,22 @@ async def listing(
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
-    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in found[:limit]])
-    states = await schedule_states(gateway, found[:limit])
-    items = [
-        presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in found[:limit]
+    readable = [webhook for webhook in found[:limit] if isinstance(webhook, StoredWebhook)]
+    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in readable])
+    states = await schedule_states(gateway, readable)
+    items = [presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in readable]
+    unreadable = [
+        {
+            "id": webhook.id,
+            "name": webhook.name,
+            "url": gateway.site.webhook_url(webhook.short_code),
+            "version": webhook.version,
+            "detail": webhook.explanation,
+        }
+        for webhook in found[:limit]
+        if isinstance(webhook, UnreadableWebhook)
     ]
-    return Page(items, found[limit - 1].id if len(found) > limit else None)
+    return Page(items, found[limit - 1].id if len(found) > limit else None, unreadable)
 
 
 async def change(
@@ -102,24 +115,18 @@ async def change(
 
 
 def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> dict[str, bytes | None]:
-    settings = settings_of(webhook)
-    request: WebhookRequest = validated(
-        WebhookRequest, _merged({**settings, "enabled": webhook.enabled}, patch)
-    )
+    request: WebhookRequest = validated(WebhookRequest, _merged(as_request(webhook), patch))
     given = patch.get("authentication")
     removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
     return replaced(gateway, webhook, request, removed)
 
 
-def settings_of(webhook: StoredWebhook) -> dict[str, Any]:
-    """As a request would ask for them, without the secrets."""
-    settings = {name: value for name, value in webhook.document.items() if name != "resolved"}
-    if settings["schedule"]:
-        settings["schedule"] = {
-            **settings["schedule"],
-            "headers": dict.fromkeys(settings["schedule"]["headers"]),
-        }
-    return settings
+def as_request(webhook: StoredWebhook) -> dict[str, Any]:
+    """The settings as a request would ask for them, without the secrets."""
+    asked = {**as_document(webhook.settings), "enabled": webhook.enabled}
+    if webhook.settings.schedule is not None:
+        asked["schedule"]["headers"] = dict.fromkeys(webhook.settings.schedule.headers)
+    return asked
 
 
 def replaced(
@@ -128,10 +135,10 @@ def replaced(
     """Gives the webhook these settings and no others, tried as a call would use them. The answer says which
     secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
     yet."""
-    document, sent = parts(request)
-    changes: dict[str, bytes | None] = dict(_made(document, sent))
-    keeps = _same_sender(webhook.document["authentication"], document["authentication"])
-    for name, field in SECRETS[document["authentication"]["method"]].items():
+    settings, sent = parts(request)
+    changes: dict[str, bytes | None] = dict(_made(settings.authentication, sent))
+    keeps = _same_sender(webhook.settings.authentication, settings.authentication)
+    for name, field in SECRETS[settings.authentication.method].items():
         if name in removed:
             changes[field] = None
     if not keeps:
@@ -139,14 +146,16 @@ def replaced(
             **dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)),
             **changes,
         }
-    changes |= header_changes(document, {field for field, value in changes.items() if value}, webhook)
+    changes |= header_changes(
+        settings.schedule, {field for field, value in changes.items() if value}, webhook
+    )
     after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
         field for field, value in changes.items() if value
     }
-    _needs_main(document, "main" in after)
-    check_address(gateway.outbound.allowed, document, webhook.document)
-    document["resolved"] = resolved(document["authentication"], webhook.document if keeps else None)
-    webhook.name, webhook.enabled, webhook.document = request.name, request.enabled, document
+    _needs_main(settings.authentication, "main" in after)
+    check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
+    webhook.resolved = _resolved(request, webhook.resolved if keeps else None)
+    webhook.settings, webhook.enabled = settings, request.enabled
     _compiles(webhook, changes)
     return changes
 
@@ -191,11 +200,13 @@ async def adopt(
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
     """The URL stops answering, for ever; its history stays until retention takes it."""
     require(actor, "write")
-    webhook = await stored(gateway, webhook_id)
+    # Not `stored`: one whose settings cannot be read can be deleted, too.
+    webhook = await gateway.store.webhooks.get(webhook_id)
+    if webhook is None:
+        raise Refused("not_found", NO_WEBHOOK)
     check_version(webhook, seen_version)
-    if not await gateway.store.webhooks.delete(
-        webhook_id, gateway.clock(), webhook_noted(gateway, actor, "webhook deleted", webhook)
-    ):
+    note = noted(gateway, actor, "webhook deleted", webhook_id, name=webhook.name)
+    if not await gateway.store.webhooks.delete(webhook_id, gateway.clock(), note):
         raise Refused("not_found")
     await gateway.runtime.directory.refresh()
 
@@ -209,8 +220,8 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     """
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
-    how = webhook.document["authentication"]
-    if how["method"] == "none" or (how["method"] == "hmac" and how["provider"] not in TAKES_OURS):
+    how = webhook.settings.authentication
+    if how.method == "none" or (how.method == "hmac" and how.provider not in TAKES_OURS):
         return {}
     told = {
         field: secret.value.decode("utf-8", "replace")
@@ -226,9 +237,10 @@ def presented(
 ) -> dict[str, Any]:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
     last."""
-    document = webhook.document
-    authentication = dict(document["authentication"])
-    for name, field in SECRETS[authentication["method"]].items():
+    settings, judged_by = webhook.settings, webhook.resolved
+    document = as_document(settings)
+    authentication = document["authentication"]
+    for name, field in SECRETS[settings.authentication.method].items():
         secret = webhook.secrets.get(field)
         authentication[f"{name}Set"] = secret is not None
         if secret is not None and field != "verifyToken":
@@ -238,14 +250,14 @@ def presented(
                 "lastMatchedAt": iso(tally.last_at) if tally else None,
                 "setAt": iso(secret.created_at),
             }
-    if authentication["method"] != "none":
+    if settings.authentication.method != "none":
         authentication["rotation"] = rotation(webhook.secrets, tallies, gateway.clock())
-    if authentication["method"] == "hmac":
+    if settings.authentication.method == "hmac":
         authentication["secretAwaited"] = awaits_secret(webhook)
         authentication["announcedSecret"] = "captured" in webhook.secrets
-        authentication["scheme"] = document["resolved"]["scheme"]
-        authentication["presetVersion"] = document["resolved"].get("presetVersion")
-        authentication["presetUpdate"] = preset_update(document)
+        authentication["scheme"] = scheme_of(judged_by).to_document()
+        authentication["presetVersion"] = judged_by.preset_version
+        authentication["presetUpdate"] = preset_update(settings.authentication.provider, judged_by)
     calls = tallies.get("calls")
     return {
         "id": webhook.id,
@@ -260,11 +272,11 @@ def presented(
         "updatedAt": iso(webhook.updated_at),
         "callCount": calls.count if calls else 0,
         "lastCallAt": iso(calls.last_at) if calls else None,
-        **{name: value for name, value in document.items() if name != "resolved"},
-        "authentication": authentication,
+        **document,
         "synchronousResponse": {
             **document["synchronousResponse"],
-            "timeoutSeconds": answer_timeout(document) or document["synchronousResponse"]["timeoutSeconds"],
+            "timeoutSeconds": answer_timeout(settings, judged_by)
+            or settings.synchronous_response.timeout_seconds,
         },
         "scheduleState": schedule,
         "warnings": _warnings(gateway, webhook, schedule),
@@ -279,21 +291,24 @@ def awaits_secret(webhook: StoredWebhook) -> bool:
 
 
 def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any] | None) -> list[str]:
-    document = webhook.document
+    authentication = webhook.settings.authentication
     warnings = []
     if schedule is not None and schedule["pausedAt"]:
         failures = schedule["consecutiveFailures"]
         warnings.append(
             f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now."
         )
-    if document["authentication"]["method"] == "none":
+    if authentication.method == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
-    if document["authentication"]["method"] == "hmac" and awaits_secret(webhook):
-        sender = presets.about(document["authentication"]["provider"])
+    if authentication.method == "hmac" and awaits_secret(webhook):
+        sender = presets.about(authentication.provider)
         warnings.append(
             f"Every call is refused until the signing secret of {sender['title']} is set here. Where it is: {sender['secret']['where']}."
         )
-    if document["authentication"]["method"] == "hmac" and not body_is_signed(document):
+    body_is_signed = authentication.method == "hmac" and (
+        scheme_of(webhook.resolved).signs_body or authentication.require_timestamp_and_digest
+    )
+    if authentication.method == "hmac" and not body_is_signed:
         warnings.append(
             "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
             "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
@@ -305,11 +320,13 @@ async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     """A webhook with its secrets, for use cases; or ``Refused``."""
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
-        raise Refused("not_found", "there is no webhook with this id")
+        raise Refused("not_found", NO_WEBHOOK)
+    if isinstance(webhook, UnreadableWebhook):
+        raise Refused("temporarily_unavailable", webhook.explanation)
     return webhook
 
 
-def check_version(webhook: StoredWebhook, seen_version: int | None) -> None:
+def check_version(webhook: StoredWebhook | UnreadableWebhook, seen_version: int | None) -> None:
     if seen_version is not None and seen_version != webhook.version:
         raise Refused("version_conflict")
 
@@ -330,24 +347,27 @@ async def save(
     await gateway.runtime.directory.refresh()
 
 
-def _made(document: dict[str, Any], sent: dict[str, str | Generate]) -> dict[str, bytes]:
+def _resolved(request: WebhookRequest, saved: Resolved | None = None) -> Resolved:
+    asked = request.authentication
+    return resolved(asked, saved) if asked.method == "hmac" else Resolved()
+
+
+def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> dict[str, bytes]:
     return {
-        field: (
-            _generated(document["authentication"], field) if isinstance(value, Generate) else value
-        ).encode()
+        field: (_generated(authentication, field) if isinstance(value, Generate) else value).encode()
         for field, value in sent.items()
     }
 
 
-def _generated(authentication: dict[str, Any], field: str) -> str:
-    if authentication["method"] != "hmac":
+def _generated(authentication: Authentication, field: str) -> str:
+    if authentication.method != "hmac":
         return new_token()
-    is_known_to_the_sender = field == "verifyToken" or authentication["provider"] in TAKES_OURS
+    is_known_to_the_sender = field == "verifyToken" or authentication.provider in TAKES_OURS
     return new_signing_secret() if is_known_to_the_sender else new_stand_in()
 
 
-def _needs_main(document: dict[str, Any], is_set: bool) -> None:
-    method = document["authentication"]["method"]
+def _needs_main(authentication: Authentication, is_set: bool) -> None:
+    method = authentication.method
     if method != "none" and not is_set:
         name = "token" if method == "token" else "secret"
         raise Refused(
@@ -358,8 +378,10 @@ def _needs_main(document: dict[str, Any], is_set: bool) -> None:
         )
 
 
-def _same_sender(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    return before["method"] == after["method"] and before.get("provider") == after.get("provider")
+def _same_sender(before: Authentication, after: Authentication) -> bool:
+    if before.method == "hmac" and after.method == "hmac":
+        return before.provider == after.provider
+    return before.method == after.method
 
 
 def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:

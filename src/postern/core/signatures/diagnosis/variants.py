@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import msgspec
+
 from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.encoding import SECRET_ENCODINGS
@@ -89,7 +91,7 @@ def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
     """The signature is right and its time is not: another form of writing it, a longer window, a signature of
     today."""
     for form in TIMESTAMP_FORMATS:
-        scheme = replace(setup.scheme, timestamp_format=form)
+        scheme = msgspec.structs.replace(setup.scheme, timestamp_format=form)
         other = replace(setup, scheme=scheme)
         if form != setup.scheme.timestamp_format and other.verifies(call):
             change = Change(
@@ -139,7 +141,7 @@ def secret_forms(setup: Setup) -> Iterator[tuple[SignatureScheme, str]]:
     prefixes = dict.fromkeys(["", prefix[0].decode() if prefix else "", setup.scheme.secret_prefix])
     for encoding in SECRET_ENCODINGS:
         for text in prefixes:
-            scheme = replace(setup.scheme, secret_encoding=encoding, secret_prefix=text)
+            scheme = msgspec.structs.replace(setup.scheme, secret_encoding=encoding, secret_prefix=text)
             if scheme != setup.scheme:
                 how = "as the plain text it is" if encoding == "utf8" else f"decoded from {encoding}"
                 yield scheme, f"{how}, after taking {text} off its front" if text else how
