@@ -19,7 +19,7 @@ from bench.__main__ import RESULTS
 from bench.history_rows import WEBHOOKS, entry, fill
 from bench.rooms import kept, table
 from postern.core.access.accounts import Actor
-from postern.core.operations.retention import Keeping
+from postern.core.operations.retention import RetentionPolicy
 from postern.settings import Settings
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
@@ -110,15 +110,15 @@ async def measure(folder: Path, rows: int) -> str:
         def rate(lasted: float) -> str:
             return ", ".join(f"{number / lasted:,.0f} {what} a second" for what, number in gone.items())
 
-        gateway.retention = Keeping(history_days=max(1, int(days / 2)))
+        gateway.retention = RetentionPolicy(history_days=max(1, int(days / 2)))
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
         told.append(row("pruning old calls", took, rate(lasted)))
         gone.clear()
-        gateway.retention = Keeping(history_days=3650, body_days=0)
+        gateway.retention = RetentionPolicy(history_days=3650, body_days=0)
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
         told.append(row("taking bodies away", took, rate(lasted)))
         gone.clear()
-        gateway.retention = Keeping(history_days=3650, most_rows=rows // 2)
+        gateway.retention = RetentionPolicy(history_days=3650, most_rows=rows // 2)
         began = time.perf_counter()
         await store.retention.horizon(rows // 2)
         horizon = time.perf_counter() - began

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from postern.core.deliveries.delivery import Workflow
-from postern.core.operations.retention import Keeping
+from postern.core.operations.retention import RetentionPolicy
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
@@ -97,7 +97,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             settings.workflows if settings.engine == "embedded" else None, known_workflows
         ),
         outbound=Outbound(fetch, settings.outbound_allowed if serving_on else None),
-        retention=Keeping(
+        retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
         settings=settings.listed(),

@@ -24,7 +24,7 @@ from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
-from postern.usecases.operations.retention import Keeper
+from postern.usecases.operations.retention import RetentionLoop
 from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
@@ -55,21 +55,19 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 else:
                     print(greeting, flush=True)
 
-            dispatcher = Dispatcher(gateway)
-            following = [
-                asyncio.create_task(gateway.runtime.directory.follow(), name="directory"),
-                asyncio.create_task(notifications.follow(gateway), name="wake"),
-                asyncio.create_task(readiness.watch(gateway), name="readiness"),
+            # These are cut off at the end, wherever they are.
+            watching = [
+                asyncio.create_task(gateway.runtime.follow_changes()),
+                asyncio.create_task(notifications.follow(gateway)),
+                asyncio.create_task(readiness.watch(gateway)),
+                asyncio.create_task(RetentionLoop(gateway).run()),
+                asyncio.create_task(rehearse(gateway)),
             ]
-            dispatching = (
-                asyncio.create_task(dispatcher.run(), name="dispatch") if gateway.engine is not None else None
-            )
-            scheduler = Scheduler(gateway)
-            scheduling = asyncio.create_task(scheduler.run(), name="schedules")
-            replayer = Replayer(gateway)
-            replaying = asyncio.create_task(replayer.run(), name="replays")
-            keeping = asyncio.create_task(Keeper(gateway).run(), name="retention")
-            rehearsing = asyncio.create_task(rehearse(gateway), name="rehearsal")
+            # These are asked to end, and waited for.
+            workers: list[Scheduler | Replayer] = [Scheduler(gateway), Replayer(gateway)]
+            working = [asyncio.create_task(worker.run()) for worker in workers]
+            dispatcher = Dispatcher(gateway)
+            dispatching = [asyncio.create_task(dispatcher.run())] if gateway.engine is not None else []
             try:
                 ingress = Ingress(gateway, settings.trusted_proxies, settings.client_header)
                 app = make_app(ingress, siblings.all if siblings else None)
@@ -82,17 +80,16 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                     gateway.runtime.begin_to_end,
                 )
             finally:
-                for task in (*following, keeping, rehearsing):
+                for task in watching:
                     task.cancel()
-                scheduler.stop()
-                replayer.stop()
-                await asyncio.gather(scheduling, replaying, keeping, rehearsing, return_exceptions=True)
+                for worker in workers:
+                    worker.stop()
+                await asyncio.gather(*watching, *working, return_exceptions=True)
                 dispatcher.stop()
                 # A start that is cut off here may have reached the engine, and would be asked for again by
                 # the next process.
-                ending = [dispatching] if dispatching is not None else []
                 await asyncio.wait(
-                    [asyncio.create_task(gateway.runtime.finish(START_TIMEOUT)), *ending],
+                    [asyncio.create_task(gateway.runtime.finish(START_TIMEOUT)), *dispatching],
                     timeout=START_TIMEOUT,
                 )
 

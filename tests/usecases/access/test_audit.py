@@ -305,6 +305,6 @@ async def notes(house: House) -> list[dict[str, Any]]:
 async def test_what_happens_by_itself_leaves_none(house: House) -> None:
     before = await notes(house)
     house.gateway.clock = lambda now=house.gateway.clock(): now + 3600  # type: ignore[misc]
-    await retention.Keeper(house.gateway).round()
+    await retention.RetentionLoop(house.gateway).round()
     assert await notes(house) == before
     assert (await history.listing(house.gateway, WHO, HistoryFilter())).items == []

@@ -5,14 +5,14 @@ from sqlalchemy import func, select
 
 from postern.core.deliveries.delivery import Run, Started
 from postern.core.history.invocation import HistoryFilter
-from postern.core.operations.retention import DAY, REJECTED_KEPT, Keeping
+from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy
 from postern.stores import retention as stored
 from postern.stores.sql.tables import deliveries, duplicate_keys, forgotten, idempotency, invocations, volumes
 from postern.usecases.access import audit
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
 from postern.usecases.operations import retention
-from postern.usecases.operations.retention import Keeper, plan, prune
+from postern.usecases.operations.retention import RetentionLoop, plan, prune
 from postern.usecases.runtime.rejections import TRIM_AFTER
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
@@ -46,7 +46,7 @@ async def settle(desk: Desk) -> None:
 
 
 async def test_what_is_too_old_goes_with_its_deliveries_and_what_is_young_stays(desk: Desk) -> None:
-    desk.gateway.retention = Keeping(history_days=1)
+    desk.gateway.retention = RetentionPolicy(history_days=1)
     webhook = await desk.webhook()
     for n in range(10):
         await desk.accepted(webhook, {"n": n})
@@ -62,7 +62,7 @@ async def test_what_is_too_old_goes_with_its_deliveries_and_what_is_young_stays(
 
 
 async def test_what_is_still_to_be_started_is_never_taken(desk: Desk) -> None:
-    desk.gateway.retention = Keeping(history_days=1, body_days=0)
+    desk.gateway.retention = RetentionPolicy(history_days=1, body_days=0)
     webhook, held = await desk.webhook(), await desk.webhook("held")
     await holds.hold(desk.gateway, ACTOR, held)
     waiting = [await desk.accepted(held, {"n": n}) for n in range(5)]
@@ -117,7 +117,7 @@ async def test_a_body_that_had_to_stay_is_taken_when_its_time_has_come(desk: Des
 
 
 async def test_over_the_cap_the_oldest_go_first(desk: Desk) -> None:
-    desk.gateway.retention = Keeping(most_rows=4)
+    desk.gateway.retention = RetentionPolicy(most_rows=4)
     webhook = await desk.webhook()
     came = [await desk.accepted(webhook, {"n": n}) for n in range(9)]
     await settle(desk)
@@ -209,7 +209,7 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
     webhook, other = await desk.webhook(), await desk.webhook()
     kept = await desk.accepted(webhook, {"n": 1})
     await desk.call(other, b"not json")
-    keeper = Keeper(desk.gateway)
+    keeper = RetentionLoop(desk.gateway)
     for _ in range(200):
         await desk.call(webhook, b"not json")
         if desk.gateway.runtime.rejections.any_full.is_set():

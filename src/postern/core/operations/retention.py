@@ -22,7 +22,7 @@ class OwnRetention(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class RetentionPolicy:
     history_days: int = 30
     body_days: int | None = None
     """None: as long as the history."""

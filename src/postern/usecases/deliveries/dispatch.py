@@ -26,6 +26,7 @@ from postern.core.deliveries.delivery import (
 from postern.core.history.invocation import Delivery, Invocation, StoreUnavailable
 from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.loop import Loop
 
 LEASE = 30.0
 START_TIMEOUT = 20.0
@@ -147,7 +148,7 @@ async def catch_up(gateway: Gateway) -> int:
 
 
 class Dispatcher:
-    """The loop. Any number of processes may run one on the same database."""
+    """Starts what is due, batch by batch. Any number of processes may run one on the same database."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -156,25 +157,16 @@ class Dispatcher:
         """With the size of each one's body."""
         self._unavailable = False
         self._catch_up_at = 0.0
-        self._stopping = asyncio.Event()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._gateway.runtime.due.set()
+        self._loop = Loop("deliveries", self._work, self._idle)
+        self.stop = self._loop.stop
 
     async def run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                await self._catch_up()
-                if not await self.round():
-                    await self._idle()
-            except StoreUnavailable as trouble:
-                log.warning("the store cannot be asked for due deliveries", error=str(trouble))
-                await self._sleep(1.0)
-            except Exception:
-                log.exception("a round of deliveries failed")
-                await self._sleep(1.0)
+        await self._loop.run()
         await self.finish()
+
+    async def _work(self) -> int:
+        await self._catch_up()
+        return await self.round()
 
     async def _catch_up(self) -> None:
         if time.monotonic() >= self._catch_up_at:
@@ -233,7 +225,7 @@ class Dispatcher:
             await self.finish()
             self._unavailable = False
             self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
-            await self._sleep(self._pause)
+            await self._loop.rest(self._pause)
 
     async def _fitting(self, sizes: list[int]) -> int:
         """How many of these may begin beside those under way; one at least, when nothing is."""
@@ -288,14 +280,4 @@ class Dispatcher:
         count, oldest = await self._gateway.store.deliveries.backlog(self._gateway.clock())
         deliveries_waiting.set(count)
         oldest_due_seconds.set(oldest)
-        await self._first_of(self._gateway.runtime.due.wait(), LOOK_EVERY)
-
-    async def _sleep(self, seconds: float) -> None:
-        await self._first_of(self._stopping.wait(), seconds)
-
-    @staticmethod
-    async def _first_of(event: Awaitable[object], seconds: float) -> None:
-        try:
-            await asyncio.wait_for(event, seconds)
-        except TimeoutError:
-            pass
+        await self._loop.rest(LOOK_EVERY, self._gateway.runtime.due.wait())

@@ -5,8 +5,6 @@ Whichever process serves goes on with it, under a lease. It takes the oldest cal
 is queued already: the calls that come in meanwhile must not stand behind a month of history.
 """
 
-import asyncio
-import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +13,14 @@ import structlog
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay
-from postern.core.history.invocation import HistoryFilter, Invocation, StoreUnavailable
+from postern.core.history.invocation import HistoryFilter, Invocation
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.present import Page, iso, iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.loop import Loop
 
 MOST = 100_000
 STEP = 20
@@ -157,20 +156,8 @@ class Replayer:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._stopping = asyncio.Event()
-
-    def stop(self) -> None:
-        self._stopping.set()
-
-    async def run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                await self.round()
-            except StoreUnavailable as trouble:
-                log.warning("the store cannot be asked for replays", error=str(trouble))
-            except Exception:
-                log.exception("a replay failed; it goes on when its lease is over")
-            await self._pause()
+        self._loop = Loop("replays", self.round, self._pause)
+        self.run, self.stop = self._loop.run, self._loop.stop
 
     async def round(self) -> bool:
         """Go on with one replay for as long as there is something to do. False when none is due."""
@@ -179,7 +166,7 @@ class Replayer:
         if replay is None:
             return False
         now: Replay | None = replay
-        while now is not None and not self._stopping.is_set():
+        while now is not None and not self._loop.stopping:
             if (await gateway.store.deliveries.backlog(gateway.clock()))[0] >= MOST_QUEUED:
                 await self._pause()
                 # The lease is renewed without moving on; a cancelled replay is noticed here too.
@@ -192,5 +179,4 @@ class Replayer:
         return True
 
     async def _pause(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), LOOK_EVERY)
+        await self._loop.rest(LOOK_EVERY)

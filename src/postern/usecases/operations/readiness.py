@@ -1,12 +1,12 @@
 """Whether the gateway can do its work: asked by balancers, and watched for the console, the metrics and the log."""
 
-import asyncio
 from dataclasses import dataclass
 
 import structlog
 
 from postern.observe import ready
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.loop import Loop
 
 LOOK_EVERY = 1.0
 MOST_NAMED = 10
@@ -61,16 +61,19 @@ def _webhooks(gateway: Gateway) -> Part:
 
 async def watch(gateway: Gateway) -> None:
     """Runs as long as the gateway serves."""
-    while True:
-        store, webhooks = await _store(gateway), _webhooks(gateway)
-        for name, part in (("store", store), ("webhooks", webhooks)):
-            ready.labels(name).set(part.ok)
-        alarms = [] if store.ok else [f"Calls are refused with 503: {store.detail}."]
-        alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
-        for alarm in alarms:
-            if alarm not in gateway.runtime.alarms:
-                log.error("the gateway needs help", because=alarm)
-        if gateway.runtime.alarms and not alarms:
-            log.info("everything is well again")
-        gateway.runtime.alarms = alarms
-        await asyncio.sleep(LOOK_EVERY)
+    loop = Loop("readiness", lambda: _look(gateway), lambda: loop.rest(LOOK_EVERY))
+    await loop.run()
+
+
+async def _look(gateway: Gateway) -> None:
+    store, webhooks = await _store(gateway), _webhooks(gateway)
+    for name, part in (("store", store), ("webhooks", webhooks)):
+        ready.labels(name).set(part.ok)
+    alarms = [] if store.ok else [f"Calls are refused with 503: {store.detail}."]
+    alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
+    for alarm in alarms:
+        if alarm not in gateway.runtime.alarms:
+            log.error("the gateway needs help", because=alarm)
+    if gateway.runtime.alarms and not alarms:
+        log.info("everything is well again")
+    gateway.runtime.alarms = alarms

@@ -5,20 +5,19 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import StoreUnavailable
 from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT
 from postern.identity import first_id_at
 from postern.usecases.access.accounts import SESSION_IDLE
 from postern.usecases.access.audit import noted
 from postern.usecases.present import iso
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.loop import Loop
 
 EVERY = 600.0
 FIRST_AFTER = 30.0
@@ -41,20 +40,20 @@ def _nobody(_what: str, _so_far: int) -> None:
 async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
     """What pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
     require(actor, "admin")
-    now, keeping, store = gateway.clock(), gateway.retention, gateway.store.retention
+    now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
     found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
     for webhook_id, document in (await store.webhooks()).items():
         history_before, bodies_before = (
-            keeping.history_before(document, now),
-            keeping.bodies_before(document, now),
+            policy.history_before(document, now),
+            policy.bodies_before(document, now),
         )
         found["invocations"] += await store.count_before(webhook_id, history_before)
         if bodies_before is not None:
             done = await store.reached(f"bodies:{webhook_id}")
             found["bodies"] += await store.count_bodies(webhook_id, history_before, bodies_before, done)
         found["rejected"] += max(0, await store.count_rejected(webhook_id, history_before) - REJECTED_KEPT)
-    if keeping.most_rows:
-        found["overTheCap"] = max(0, await store.count_rows() - keeping.most_rows)
+    if policy.most_rows:
+        found["overTheCap"] = max(0, await store.count_rows() - policy.most_rows)
     return dict(found)
 
 
@@ -68,7 +67,7 @@ async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dic
 
 
 async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
-    now, keeping, store = gateway.clock(), gateway.retention, gateway.store.retention
+    now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
     counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, engineCopies=0)
 
     def count(what: str, number: int) -> None:
@@ -80,12 +79,12 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     async def too_old_for_all(after: str) -> list[str]:
         # In the order in which they lie on the disk: webhook by webhook, every call would be on a page of its
         # own.
-        oldest = min((keeping.history_before(own, now) for own in known.values()), default=0.0)
+        oldest = min((policy.history_before(own, now) for own in known.values()), default=0.0)
         return await store.up_to(first_id_at("inv", oldest), after)
 
     await _delete_all(gateway, too_old_for_all, lambda number: count("invocations", number))
     for webhook_id, own in known.items():
-        history_before, bodies_before = keeping.history_before(own, now), keeping.bodies_before(own, now)
+        history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
 
         async def too_old(
             after: str, webhook_id: str = webhook_id, moment: float = history_before
@@ -101,7 +100,7 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
             await _strip_all(gateway, webhook_id, bodies_before, lambda number: count("bodies", number))
         while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
             count("volumes", number)
-    last = await store.horizon(keeping.most_rows) if keeping.most_rows else None
+    last = await store.horizon(policy.most_rows) if policy.most_rows else None
     if last is not None:
 
         async def over_the_cap(after: str, last: str = last) -> list[str]:
@@ -110,7 +109,7 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
         await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
     while number := await gently(store.forget_volumes("", now - VOLUMES_KEPT)):
         count("volumes", number)
-    while number := await gently(store.expire(now, now - SESSION_IDLE, keeping.records_before(now))):
+    while number := await gently(store.expire(now, now - SESSION_IDLE, policy.records_before(now))):
         count("expired", number)
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
     told = msgspec.json.encode(counts).decode()
@@ -124,12 +123,12 @@ async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
     """The rule in force, when pruning last went round, and what was deleted the last time that anything
     was."""
     require(actor, "read")
-    keeping, store = gateway.retention, gateway.store.retention
+    policy, store = gateway.retention, gateway.store.retention
     pruned, deleted = await store.told("pruned"), await store.told("deleted")
     return {
-        "historyDays": keeping.history_days,
-        "bodyDays": keeping.body_days,
-        "mostRows": keeping.most_rows or None,
+        "historyDays": policy.history_days,
+        "bodyDays": policy.body_days,
+        "mostRows": policy.most_rows or None,
         "prunedAt": None if pruned is None else iso(pruned[0]),
         "deletedAt": None if deleted is None else iso(deleted[0]),
         "deleted": None
@@ -203,26 +202,19 @@ async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None
             count(len(ended))
 
 
-class Keeper:
-    """The loop: sums up and prunes now and then, in one process at a time, and trims at once where rejected
-    calls pile up."""
+class RetentionLoop:
+    """Sums up and prunes now and then, in one process at a time, and trims at once where rejected calls pile
+    up."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._next_look = gateway.clock() + FIRST_AFTER
         self._next_sum = 0.0
+        self._loop = Loop("retention", self.round, self._pause)
+        self.run, self.stop = self._loop.run, self._loop.stop
 
-    async def run(self) -> None:
-        while True:
-            try:
-                await self.round()
-            except StoreUnavailable as trouble:
-                log.warning("nothing could be pruned; trying again later", error=str(trouble))
-            except Exception:
-                log.exception("pruning failed")
-                await asyncio.sleep(LOOK_EVERY)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._gateway.runtime.rejections.any_full.wait(), LOOK_EVERY)
+    async def _pause(self) -> None:
+        await self._loop.rest(LOOK_EVERY, self._gateway.runtime.rejections.any_full.wait())
 
     async def round(self) -> None:
         for webhook_id in self._gateway.runtime.rejections.take():

@@ -2,7 +2,6 @@
 second."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 import structlog
@@ -11,6 +10,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.stores.webhooks import Webhooks
+from postern.usecases.runtime.loop import Loop
 
 log = structlog.get_logger("postern.directory")
 
@@ -86,18 +86,21 @@ class Directory:
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), LOOK_EVERY)
-            self._changed.clear()
-            try:
-                await self.refresh()
-                self.trouble = None
-            except Exception as error:  # whatever it is, the next round may do better, and this must go on
-                if self.trouble is None:
-                    log.error(
-                        "changes to webhooks are not followed",
-                        error=str(error),
-                        exc_info=not isinstance(error, StoreUnavailable),
-                    )
-                self.trouble = str(error) or type(error).__name__
+        loop = Loop(
+            "webhooks", self._refresh_or_say_why_not, lambda: loop.rest(LOOK_EVERY, self._changed.wait())
+        )
+        await loop.run()
+
+    async def _refresh_or_say_why_not(self) -> None:
+        self._changed.clear()
+        try:
+            await self.refresh()
+            self.trouble = None
+        except Exception as error:
+            if self.trouble is None:
+                log.error(
+                    "changes to webhooks are not followed",
+                    error=str(error),
+                    exc_info=not isinstance(error, StoreUnavailable),
+                )
+            self.trouble = str(error) or type(error).__name__

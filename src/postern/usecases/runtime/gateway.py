@@ -9,7 +9,7 @@ from typing import Any
 from postern.core.access.accounts import Actor, Level
 from postern.core.address import Allowlist
 from postern.core.deliveries.delivery import Workflow
-from postern.core.operations.retention import Keeping
+from postern.core.operations.retention import RetentionPolicy
 from postern.core.problems import Refused
 from postern.stores.store import Store
 from postern.usecases.ports import Engine, Fetch
@@ -49,7 +49,7 @@ class Gateway:
     serves."""
     workflow_files: WorkflowFiles = field(default_factory=WorkflowFiles)
     outbound: Outbound = field(default_factory=Outbound)
-    retention: Keeping = field(default_factory=Keeping)
+    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
     settings: list[dict[str, Any]] = field(default_factory=list)
     """What the process was started with, as it may be shown."""
     clock: Callable[[], float] = time.time

@@ -6,7 +6,6 @@ ones are looked at anyway, for what other processes did.
 """
 
 import asyncio
-import contextlib
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ import msgspec
 import structlog
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import Delivery, HistoryFilter, Invocation, StoreUnavailable
+from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.problems import Refused
 from postern.stores.history import History
 from postern.usecases.present import summary
+from postern.usecases.runtime.loop import Loop
 
 log = structlog.get_logger("postern.live")
 
@@ -101,7 +101,7 @@ class LiveFeed:
         listener = Listener(webhook_id)
         self._listeners[listener] = owner
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look(self._clock()), name="live")
+            self._looking = asyncio.create_task(self._follow(self._clock()), name="live")
         return listener
 
     def leave(self, listener: Listener) -> None:
@@ -119,26 +119,28 @@ class LiveFeed:
             listener.closed = True
             listener.news.set()
 
-    async def _look(self, began: float) -> None:
-        loop = asyncio.get_running_loop()
+    async def _follow(self, began: float) -> None:
+        """Runs as long as somebody listens."""
+        now = asyncio.get_running_loop().time
         next_look = 0.0
-        while True:
+
+        async def look() -> None:
+            nonlocal next_look
             self._news.clear()
-            try:
-                if loop.time() >= next_look:
-                    await self._look_at_newest(began, first=next_look == 0.0)
-                    next_look = loop.time() + LOOK_EVERY
-                if self._touched:
-                    touched = list(self._touched)
-                    self._touched.clear()
-                    self._tell(await self._history.some(touched))
-            except StoreUnavailable as trouble:
-                log.warning("what is new cannot be read", error=str(trouble))
-            except Exception:
-                log.exception("a look at what is new failed")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+            if now() >= next_look:
+                await self._look_at_newest(began, first=next_look == 0.0)
+                next_look = now() + LOOK_EVERY
+            if self._touched:
+                touched = list(self._touched)
+                self._touched.clear()
+                self._tell(await self._history.some(touched))
+
+        async def pause() -> None:
+            await loop.rest(LOOK_EVERY, self._news.wait())
             await asyncio.sleep(GATHER)
+
+        loop = Loop("live", look, pause)
+        await loop.run()
 
     async def _look_at_newest(self, began: float, first: bool) -> None:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows

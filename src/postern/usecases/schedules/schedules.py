@@ -32,6 +32,7 @@ from postern.usecases.calls.receive import entry_of
 from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.present import iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.loop import Loop
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
 from postern.usecases.webhooks.webhooks import show, stored
@@ -261,38 +262,31 @@ async def catch_up(gateway: Gateway) -> int:
 
 
 class Scheduler:
-    """The loop. Any number of processes may run one on the same database: each tick is claimed by one of
-    them."""
+    """Begins what is due. Any number of processes may run one on the same database: each tick is claimed by
+    one of them."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._running: dict[asyncio.Task[None], ScheduleState] = {}
         self._catch_up_at = 0.0
-        self._stopping = asyncio.Event()
-
-    def stop(self) -> None:
-        self._stopping.set()
+        self._loop = Loop("schedules", self._work, self._pause)
+        self.stop = self._loop.stop
 
     async def run(self) -> None:
         try:
-            while not self._stopping.is_set():
-                begun = 0
-                try:
-                    await self._catch_up()
-                    begun = await self.round()
-                except StoreUnavailable as trouble:
-                    log.warning("the store cannot be asked for due schedules", error=str(trouble))
-                except Exception:
-                    log.exception("a round of schedules failed")
-                waiting: list[asyncio.Task[Any]] = [asyncio.create_task(self._stopping.wait())]
-                if begun or len(self._running) >= AT_ONCE:
-                    # There may be more to do than there were places: the next place that becomes free ends
-                    # the wait, and one may have become free while these were claimed.
-                    waiting += self._running
-                await asyncio.wait(waiting, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
-                waiting[0].cancel()
+            await self._loop.run()
         finally:
             await self._hand_on()
+
+    async def _pause(self) -> None:
+        # Where every place is taken, the next one that becomes free ends the wait.
+        full = len(self._running) >= AT_ONCE
+        places = [asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)] if full else []
+        await self._loop.rest(LOOK_EVERY, *places)
+
+    async def _work(self) -> int:
+        await self._catch_up()
+        return await self.round()
 
     async def _catch_up(self) -> None:
         if time.monotonic() >= self._catch_up_at:
@@ -300,7 +294,7 @@ class Scheduler:
             await catch_up(self._gateway)
 
     async def round(self) -> int:
-        """Begin as many due runs as there are places; how many."""
+        """Begin as many due runs as there are places; how many. Where there were some, there may be more."""
         free = AT_ONCE - len(self._running)
         now = self._gateway.clock()
         if free <= 0 or not await self._gateway.store.schedules.any_due(now):

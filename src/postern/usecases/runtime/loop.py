@@ -1,0 +1,63 @@
+"""What a serving process does again and again: a round of work, then a pause, until it is told to stop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from postern.core.history.invocation import StoreUnavailable
+
+log = structlog.get_logger("postern.loop")
+
+AFTER_FAILURE = 1.0
+"""Seconds until the next round when one has failed."""
+
+
+class Loop:
+    """A round that fails is logged, and the next one tries again: nothing that a round raises ends the loop."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[object]],
+        pause: Callable[[], Awaitable[object]],
+    ) -> None:
+        """``work`` is one round; where it returns something true, there is more to do and no pause follows."""
+        self._name = name
+        self._work = work
+        self._pause = pause
+        self._stopping = asyncio.Event()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """The round that is under way is the last one."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self.stopping:
+            try:
+                more = await self._work()
+                if not more:
+                    await self._pause()
+            except StoreUnavailable as trouble:
+                log.warning("the store is not available", loop=self._name, error=str(trouble))
+                await self.rest(AFTER_FAILURE)
+            except Exception:
+                log.exception("a round failed", loop=self._name)
+                await self.rest(AFTER_FAILURE)
+
+    async def rest(self, seconds: float, *until: Awaitable[Any]) -> None:
+        """Wait that long, or until one of these is done, or until the loop is to stop."""
+        waiting = [asyncio.ensure_future(one) for one in (self._stopping.wait(), *until)]
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*waiting, return_exceptions=True)
