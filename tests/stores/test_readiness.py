@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,9 +24,9 @@ from stores.test_trouble import CALL, no_more_room
 from support.hooks import make_hook
 from support.house import a_house
 from support.postgres import PostgresProcess
-from support.program import StartProgram
+from support.program import StartProgram, run_postern
 from support.recording import kept
-from support.waiting import wait_until
+from support.waiting import free_port, wait_until
 from support.wire import exchange
 
 pytestmark = pytest.mark.anyio
@@ -228,3 +229,43 @@ async def test_a_database_server_that_is_gone_is_told_without_its_address(
         own_postgres.start()
         await recorded(store, entry())
         assert await store.trouble() is None
+
+
+@pytest.mark.parametrize("fate", ["deleted", "moved", "replaced"])
+async def test_a_database_that_is_not_at_its_place_any_more_takes_no_calls(
+    sqlite_store: Store, tmp_path: Path, fate: str
+) -> None:
+    path, elsewhere = tmp_path / "postern.db", tmp_path / "elsewhere"
+    await recorded(sqlite_store, entry())
+    if fate == "deleted":
+        path.unlink()
+    elif fate == "moved":
+        path.rename(elsewhere)
+    else:
+        shutil.copy(path, elsewhere)
+        elsewhere.replace(path)
+    with pytest.raises(StoreUnavailable, match="while it was open"):
+        await kept(sqlite_store, entry())
+    assert "while it was open" in str(await sqlite_store.trouble())
+    assert path.exists() == (fate == "replaced")  # nobody has begun an empty one meanwhile
+    if fate == "moved":
+        elsewhere.rename(path)
+        await recorded(sqlite_store, entry())
+        assert await sqlite_store.trouble() is None
+
+
+def test_a_start_without_the_database_of_before_does_not_begin_a_new_one(
+    tmp_path: Path, start_program: StartProgram
+) -> None:
+    program = start_program(POSTERN_ENGINE="none")
+    program.stop()
+    database = program.data_dir / "postern.db"
+    database.unlink()
+    for arguments in (["serve"], ["webhooks", "list"]):
+        refused = run_postern(tmp_path, *arguments, POSTERN_ENGINE="none", POSTERN_PORT=str(free_port()))
+        assert refused.returncode == 1
+        assert "There is no database" in refused.stderr
+        assert "postern migrate" in refused.stderr
+    assert not database.exists()
+    assert run_postern(tmp_path, "migrate").returncode == 0
+    start_program(POSTERN_ENGINE="none")

@@ -26,7 +26,8 @@ from postern.stores.webhooks import Webhooks
 class Store:
     def __init__(self, url: str, secret_keys: list[str]) -> None:
         self.database = Database(url)
-        self._checkpoints = Checkpoints(str(self.database.url.database)) if self.database.is_sqlite else None
+        file = self.database.file
+        self._checkpoints = Checkpoints(str(self.database.url.database), file.connect) if file else None
         self.writer = Writer(self.database, self._checkpoints.between_commits if self._checkpoints else None)
         self._condition = Condition(self.database, self.writer)
         self.vault = Vault(secret_keys)

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from sqlalchemy.engine import make_url
+
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.engines.embedded.engine import EmbeddedEngine
@@ -49,6 +51,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     engine."""
     engine = make_engine(settings) if serving_on else None  # first: it may say that its settings cannot work
     private_folder(settings.data_dir)
+    _refuse_to_begin_anew(settings)
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
     await store.open()
@@ -120,6 +123,18 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         await fetcher.aclose()
         gateway.runtime.call_log.flush()
         await store.close()
+
+
+def _refuse_to_begin_anew(settings: Settings) -> None:
+    """An empty database beside the files of an old one would answer every sender 404, and look healthy."""
+    path = Path(make_url(settings.database).database or "") if settings.is_sqlite else None
+    left = [name for name in ("secret.key", "engine.db") if (settings.data_dir / name).exists()]
+    if path is not None and left and not path.exists():
+        end(
+            f"There is no database {path}, but {' and '.join(left)} of an earlier one lie in {settings.data_dir}: "
+            "was it moved or deleted? Put it back, or run `postern migrate` to begin an empty one.",
+            FAILED,
+        )
 
 
 def _base_url(settings: Settings, serving_on: str | None) -> str:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 
 WORTH_IT = 8 * 1024 * 1024
 TOO_LARGE = 256 * 1024 * 1024
@@ -22,8 +23,9 @@ class Checkpoints:
     the rest, once that is so little that no caller notices.
     """
 
-    def __init__(self, path: str, every: float = 0.5) -> None:
+    def __init__(self, path: str, connect: Callable[[float], sqlite3.Connection], every: float = 0.5) -> None:
         self._path = path
+        self._connect = connect
         self._every = every
         self._stop = threading.Event()
         self._nearly = threading.Event()
@@ -70,7 +72,7 @@ class Checkpoints:
     def _checkpoint(self, how: str) -> float:
         """How long it took."""
         if self._connection is None:
-            self._connection = sqlite3.connect(self._path, timeout=1.0, check_same_thread=False)
+            self._connection = self._connect(1.0)
         began = time.perf_counter()
         self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
         return time.perf_counter() - began

@@ -48,6 +48,8 @@ class Condition:
         )
 
     async def _found(self) -> str | None:
+        if lost := self._database.lost():
+            return lost
         commits, now = self._writer.commits, time.monotonic()
         if commits.since is not None and now - commits.since > PATIENCE:
             return f"a commit has not come to its end for {now - commits.since:.0f} s"

@@ -2,11 +2,13 @@
 goes through."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -47,13 +49,13 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url: URL = make_url(url)
+        self.file: DatabaseFile | None = None
         if self.url.get_backend_name() == "sqlite":
-            if self.url.database and self.url.database != ":memory:":
-                private_file(Path(self.url.database))
-            self.readers = _sqlite_engine(self.url, begin="BEGIN")
+            self.file = DatabaseFile(Path(self.url.database or ""))
+            self.readers = _sqlite_engine(self.url, self.file, begin="BEGIN")
             # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
             # long it may wait.
-            self.writer = _sqlite_engine(self.url, begin="BEGIN IMMEDIATE")
+            self.writer = _sqlite_engine(self.url, self.file, begin="BEGIN IMMEDIATE")
         elif self.url.get_backend_name() == "postgresql":
             self.readers = _postgres_engine(self.url, READERS, _READING)
             self.writer = _postgres_engine(self.url, 1, _WRITING)
@@ -61,6 +63,10 @@ class Database:
             raise ValueError("the database URL must begin with sqlite:/// or postgresql://")
         self.is_sqlite = self.writer.dialect.name == "sqlite"
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+
+    def lost(self) -> str | None:
+        """Why nothing that is committed now would be found again, or None. It costs microseconds."""
+        return self.file.lost() if self.file is not None else None
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, query)
@@ -96,16 +102,54 @@ class Database:
         self.writer.dispose()
 
 
-def _sqlite_engine(url: URL, begin: str) -> Engine:
+class DatabaseFile:
+    """SQLite's file. The operating system lets others delete it, move it or put another one in its place while
+    it is open: commits then go on into a file that nobody finds again, and SQLite says nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        private_file(path)
+        self._identity = _identity(path)
+
+    def lost(self) -> str | None:
+        try:
+            found = _identity(self._path)
+        except OSError as error:
+            return f"{self._path.name} has been moved or deleted while it was open ({error.strerror})"
+        if found != self._identity:
+            return f"{self._path.name} has been replaced by another file while it was open"
+        return None
+
+    def connect(self, timeout: float = BUSY_TIMEOUT_SECONDS) -> sqlite3.Connection:
+        """Never makes the file: where it has been moved, an empty one in its place would look like data lost."""
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path))}?mode=rw",
+            uri=True,
+            timeout=timeout,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        if lost := self.lost():
+            connection.close()
+            raise sqlite3.OperationalError(lost)
+        return connection
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _sqlite_engine(url: URL, file: DatabaseFile, begin: str) -> Engine:
     engine = create_engine(
         url,
+        creator=file.connect,
         hide_parameters=True,  # an error's text gets into logs, and parameters hold what callers sent
         poolclass=QueuePool,
         pool_size=READERS,
         max_overflow=2,
         # the connection used last has the pages and statements at hand that will be asked for next
         pool_use_lifo=True,
-        connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False, "cached_statements": 256},
     )
 
     @event.listens_for(engine, "connect")

@@ -194,6 +194,10 @@ class Writer:
                     self.commits.refused(str(error.orig), calls)
                     raise StoreUnavailable(str(error.orig)) from error
                 raise
+            # After the commit: nobody may be told of one that went into a file which is not there any more.
+            if lost := self._database.lost():
+                self.commits.refused(lost, calls)
+                raise StoreUnavailable(lost)
             self.commits.succeeded(calls)
             return results
         raise AssertionError("unreachable: the last attempt returns or raises")
