@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
+from postern.stores import keys
 from postern.stores.access import Access
 from postern.stores.audit import Audit
 from postern.stores.deliveries import Deliveries
@@ -48,9 +49,14 @@ class Store:
     async def open(self, migrate: bool | None = None) -> None:
         """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a
         command."""
-        if migrate if migrate is not None else self.database.is_sqlite:
-            schema.migrate(self.database)
-        schema.verify(self.database)
+        try:
+            if migrate if migrate is not None else self.database.is_sqlite:
+                schema.migrate(self.database)
+            schema.verify(self.database)
+            keys.check(self.database, self.vault)
+        except BaseException:
+            self.database.close()
+            raise
         self.writer.start()
         if self._checkpoints is not None:
             self._checkpoints.start()

@@ -20,11 +20,14 @@ class VaultError(Exception):
 
 
 class Vault:
+    FINGERPRINT_LENGTH = 8
+
     def __init__(self, keys: list[str]) -> None:
         if not keys:
             raise VaultError("no key to encrypt secrets with")
-        self._keys = {_key_id(key): AESGCM(_derive(key)) for key in keys}
-        self.current = _key_id(keys[0])
+        self._keys = {_fingerprint(key): AESGCM(_derive(key)) for key in keys}
+        self.current = _fingerprint(keys[0])
+        self.fingerprints = frozenset(self._keys)
 
     def seal(self, secret: bytes, webhook_id: str, field: str) -> str:
         nonce = os.urandom(12)
@@ -39,10 +42,10 @@ class Vault:
             raise VaultError(
                 f"a secret was encrypted with key {key_id}, which POSTERN_SECRET_KEYS does not hold"
             )
-        raw = base64.b64decode(data)
         try:
+            raw = base64.b64decode(data)
             return cipher.decrypt(raw[:12], raw[12:], _bound_to(webhook_id, field))
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise VaultError(f"the stored {field} of {webhook_id} has been altered") from error
 
     def sealed_with_current(self, envelope: str) -> bool:
@@ -57,8 +60,8 @@ def _derive(key: str) -> bytes:
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"postern secrets v1").derive(key.encode())
 
 
-def _key_id(key: str) -> str:
-    return hashlib.sha256(b"postern key id\0" + key.encode()).hexdigest()[:8]
+def _fingerprint(key: str) -> str:
+    return hashlib.sha256(b"postern key id\0" + key.encode()).hexdigest()[: Vault.FINGERPRINT_LENGTH]
 
 
 def key_from_file(path: Path) -> str:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+import structlog
+from sqlalchemy import Connection, Row, delete, false, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import StoreUnavailable
+from postern.core.problems import Refused
 from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
 from postern.core.webhooks.stored import (
     ChangedWebhooks,
@@ -16,7 +18,7 @@ from postern.core.webhooks.stored import (
     UnreadableWebhook,
 )
 from postern.identity import new_id
-from postern.stores import schedules
+from postern.stores import keys, schedules
 from postern.stores.audit import write_note
 from postern.stores.sql import tables
 from postern.stores.sql.database import Database
@@ -33,7 +35,9 @@ from postern.stores.sql.tables import (
 )
 from postern.stores.sql.wake import CONFIGURATION, tell
 from postern.stores.sql.writer import Writer
-from postern.stores.vault import Vault
+from postern.stores.vault import Vault, VaultError
+
+log = structlog.get_logger("postern.webhooks")
 
 Stored = StoredWebhook | UnreadableWebhook
 
@@ -205,17 +209,30 @@ class Webhooks:
         remain."""
 
         def job(connection: Connection) -> tuple[int, int]:
-            old = select(secrets).where(~secrets.c.envelope.startswith(f"v1.{self._vault.current}."))
+            openable = [
+                secrets.c.envelope.startswith(f"v1.{other}.")
+                for other in self._vault.fingerprints - {self._vault.current}
+            ]
+            old = select(secrets).where(or_(false(), *openable))
             rows = connection.execute(old.limit(limit)).all()
+            changed = 0
             for row in rows:
-                value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                try:
+                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                except VaultError as error:
+                    log.error("a secret cannot be encrypted anew", webhook=row.webhook_id, error=str(error))
+                    continue
+                changed += 1
                 connection.execute(
                     update(secrets)
                     .where(secrets.c.id == row.id)
                     .values(envelope=self._vault.seal(value, row.webhook_id, row.field))
                 )
             left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
-            return len(rows), left
+            if changed and left:
+                return changed, left
+            keys.forget_unused(connection, self._vault)
+            return changed, 0
 
         return await self._writer.write(job)
 
@@ -255,7 +272,10 @@ class Webhooks:
         second = connection.execute(
             select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")
         ).one()
-        value = self._vault.open(second.envelope, webhook_id, "second")
+        try:
+            value = self._vault.open(second.envelope, webhook_id, "second")
+        except VaultError as error:
+            raise Refused("conflict", str(error)) from error
         connection.execute(
             delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main")
         )
@@ -265,21 +285,30 @@ class Webhooks:
             .values(field="main", envelope=self._vault.seal(value, webhook_id, "main"))
         )
 
-    def _secrets(self, connection: Connection, webhook_ids: list[str]) -> dict[str, dict[str, StoredSecret]]:
+    def _secrets(
+        self, connection: Connection, webhook_ids: list[str]
+    ) -> tuple[dict[str, dict[str, StoredSecret]], dict[str, dict[str, str]]]:
+        """By webhook: its secrets, and those that cannot be decrypted, with the reason. One that cannot must not
+        keep the others from being read."""
         held: dict[str, dict[str, StoredSecret]] = {}
+        unreadable: dict[str, dict[str, str]] = {}
         for start in range(0, len(webhook_ids), 500):
             for row in connection.execute(
                 select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))
             ):
-                value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                try:
+                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                except VaultError as error:
+                    unreadable.setdefault(row.webhook_id, {})[row.field] = str(error)
+                    continue
                 held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(
                     row.id, value, seconds(row.created_at)
                 )
-        return held
+        return held, unreadable
 
     def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[Stored]:
         ids = [row.id for row in rows]
-        kept = self._secrets(connection, ids)
+        kept, unreadable = self._secrets(connection, ids)
         armed: dict[str, int] = {}
         for start in range(0, len(ids), 500):
             among = samples.c.webhook_id.in_(ids[start : start + 500]), samples.c.armed_until.is_not(None)
@@ -289,10 +318,15 @@ class Webhooks:
                     select(samples.c.webhook_id, samples.c.armed_until).where(*among)
                 )
             )
-        return [self._stored(row, kept.get(row.id, {}), armed.get(row.id)) for row in rows]
+        return [
+            self._stored(row, kept.get(row.id, {}), unreadable.get(row.id, {}), armed.get(row.id))
+            for row in rows
+        ]
 
     @staticmethod
-    def _stored(row: Any, kept: dict[str, StoredSecret], armed_until: int | None) -> Stored:
+    def _stored(
+        row: Any, kept: dict[str, StoredSecret], unreadable: dict[str, str], armed_until: int | None
+    ) -> Stored:
         try:
             settings, resolved = read_document(row.document)
         except UnreadableSettings as error:
@@ -308,6 +342,7 @@ class Webhooks:
             created_at=seconds(row.created_at),
             updated_at=seconds(row.updated_at),
             secrets=kept,
+            unreadable_secrets=unreadable,
             armed_until=seconds(armed_until),
         )
 

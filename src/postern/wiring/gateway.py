@@ -18,8 +18,9 @@ from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
 from postern.private_files import private_folder
 from postern.settings import Settings
+from postern.stores.keys import holds_secrets
 from postern.stores.store import Store
-from postern.stores.vault import key_from_file
+from postern.stores.vault import VaultError, key_from_file
 from postern.surfaces.cli.run import FAILED, end
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.operations.example import example_environment
@@ -37,8 +38,16 @@ from postern.workflows.load import load
 def secret_keys(settings: Settings) -> list[str]:
     if settings.secret_keys:
         return settings.secret_keys
+    file = settings.data_dir / "secret.key"
+    if not file.exists() and holds_secrets(settings.database):
+        # Most likely a command, typed without the service's environment. A key of its own would be no use to
+        # anybody, and what it encrypts would be lost to the gateway.
+        raise VaultError(
+            f"the secrets in this database are encrypted with a key that is not given here: there is no {file}, and "
+            "POSTERN_SECRET_KEYS (or POSTERN_SECRET_KEYS_FILE) is not set. Set it as it is set for the gateway"
+        )
     private_folder(settings.data_dir)
-    return [key_from_file(settings.data_dir / "secret.key")]
+    return [key_from_file(file)]
 
 
 def _derived(keys: list[str], purpose: bytes) -> list[bytes]:

@@ -28,6 +28,9 @@ class StoredWebhook:
     secrets: dict[str, StoredSecret] = field(default_factory=dict)
     """By field: main, second, and whatever else is secret among the settings. Decrypted, for the process that
     uses them."""
+    unreadable_secrets: dict[str, str] = field(default_factory=dict)
+    """By field: why that secret cannot be decrypted. Such a webhook is shown and can be given new secrets, and
+    is not served."""
     armed_until: float | None = None
     """Record Events: until then the next accepted call is kept as the sample."""
 

@@ -192,6 +192,11 @@ schedules = Table(
     _partial("schedules_due", "next_run_at", where="next_run_at IS NOT NULL"),
 )
 
+# What the database knows about itself: the fingerprints of its keys, and from where it was copied.
+meta = Table(
+    "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)
+)
+
 # How far what is done now and then has come: when retention last went round and what it did, up to which
 # invocation a webhook's bodies are gone, up to which minute volumes are summed up.
 chores = Table(

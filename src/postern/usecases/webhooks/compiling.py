@@ -24,6 +24,9 @@ DEFAULT_ANSWER_TIMEOUT = 25.0
 
 
 def compile_webhook(stored: StoredWebhook) -> Webhook:
+    """Raises ``ValueError`` where it cannot be served."""
+    if stored.unreadable_secrets:
+        raise ValueError("; ".join(stored.unreadable_secrets.values()))
     settings, resolved = stored.settings, stored.resolved
     credential = credential_of(settings.authentication, resolved, stored.secrets)
     return Webhook(

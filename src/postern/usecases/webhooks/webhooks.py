@@ -143,13 +143,13 @@ def replaced(
             changes[field] = None
     if not keeps:
         changes = {
-            **dict.fromkeys(field for field in webhook.secrets if not field.startswith(SECRET_PREFIX)),
+            **dict.fromkeys(field for field in _fields(webhook) if not field.startswith(SECRET_PREFIX)),
             **changes,
         }
     changes |= header_changes(
         settings.schedule, {field for field, value in changes.items() if value}, webhook
     )
-    after = {field for field in webhook.secrets if changes.get(field, b"") is not None} | {
+    after = {field for field in _fields(webhook) if changes.get(field, b"") is not None} | {
         field for field, value in changes.items() if value
     }
     _needs_main(settings.authentication, "main" in after)
@@ -242,7 +242,7 @@ def presented(
     authentication = document["authentication"]
     for name, field in SECRETS[settings.authentication.method].items():
         secret = webhook.secrets.get(field)
-        authentication[f"{name}Set"] = secret is not None
+        authentication[f"{name}Set"] = secret is not None or field in webhook.unreadable_secrets
         if secret is not None and field != "verifyToken":
             tally = tallies.get(f"secret:{secret.id}")
             authentication[f"{name}Use"] = {
@@ -326,6 +326,11 @@ async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     return webhook
 
 
+def _fields(webhook: StoredWebhook) -> set[str]:
+    """Of the secrets that are stored, readable or not."""
+    return {*webhook.secrets, *webhook.unreadable_secrets}
+
+
 def check_version(webhook: StoredWebhook | UnreadableWebhook, seen_version: int | None) -> None:
     if seen_version is not None and seen_version != webhook.version:
         raise Refused("version_conflict")
@@ -392,8 +397,9 @@ def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
         **{field: StoredSecret("", value, 0.0) for field, value in changes.items() if value},
     }
     secrets = {field: secret for field, secret in secrets.items() if changes.get(field, b"") is not None}
+    unreadable = {field: why for field, why in webhook.unreadable_secrets.items() if field not in changes}
     try:
-        compile_webhook(replace(webhook, secrets=secrets))
+        compile_webhook(replace(webhook, secrets=secrets, unreadable_secrets=unreadable))
     except ValueError as error:
         raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
 

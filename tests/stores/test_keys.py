@@ -1,0 +1,130 @@
+"""The database knows the keys that its secrets are encrypted with: another one harms nothing, and a secret that cannot
+be decrypted costs its own webhook alone."""
+
+import base64
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text, update
+
+from postern.core.problems import Refused
+from postern.stores.sql.tables import secrets
+from postern.stores.store import Store
+from postern.stores.vault import VaultError
+from postern.usecases.operations.key_rotation import rotate_key
+from postern.usecases.operations.readiness import readiness
+from postern.usecases.webhooks import webhooks
+from stores.conftest import webhook
+from support.first_version import expected, unpack_database
+from support.hooks import TOKEN, make_hook
+from support.house import OWNER, a_house
+from support.program import StartProgram, run_postern
+from support.wire import exchange
+
+pytestmark = pytest.mark.anyio
+
+OURS, THEIRS = "the-key-of-this-gateway", "the-key-of-another-one"
+TOKENS = {"method": "token", "token": "whk_0123456789", "secondToken": "whk_9876543210"}
+
+
+async def test_another_key_is_refused_before_anything_is_written(url: str) -> None:
+    store = Store(url, [OURS])
+    await store.open()
+    await store.close()
+    with pytest.raises(VaultError, match="Nothing was changed"):
+        await Store(url, [THEIRS]).open()
+    again = Store(url, [THEIRS, OURS])  # a new key in front of the old one
+    await again.open()
+    await webhook(again)
+    await again.close()
+    last = Store(url, [OURS])
+    await last.open()
+    (kept,) = await last.webhooks.page(10)
+    assert (kept.secrets, list(kept.unreadable)) == ({}, ["main"])
+    await last.close()
+
+
+async def test_a_database_of_before_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    unpack_database(tmp_path)
+    url = f"sqlite:///{tmp_path / 'postern.db'}"
+    with pytest.raises(VaultError, match="Nothing was changed"):
+        await Store(url, [THEIRS]).open()
+    store = Store(url, [key.strip() for key in expected()["secretKey"].split(",")])
+    await store.open()
+    assert not any(one.unreadable for one in await store.webhooks.page(100))
+    await store.close()
+
+
+def test_a_command_without_the_keys_says_so_and_makes_none(
+    tmp_path: Path, start_program: StartProgram
+) -> None:
+    keys = {"POSTERN_SECRET_KEYS": OURS}
+    hook = make_hook(tmp_path / "data", environment=keys)
+    program = start_program(POSTERN_ENGINE="none", **keys)
+    for wrong in ({}, {"POSTERN_SECRET_KEYS": THEIRS}):
+        refused = run_postern(tmp_path, "webhooks", "create", "New", "--auth", "none", **wrong)
+        assert refused.returncode == 5, refused.stderr
+        assert "POSTERN_SECRET_KEYS" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    assert not (tmp_path / "data" / "secret.key").exists()
+    call = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
+    assert exchange(program.port, "POST", hook.path, call, b"{}").status == 200
+
+
+@pytest.mark.parametrize("envelope", ["v1.0badc0de.AAAA", "v1.{ours}.!", "v1.{ours}.AAAA", "nonsense"])
+async def test_a_secret_that_cannot_be_decrypted_costs_its_webhook_alone(
+    tmp_path: Path, envelope: str
+) -> None:
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=OURS) as house:
+        good = await house.webhook(name="Good", authentication=TOKENS)
+        bad = await house.webhook(name="Bad", authentication=TOKENS)
+        store: Store = house.gateway.store  # type: ignore[assignment]
+        spoiled = envelope.format(ours=store.vault.current)
+        of_bad = (secrets.c.webhook_id == bad["id"], secrets.c.field == "second")
+        await store.writer.write(
+            lambda connection: connection.execute(update(secrets).where(*of_bad).values(envelope=spoiled))
+        )
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=OURS) as house:
+        key = {"X-Api-Key": "whk_0123456789"}
+        assert (await house.call(good, headers=key)).status == 200
+        assert (await house.call(bad, headers=key)).status == 503
+        found = await readiness(house.gateway)
+        assert (found.ready, found.webhooks.ok) == (True, False)
+        assert bad["id"] in found.webhooks.detail
+        listed = await webhooks.listing(house.gateway, OWNER)
+        assert [one["authentication"]["secondTokenSet"] for one in listed.items] == [True, True]
+        with pytest.raises(Refused):
+            await webhooks.promote(house.gateway, OWNER, bad["id"])
+        with pytest.raises(Refused) as refused:
+            await webhooks.change(house.gateway, OWNER, bad["id"], {"name": "Better"})
+        assert refused.value.code == "invalid_request"
+        # Given a new one, it is served again.
+        await webhooks.change(
+            house.gateway, OWNER, bad["id"], {"authentication": {"secondToken": "whk_new_0123456789"}}
+        )
+        assert (await house.call(bad, headers=key)).status == 200
+        assert (await house.call(bad, headers={"X-Api-Key": "whk_new_0123456789"})).status == 200
+        assert (await readiness(house.gateway)).webhooks.ok
+
+
+async def test_changing_the_key_leaves_out_what_cannot_be_decrypted(tmp_path: Path) -> None:
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=OURS) as house:
+        for name in ("One", "Two"):
+            await house.webhook(name=name, authentication=TOKENS)
+        store: Store = house.gateway.store  # type: ignore[assignment]
+        envelope = f"v1.{store.vault.current}.{base64.b64encode(b'altered').decode()}"
+        one = await store.database.read(lambda connection: connection.scalar(select(secrets.c.id)))
+        await store.writer.write(
+            lambda connection: connection.execute(
+                update(secrets).where(secrets.c.id == one).values(envelope=envelope)
+            )
+        )
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{THEIRS},{OURS}") as house:
+        assert await rotate_key(house.gateway, OWNER) == 3
+        store = house.gateway.store  # type: ignore[assignment]
+        noted = await store.database.read(
+            lambda connection: connection.scalar(text("SELECT value FROM meta WHERE name = 'keys'"))
+        )
+        assert (
+            set(noted.split()) == store.vault.fingerprints
+        )  # the altered one is still encrypted with the old key
