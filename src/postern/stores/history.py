@@ -28,6 +28,9 @@ LONGEST_LOOK = 5_000
 """How many invocations one page looks through where no index helps (text search); the next page goes on from
 there."""
 
+SEARCHED_BYTES = 32 * 1024 * 1024
+"""Of bodies, in one look of a search."""
+
 FEW = 2_000
 """Deliveries that wait, are held or have failed: more of them than this are not gone through for one page."""
 
@@ -49,7 +52,7 @@ class History:
                 conditions.append(invocations.c.id < before)
             horizon: str | None = None
             if not indexed:
-                horizon = connection.scalar(_range(wanted, before).offset(LONGEST_LOOK - 1).limit(1))
+                horizon = last_looked_at(connection, wanted, _range(wanted, before))
                 if horizon is not None:
                     conditions.append(
                         invocations.c.id >= horizon
@@ -61,7 +64,7 @@ class History:
             found = [_invocation_of(row) for row in rows[:limit]]
             return HistoryPage(_with_deliveries(connection, found), more)
 
-        return await self._database.read(query)
+        return await (self._database.search(query) if wanted.search else self._database.read(query))
 
     async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None:
         def query(connection: Connection) -> tuple[Invocation, list[Delivery]] | None:
@@ -190,6 +193,20 @@ def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool
         connection.scalar(select(deliveries.c.key).where(*_in_state(wanted.status)).offset(FEW).limit(1))
         is not None
     )
+
+
+def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[str]) -> str | None:
+    """Where one look ends that goes along there; None where it comes to the end. A search reads the bodies, so
+    it is their sizes that bound it."""
+    if not wanted.search:
+        return connection.scalar(along.offset(LONGEST_LOOK - 1).limit(1))
+    total = 0
+    rows = connection.execute(along.add_columns(invocations.c.body_size).limit(LONGEST_LOOK)).all()
+    for number, row in enumerate(rows, 1):
+        total += row.body_size
+        if total > SEARCHED_BYTES or number == LONGEST_LOOK:
+            return str(row.id)
+    return None
 
 
 def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:

@@ -11,7 +11,7 @@ from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay
 from postern.core.history.invocation import HistoryFilter
 from postern.stores.audit import write_note
-from postern.stores.history import LONGEST_LOOK, conditions_of, too_many_for_an_index
+from postern.stores.history import conditions_of, last_looked_at, too_many_for_an_index
 from postern.stores.recorder import emit
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -34,7 +34,7 @@ class Replays:
             found = select(invocations.c.id).where(*_replayable(wanted, connection)).limit(most).subquery()
             return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
-        return await self._database.read(query)
+        return await (self._database.search(query) if wanted.search else self._database.read(query))
 
     async def add(self, replay: Replay, note: AuditEntry) -> None:
         values = {
@@ -121,7 +121,7 @@ class Replays:
             ids = select(invocations.c.id).order_by(invocations.c.id)
             if replay.wanted.webhook_id is not None:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
-            horizon: str | None = connection.scalar(ids.where(after).offset(LONGEST_LOOK).limit(1))
+            horizon = last_looked_at(connection, replay.wanted, ids.where(after))
             many = too_many_for_an_index(connection, replay.wanted)
             statement = (
                 select(invocations.c.id)
@@ -133,7 +133,7 @@ class Replays:
             found = list(connection.execute(statement.limit(limit)).scalars())
             return found, found[-1] if len(found) == limit else horizon
 
-        return await self._database.read(query)
+        return await (self._database.search(query) if replay.wanted.search else self._database.read(query))
 
     async def step(
         self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float

@@ -4,6 +4,7 @@ goes through."""
 import asyncio
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,10 @@ from postern.private_files import private_file
 T = TypeVar("T")
 
 READERS = 4
+SEARCHERS = 2
+MOST_SEARCHES = 10
+"""Under way and waiting."""
+LONGEST_SEARCH = 20.0
 BUSY_TIMEOUT_SECONDS = 2.0
 """How long a commit waits for another process's lock. A call may wait for the commit before its own too, and
 senders give up after 3 to 10 seconds: a 503 in time is worth more than a commit that nobody hears of."""
@@ -56,13 +61,17 @@ class Database:
             # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
             # long it may wait.
             self.writer = _sqlite_engine(self.url, self.file, begin="BEGIN IMMEDIATE")
+            self.searchers = _sqlite_engine(self.url, self.file, begin="BEGIN")
         elif self.url.get_backend_name() == "postgresql":
             self.readers = _postgres_engine(self.url, READERS, _READING)
             self.writer = _postgres_engine(self.url, 1, _WRITING)
+            self.searchers = _postgres_engine(self.url, SEARCHERS, _READING)
         else:
             raise ValueError("the database URL must begin with sqlite:/// or postgresql://")
         self.is_sqlite = self.writer.dialect.name == "sqlite"
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._search_threads = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="searcher")
+        self._searches: set[_Search] = set()
 
     def lost(self) -> str | None:
         """Why nothing that is committed now would be found again, or None. It costs microseconds."""
@@ -71,19 +80,41 @@ class Database:
     async def read(self, query: Callable[[Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, query)
 
+    async def search(self, query: Callable[[Connection], T]) -> T:
+        """For what looks through bodies: in threads of its own, so that those who wait for a short answer never
+        stand behind it. Ended when nobody waits for it any more, or it takes too long."""
+        if len(self._searches) >= MOST_SEARCHES:
+            raise Refused(
+                "rate_limited", "Too many searches are under way; try again in a few seconds.", retry_after=5
+            )
+        search = _Search()
+        running = self._search_threads.submit(lambda: self._safely(lambda: search.run(self.searchers, query)))
+        self._searches.add(search)
+        running.add_done_callback(lambda _: self._searches.discard(search))
+        try:
+            async with asyncio.timeout(LONGEST_SEARCH):
+                return await asyncio.wrap_future(running)
+        except TimeoutError:
+            raise Refused(
+                "temporarily_unavailable",
+                f"The search took longer than {LONGEST_SEARCH:g} seconds; narrow it to a webhook or a time.",
+            ) from None
+        finally:
+            search.stop()
+
     def read_now(self, query: Callable[[Connection], T]) -> T:
+        return self._safely(lambda: self._read_once(query))
+
+    def _safely(self, read: Callable[[], T]) -> T:
         try:
             try:
-                return self._read_once(query)
+                return read()
             except DBAPIError as error:
                 if not error.connection_invalidated:
                     raise
-                return self._read_once(
-                    query
-                )  # the server was restarted; the pool has thrown its old connections away
-        except (
-            DataError
-        ) as error:  # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name
+                return read()  # the server was restarted; the pool has thrown its old connections away
+        except DataError as error:
+            # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name.
             raise Refused(
                 "invalid_request", "something in it is no value that the database can hold"
             ) from error
@@ -97,9 +128,43 @@ class Database:
             return query(connection)
 
     def close(self) -> None:
+        for search in list(self._searches):
+            search.stop()
+        self._search_threads.shutdown(wait=True, cancel_futures=True)
         self._threads.shutdown(wait=True)
         self.readers.dispose()
+        self.searchers.dispose()
         self.writer.dispose()
+
+
+class _Search:
+    """A query that can be ended from outside the thread it runs in."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._driver: Any = None
+
+    def run(self, engine: Engine, query: Callable[[Connection], T]) -> T:
+        with engine.connect() as connection:
+            with self._lock:
+                if self._stopped:
+                    raise StoreUnavailable("nobody waits for this search")
+                self._driver = connection.connection.dbapi_connection
+            try:
+                return query(connection)
+            finally:
+                with self._lock:  # its next user must not be interrupted
+                    self._driver = None
+
+    def stop(self) -> None:
+        """What has ended already is left alone."""
+        with self._lock:
+            self._stopped = True
+            if isinstance(self._driver, sqlite3.Connection):
+                self._driver.interrupt()
+            elif self._driver is not None:
+                self._driver.cancel()
 
 
 class DatabaseFile:

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import Status
+from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest import history_shapes, shapes, signature_shapes
 from postern.surfaces.rest.pages import Cursor, Limit, one_page
 from postern.surfaces.rest.table import Asking, Table
@@ -43,6 +44,7 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         "GET", "", "List invocations", level="read", answers=shapes.Listing[history_shapes.InvocationSummary]
     )
     async def list_invocations(
+        request: Request,
         actor: Asking,
         webhook_id: Annotated[Text, Query(alias="webhookId")] = None,
         status: Annotated[Status | None, Query()] = None,
@@ -58,7 +60,8 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         wanted = history.filter_of(
             webhook_id=webhook_id, status=status, code=code, since=since, until=until, search=search
         )
-        page = await history.listing(gateway, actor, wanted, limit, cursor)
+        looking = history.listing(gateway, actor, wanted, limit, cursor)
+        page = await (while_connected(request, looking) if search else looking)
         return one_page(page)
 
     @row("GET", "/{invocation_id}", "Show an invocation", level="read", answers=history_shapes.Invocation)

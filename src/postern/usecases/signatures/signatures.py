@@ -1,6 +1,5 @@
 """Signatures for their owner: the senders Postern knows and the tester that explains."""
 
-import asyncio
 import base64
 import binascii
 from typing import Annotated, Any
@@ -19,9 +18,15 @@ from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.webhooks.configuration import Generate, Shape, SignatureAuthentication
 from postern.usecases.webhooks.resolving import resolved, scheme_of
 from postern.usecases.webhooks.webhooks import stored as stored_webhook
+
+# Hundreds of HMACs: never so many at once that anybody's call waits for them.
+line = OneAtATime(
+    "diagnosis", 8, "Too many signatures are being explained at once; try again in a few seconds."
+)
 
 SECRET_AWAITED = "The sender's secret has not been set here yet. Until it is, no signature can match."
 
@@ -208,8 +213,7 @@ def _call_of(tested: TestedCall, now: float) -> Call:
 async def _told(
     gateway: Gateway, actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
 ) -> dict[str, Any]:
-    # Hundreds of HMACs: in a thread, so that nobody's call waits for them.
-    found: Diagnosis = await asyncio.to_thread(diagnose, setup, call, at, presets.load())
+    found: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use: only for those who could change
     # the secret anyway.

@@ -11,6 +11,7 @@ from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
 from postern.surfaces.console.visit import Visit, whole_number
+from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
 from postern.usecases.signatures import remedies
@@ -22,9 +23,8 @@ FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
 
 async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
-    page = await history.listing(
-        visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after")
-    )
+    looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
+    page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
     known = await names(visit)
     return visit.page(
         "history/list.html",

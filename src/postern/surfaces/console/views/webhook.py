@@ -11,6 +11,7 @@ from postern.surfaces.console.views import story
 from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.surfaces.leaving import while_connected
 from postern.usecases.history import history, volumes
 from postern.usecases.webhooks import webhooks
 
@@ -82,9 +83,10 @@ async def live(visit: Visit) -> Response:
 async def calls(visit: Visit) -> Response:
     webhook = await loaded(visit)
     chosen = {name: visit.query.get(name, "").strip() for name in FILTERS} | {"webhook": webhook["id"]}
-    page = await history.listing(
+    looking = history.listing(
         visit.gateway, visit.actor, history_filter(visit, chosen), 50, visit.query.get("after")
     )
+    page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
     return tab(
         visit,
         "history",
