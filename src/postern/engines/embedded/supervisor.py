@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from asyncio.subprocess import Process
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -100,7 +101,7 @@ class Supervisor:
                         *self._arguments,
                     ),
                     pass_fds=(theirs.fileno(),),
-                    env={**self._environment, **os.environ},
+                    env={**self._environment, **workflows_environment(os.environ)},
                     stdin=subprocess.DEVNULL,
                     stdout=2,  # what a workflow prints belongs with the log lines
                     start_new_session=True,
@@ -181,6 +182,12 @@ class Supervisor:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def workflows_environment(own: Mapping[str, str]) -> dict[str, str]:
+    """The gateway's own, without its settings: the admin's key and the database's password are no business of
+    a workflow, of the programs that it starts and of their crash reports."""
+    return {name: value for name, value in own.items() if not name.startswith("POSTERN_")}
 
 
 def _stamps(path: Path, known: set[Path]) -> Stamps:
