@@ -36,4 +36,6 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 if __name__ == "__main__":
     with listen("127.0.0.1", int(sys.argv[1])) as listener:
-        uvloop.run(serve(partial(Constant, cast(Ingress, None)), app, listener, 30, lambda: None, lambda: 0))
+        uvloop.run(
+            serve(partial(Constant, cast(Ingress, None)), app, listener, 30, False, lambda: None, lambda: 0)
+        )

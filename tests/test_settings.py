@@ -161,3 +161,9 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     said = capsys.readouterr().err
     assert ended.value.code == USAGE, said
     assert words in said and said.count("\n") == 1
+
+
+def test_an_admin_key_that_could_be_guessed_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^POSTERN_ADMIN_KEY must have 32 characters or more"):
+        Settings({"POSTERN_ADMIN_KEY": "k" * 31})
+    assert Settings({"POSTERN_ADMIN_KEY": "k" * 32}).admin_key

@@ -223,7 +223,7 @@ class Settings:
     admin_key = Setting(
         str,
         "",
-        "An API key with access level admin that is valid from the first start, for automation. 16 characters or more.",
+        "An API key with access level admin that is valid from the first start, for automation. 32 characters or more, random ones: nothing slows down who guesses.",
         secret=True,
     )
     admin_password = Setting(
@@ -322,8 +322,10 @@ class Settings:
 
     def _check(self) -> list[str]:
         problems = []
-        if self.admin_key and len(self.admin_key) < 16:
-            problems.append("POSTERN_ADMIN_KEY must have 16 characters or more")
+        if self.admin_key and len(self.admin_key) < 32:
+            problems.append(
+                "POSTERN_ADMIN_KEY must have 32 characters or more; make one with openssl rand -hex 24"
+            )
         if self.engine == "http" and not self.http_url:
             problems.append("POSTERN_ENGINE=http needs POSTERN_HTTP_URL")
         if self.engine == "shopify-flow" and not (self.shopify_shop and self.shopify_access_token):

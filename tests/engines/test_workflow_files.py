@@ -2,15 +2,25 @@
 examples."""
 
 import json
+import re
+import typing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from postern.workflows import Rehearsal, rehearse, respond, skeleton, step, workflow
 from postern.workflows.load import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+# What strangers call the fields of what they send.
+KEYS = st.text(max_size=4) | st.sampled_from(
+    [*("None", "class", "__x", "__class__", "_", "Any", "str", "List", "event", "²", "ª", "ﬁ", "a²", "Event")]
+    + ["\u202e", '"', "\\", '"""', "\n", "\x00", "\ud83d", "\U0001f600", "a" * 3000]
+)
 
 EVENT = {
     "webhookId": "wh_1",
@@ -27,6 +37,13 @@ def flow(tmp_path: Path, source: str) -> Path:
     file = tmp_path / "flows.py"
     file.write_text("from postern.workflows import *\n" + source)
     return file
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=30,
+)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +153,29 @@ def test_outside_a_run_a_step_is_the_function_it_was() -> None:
         return number * 2
 
     assert double(21) == 42
+
+
+@given(payload=st.dictionaries(KEYS, JSON, max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_a_skeleton_of_whatever_was_sent_runs_and_shows_all_that_it_holds(payload: dict[str, Any]) -> None:
+    source = skeleton("Order paid", {**EVENT, "payload": payload}, "wh_1")
+    assert source.isascii() and all(char.isprintable() or char == "\n" for char in source)
+    made: dict[str, Any] = {}
+    exec(compile(source, "made.py", "exec"), made)
+    event = made[re.findall(r"\(event: (\w+)\)", source)[-1]]
+    assert set(event.__annotations__) == {*EVENT}
+    if payload:
+        inside = typing.get_type_hints(event, made)["payload"]
+        assert set(inside.__annotations__) == set(payload)
+
+
+def test_a_skeleton_of_what_nests_deeply_or_widely_is_written_at_once() -> None:
+    deep: Any = 1
+    for _ in range(98):
+        deep = [deep, {"a": deep}] if isinstance(deep, list) and len(deep) == 1 else [deep]
+    wide = {f"a{number}": {"b": 1} for number in range(20_000)}
+    for payload in ({"deep": deep}, wide):
+        compile(skeleton("Order paid", {**EVENT, "payload": payload}, "wh_1"), "made.py", "exec")
 
 
 def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:

@@ -30,6 +30,12 @@ async def actor_of(gateway: Gateway, request: Request) -> Actor:
     return await actor_of_session(gateway, secret)
 
 
+def check_origin_of_stranger(gateway: Gateway, request: Request) -> None:
+    """Whoever has no session yet: browsers say where they come from, and other programs need not."""
+    if "sec-fetch-site" in request.headers or "origin" in request.headers:
+        check_origin(gateway, request)
+
+
 def check_origin(gateway: Gateway, request: Request) -> None:
     """A cookie is sent along by whatever page makes the request: what changes something must come from our
     own pages.

@@ -76,6 +76,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                     app,
                     listener,
                     settings.body_timeout,
+                    settings.base_url.startswith("https://"),
                     when_up,
                     gateway.runtime.begin_to_end,
                 )

@@ -1,11 +1,16 @@
 """Write the beginning of a workflow from a recorded event, its fields typed as they really came."""
 
-import json
 import keyword
 import re
 from typing import Any
 
 from postern.workflows.language import WORKFLOW_NAME
+
+DEEPEST = 8
+LONGEST_TITLE = 60
+MOST_CLASSES = 200
+# Python reads other letters as if they were these (NFKC), and a name with two underscores as another one.
+_FIELD = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 
 
 def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
@@ -41,30 +46,33 @@ def {function}(event: {event}) -> None:
 '''
 
 
-def _typed(title: str, value: Any, classes: list[str]) -> str:
-    """The value's type in words; an object becomes a class of its own, added before whoever mentions it."""
+def _typed(title: str, value: Any, classes: list[str], depth: int = 0) -> str:
+    """The value's type in words; an object becomes a class of its own, added before whoever mentions it.
+    Strangers send the values: what nests deeper than anybody reads is not looked into."""
+    if depth > DEEPEST:
+        return "Any"
     match value:
         case bool() | int() | float() | str():
             return type(value).__name__
         case None:
             return "Any"
         case list():
-            kinds = {_typed(title, item, []) for item in value}
+            kinds = {_typed(title, item, [], depth + 1) for item in value}
             if len(kinds) != 1:
                 return "list[Any]"
-            return f"list[{_typed(title, value[0], classes)}]"
-        case dict() if value:
-            return _class(title, value, classes)
+            return f"list[{_typed(title, value[0], classes, depth + 1)}]"
+        case dict() if value and len(classes) < MOST_CLASSES:
+            return _class(title, value, classes, depth + 1)
         case _:
             return "dict[str, Any]"
 
 
-def _class(title: str, value: dict[str, Any], classes: list[str]) -> str:
-    fields = {str(key): _typed(_title(str(key), title), inner, classes) for key, inner in value.items()}
+def _class(title: str, value: dict[str, Any], classes: list[str], depth: int) -> str:
+    fields = {key: _typed(_title(key, title), inner, classes, depth) for key, inner in value.items()}
     taken = {text.removeprefix("class ").partition("(")[0].partition(" ")[0] for text in classes}
     while title in taken:
         title += "_"
-    if all(key.isidentifier() and not keyword.iskeyword(key) for key in fields):
+    if all(_FIELD.fullmatch(key) and not keyword.iskeyword(key) for key in fields):
         body = "\n".join(f"    {key}: {kind}" for key, kind in fields.items())
         classes.append(f"class {title}(TypedDict):\n{body}")
     else:
@@ -74,9 +82,17 @@ def _class(title: str, value: dict[str, Any], classes: list[str]) -> str:
 
 
 def _title(key: str, parent: str) -> str:
-    words = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W+|_", key) if part)
-    return words if words[:1].isalpha() and words not in ("Any", "TypedDict") else f"{parent}{words}"
+    parts = re.split(r"[\W_]+", key, flags=re.ASCII)
+    words = "".join(part[:1].upper() + part[1:] for part in parts)[:LONGEST_TITLE]
+    free = words[:1].isalpha() and not keyword.iskeyword(words) and words not in ("Any", "TypedDict")
+    return words if free else f"{parent}{words}"[-LONGEST_TITLE:]
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """Escaped beyond ASCII: some characters change the order in which the rest is read."""
+    return '"' + re.sub(r"[^ !#-\[\]-~]", _escaped, text) + '"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    return f"\\{char}" if char in '"\\' else char.encode("unicode_escape").decode()

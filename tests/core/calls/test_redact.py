@@ -30,6 +30,21 @@ def test_headers_that_carry_credentials_are_masked_whatever_the_method(name: byt
     assert stored(Mask(TokenCredential("url", SECRET)), (name, b"anything"))[name.decode()] == MASK
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (SECRET, b"***"),
+        (b"a=1&" + SECRET + b"&b", b"a=1&***&b"),
+        (b"tok%2D3f9a8b7c6d5e=", b"***="),
+        (SECRET + b"=x", b"***=x"),
+        (b"token=" + SECRET, b"token=***"),
+        (b"a&=&b=c", b"a&=&b=c"),
+    ],
+)
+def test_the_webhooks_own_token_is_masked_wherever_it_stands_in_the_query(sent: bytes, kept: bytes) -> None:
+    assert Mask(TokenCredential("url", SECRET)).query(sent) == kept
+
+
 def test_the_webhooks_own_header_is_masked() -> None:
     assert stored(
         Mask(TokenCredential("header", SECRET, header_name="X-Shop")), (b"x-shop", b"wrong-guess")

@@ -1,5 +1,6 @@
 """Commands beside a running program, on the same data folder."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from reference import commands
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
+from support.house import House
 from support.program import Program, run_postern
+from support.surfaces import in_a_house
 from support.waiting import wait_until
 
 NOWHERE = "0" * 32
@@ -397,3 +400,31 @@ def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
     """One process for one of them: the others differ in nothing that a process would show."""
     ran = run_postern(folder, "audit", "--limit", "1")
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
+
+
+BILLIONS = "a0: &a0 [x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [(BILLIONS, "line 2: this is not YAML: aliases"), ("[" * 5000, "nested too deeply")]
+)
+def test_a_file_that_would_take_all_memory_is_refused(folder: Path, text: str, why: str) -> None:
+    (folder / "webhooks.yaml").write_text(text)
+    ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
+    assert (ran.exit_code, "Traceback" in ran.output) == (USAGE, False)
+    assert why in ran.output
+
+
+def test_what_strangers_wrote_moves_no_terminal_in_json_either(folder: Path) -> None:
+    hostile = "\u009b2J\u202e\u0085\x1b\U000e0041é"
+
+    async def sent(house: House) -> str:
+        await house.call(await house.webhook(), json.dumps({"a": hostile}, ensure_ascii=False).encode())
+        return str((await house.history())[0]["id"])
+
+    invocation = asyncio.run(in_a_house(folder, sent))
+    ran = typed(folder, "history", "show", invocation, "--json")
+    assert all(char.isprintable() or char == "\n" for char in ran.stdout)
+    assert json.loads(json.loads(ran.stdout)["body"])["a"] == hostile

@@ -57,3 +57,14 @@ def test_a_number_that_is_none_is_passed_over(
     connection.request("GET", f"/live/stream?newest={quote(value)}", headers={"Cookie": cookie})
     assert connection.getresponse().status == 200
     connection.close()
+
+
+def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, served: Program) -> None:
+    api = Client(served.port, served.admin_key)
+    webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
+    Client(served.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {"a": 1})
+    invocation = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
+    form = {"invocation": invocation, "path": "a", "field": "fieldOne", "back": "/live\r\nX-Evil: 1\u2028"}
+    said = browser.post("/history/map", urlencode(form).encode(), Hx_Request="true", **FORM)
+    assert said.status == 200 and "x-evil" not in said.headers
+    assert said.headers["hx-redirect"].startswith("/live%0D%0AX-Evil")

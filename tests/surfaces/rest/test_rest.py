@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.client import PASSWORD, Client, Said
-from support.program import Program
+from support.program import Program, StartProgram
 from support.waiting import wait_until
 
 WEBHOOK = {"name": "Orders", "authentication": {"method": "token", "token": "a token of the tests"}}
@@ -370,3 +370,27 @@ def test_a_stranger_cannot_answer_for_a_workflow(served: Program) -> None:
 def test_a_request_id_is_echoed_and_one_is_made_up(api: Client) -> None:
     assert api.get("me", X_Request_Id="trace-7").headers["x-request-id"] == "trace-7"
     assert len(api.get("me", X_Request_Id="not one\t").headers["x-request-id"]) == 32
+
+
+def test_another_sites_page_signs_nobody_in(served: Program) -> None:
+    """It would sign its visitor in as somebody else, who then sees what the visitor does."""
+    who = {"name": "admin", "password": PASSWORD}
+    stranger = Client(served.port)
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site", "Origin": served.url},
+    ):
+        assert problem(stranger.post("sessions", who, **headers)) == (403, "access_denied")
+    for headers in ({}, {"Origin": served.url}, {"Sec_Fetch_Site": "same-origin"}):
+        assert stranger.post("sessions", who, **headers).status == 201
+
+
+def test_browsers_are_told_to_stay_with_https_where_it_is_the_address(
+    start_program: StartProgram, served: Program
+) -> None:
+    program = start_program(POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com")
+    for path in ("/healthz", "/sign-in", "/api/v1/me", "/webhook/none"):
+        said = Client(program.port).ask("POST" if path.startswith("/webhook") else "GET", path)
+        assert said.headers["strict-transport-security"] == "max-age=31536000", path
+        assert "strict-transport-security" not in Client(served.port).get(path).headers

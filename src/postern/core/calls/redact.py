@@ -98,6 +98,8 @@ class Mask:
             plain = unquote_plus(name)
             if equals and (plain in self._parameters or _holds(self._secrets, unquote_plus(value))):
                 parts.append(name + b"=" + _MASK)
+            elif _holds(self._secrets, plain):  # `?TOKEN`, pasted without its parameter's name
+                parts.append(_MASK + equals + value)
             else:
                 parts.append(part)
         return b"&".join(parts)

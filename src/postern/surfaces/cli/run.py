@@ -70,8 +70,14 @@ def end(message: str, code: int) -> NoReturn:
 
 
 def show_json(value: Any) -> None:
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # What cannot be seen can still move a terminal, and strangers write into the history.
+    sys.stdout.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
     sys.stdout.write("\n")
+
+
+def _escaped(char: str) -> str:
+    return json.dumps(char)[1:-1]
 
 
 def say(done: Any, text: str, as_json: bool) -> None:

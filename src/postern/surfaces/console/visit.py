@@ -62,6 +62,7 @@ class Visit:
         twice."""
         if said:
             path += ("&" if "?" in path else "?") + "said=" + said
+        path = quote(path, safe=":/%#?=@[]!$&'()*+,;")  # a form may name it, line breaks and all
         if self.wants_part:
             return Response(status_code=200, headers={"hx-redirect": path, "cache-control": "no-store"})
         return RedirectResponse(path, 303, {"cache-control": "no-store"})

@@ -95,6 +95,7 @@ async def serve(
     app: Callable[..., Any],
     listener: socket.socket,
     body_timeout: float,
+    over_https: bool,
     when_up: Callable[[], None],
     still_waiting: Callable[[], int],
 ) -> None:
@@ -114,5 +115,6 @@ async def serve(
         proxy_headers=False,
         server_header=False,
         backlog=4096,
+        headers=[("strict-transport-security", "max-age=31536000")] if over_https else [],
     )
     await Server(config, body_timeout, when_up, still_waiting).serve(sockets=[listener])

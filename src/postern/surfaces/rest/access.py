@@ -106,10 +106,11 @@ def session_rows(table: Table, gateway: Gateway) -> None:
 
     @row(
         "POST", "/sessions", "Sign in",
-        level=None, status=201, answers=access_shapes.Me, refuses=("not_authenticated", "rate_limited"),
+        level=None, status=201, answers=access_shapes.Me, refuses=("not_authenticated", "access_denied", "rate_limited"),
     )  # fmt: skip
     async def sign_in(request: Request, who: access_shapes.SignIn) -> Any:
         """The session is in the cookie of the answer."""
+        session.check_origin_of_stranger(gateway, request)
         agent, browser = (
             request.headers.get("user-agent", ""),
             request.cookies.get(session.BROWSER_COOKIE, ""),
