@@ -4,7 +4,7 @@ import asyncio
 import re
 import ssl
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 import httpcore2
@@ -35,9 +35,9 @@ class Fetched:
     lower-case."""
 
     status: int
-    headers: Headers
-    body: bytes
-    url: str
+    headers: Headers = field(repr=False)
+    body: bytes = field(repr=False)
+    url: str = field(repr=False)
 
     def header(self, name: str) -> str | None:
         values = header_values(self.headers, name.lower().encode())

@@ -9,7 +9,11 @@ class Shape(BaseModel):
     ignored."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", str_strip_whitespace=False
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        str_strip_whitespace=False,
+        hide_input_in_errors=True,
     )
 
 

@@ -1,6 +1,6 @@
 """Who may ask for what: API keys, users, their sessions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Level = Literal["read", "write", "admin"]
@@ -38,7 +38,7 @@ class User:
     id: str
     name: str
     level: Level
-    password_hash: str
+    password_hash: str = field(repr=False)
     created_at: float
     created_by: str
     last_signed_in_at: float | None = None

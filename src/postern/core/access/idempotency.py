@@ -1,11 +1,11 @@
 """Requests that a client may send again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
     """An earlier request with the same Idempotency-Key; no answer yet while it is still at work."""
 
-    request: bytes
-    answer: bytes | None
+    request: bytes = field(repr=False)
+    answer: bytes | None = field(repr=False)

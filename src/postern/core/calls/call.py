@@ -56,6 +56,10 @@ class Call(msgspec.Struct, eq=False):
     _objects: dict[bool, Any] | None = None
     """What ``read_object`` made of the body: the check of a signature and the mapping ask for the same."""
 
+    def __repr__(self) -> str:
+        """Without what may carry a credential: headers, query, body."""
+        return f"Call({self.method} {self.path!r} from {self.address!r}, {len(self.body)} bytes)"
+
     def header(self, name: bytes) -> list[bytes]:
         by_name = self._by_name
         if by_name is None:

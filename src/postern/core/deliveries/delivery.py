@@ -2,7 +2,7 @@
 try again."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from postern.core.answer import WorkflowResponse
@@ -21,7 +21,7 @@ class ResponseSlot:
     """Where a workflow answers a waiting caller: one POST to ``url`` with the token, before ``deadline``."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
     deadline: float
 
 

@@ -135,6 +135,9 @@ class _SlackVerification(msgspec.Struct):
 class _ZoomToken(msgspec.Struct):
     plainToken: str
 
+    def __repr__(self) -> str:
+        return type(self).__name__
+
 
 class _ZoomValidation(msgspec.Struct):
     event: str
@@ -147,6 +150,9 @@ class _TwitchVerification(msgspec.Struct):
 
 class _NotionVerification(msgspec.Struct, forbid_unknown_fields=True):
     verification_token: str
+
+    def __repr__(self) -> str:
+        return type(self).__name__  # what it carries becomes the secret
 
 
 class _XeroIntent(msgspec.Struct):

@@ -8,7 +8,7 @@ from postern.core.webhooks.settings import Resolved, WebhookSettings
 @dataclass(frozen=True, slots=True)
 class StoredSecret:
     id: str
-    value: bytes
+    value: bytes = field(repr=False)
     created_at: float
 
 
@@ -25,7 +25,7 @@ class StoredWebhook:
     version: int
     created_at: float
     updated_at: float
-    secrets: dict[str, StoredSecret] = field(default_factory=dict)
+    secrets: dict[str, StoredSecret] = field(default_factory=dict, repr=False)
     """By field: main, second, and whatever else is secret among the settings. Decrypted, for the process that
     uses them."""
     unreadable_secrets: dict[str, str] = field(default_factory=dict)

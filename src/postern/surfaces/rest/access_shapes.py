@@ -27,18 +27,18 @@ class ApiKey(Told):
 class NewApiKey(ApiKey):
     """The key itself is in this answer and nowhere else, ever."""
 
-    key: str
+    key: str = Field(repr=False)
 
 
 class UserRequest(Shape):
     name: str = Field(min_length=1, max_length=80)
-    password: str = Field(min_length=8, max_length=256)
+    password: str = Field(min_length=8, max_length=256, repr=False)
     level: Level
 
 
 class UserChange(Shape):
     level: Level | None = None
-    password: str | None = Field(None, min_length=8, max_length=256)
+    password: str | None = Field(None, min_length=8, max_length=256, repr=False)
 
 
 class User(Told):
@@ -52,7 +52,7 @@ class User(Told):
 
 class SignIn(Shape):
     name: str = Field(max_length=200)
-    password: str = Field(max_length=1024)
+    password: str = Field(max_length=1024, repr=False)
 
 
 class Me(Told):
@@ -63,8 +63,8 @@ class Me(Told):
 
 
 class PasswordChange(Shape):
-    old_password: str = Field(max_length=1024)
-    new_password: str = Field(min_length=8, max_length=256)
+    old_password: str = Field(max_length=1024, repr=False)
+    new_password: str = Field(min_length=8, max_length=256, repr=False)
 
 
 class Session(Told):

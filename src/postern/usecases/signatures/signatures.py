@@ -35,10 +35,12 @@ class TestedCall(Shape):
     """A call as it was sent. ``url`` is the one that the sender signed, unless ``publicUrl`` is set."""
 
     method: Annotated[str, Field(max_length=20)] = "POST"
-    url: Annotated[str, Field(max_length=8000)] = ""
-    headers: Annotated[list[tuple[str, str]], Field(max_length=200)] = []
-    body: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT)] | None = None
-    body_base64: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT * 2)] | None = None
+    url: Annotated[str, Field(max_length=8000, repr=False)] = ""
+    headers: Annotated[list[tuple[str, str]], Field(max_length=200, repr=False)] = []
+    body: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT)] | None = Field(default=None, repr=False)
+    body_base64: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT * 2)] | None = Field(
+        default=None, repr=False
+    )
 
 
 class SignatureTest(Shape):

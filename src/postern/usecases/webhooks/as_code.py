@@ -58,7 +58,7 @@ async def export(gateway: Gateway, actor: Actor) -> dict[str, Any]:
 class Change:
     action: Literal["create", "change", "keep", "delete"]
     webhook: StoredWebhook
-    secrets: dict[str, bytes | None] = field(default_factory=dict)
+    secrets: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     differences: dict[str, Any] = field(default_factory=dict)
 
 

@@ -54,8 +54,8 @@ class TokenAuthentication(Shape):
     header_name: str = "X-Api-Key"
     username: str | None = None
     parameter_name: str = "token"
-    token: Secret | Generate | None = None
-    second_token: Secret | Generate | None = None
+    token: Secret | Generate | None = Field(default=None, repr=False)
+    second_token: Secret | Generate | None = Field(default=None, repr=False)
 
     @field_validator("header_name")
     @classmethod
@@ -93,9 +93,9 @@ class SignatureAuthentication(Shape):
 
     method: Literal["hmac"]
     provider: str
-    secret: Secret | Generate | None = None
-    second_secret: Secret | Generate | None = None
-    verify_token: Secret | Generate | None = None
+    secret: Secret | Generate | None = Field(default=None, repr=False)
+    second_secret: Secret | Generate | None = Field(default=None, repr=False)
+    verify_token: Secret | Generate | None = Field(default=None, repr=False)
     public_url: str | None = None
     tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400)] | None = None
     scheme: dict[str, Any] | None = None

@@ -28,7 +28,7 @@ class ScheduleSetting(Shape):
     every: int | str | None = None
     cron: str | None = None
     time_zone: str = "UTC"
-    headers: Annotated[dict[str, str | None], Field(max_length=MOST_HEADERS)] = {}
+    headers: Annotated[dict[str, str | None], Field(max_length=MOST_HEADERS, repr=False)] = {}
     timeout_seconds: Annotated[float, Field(ge=1, le=60)] = 10
     only_when_changed: bool = False
     split_array: bool = False

@@ -8,7 +8,7 @@ setting.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -42,8 +42,8 @@ class Setup:
     """Everything that decides about a signature besides the call."""
 
     scheme: SignatureScheme
-    main: bytes
-    second: bytes | None = None
+    main: bytes = field(repr=False)
+    second: bytes | None = field(default=None, repr=False)
     public_url: str | None = None
     tolerance_seconds: int | None = None
     require_timestamp_and_digest: bool = False
