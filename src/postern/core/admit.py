@@ -47,6 +47,8 @@ class Verdict(msgspec.Struct):
     duplicate_key: bytes | None = None
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
+    counted_only: bool = False
+    """It is not recorded by itself: strangers cause such refusals as fast as they like."""
 
 
 def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
@@ -103,14 +105,10 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
     wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst)
     if wait:
-        return _refuse(
-            trace,
-            "rate limit",
-            "rate_limited",
-            f"more than {webhook.calls_per_second:g} calls a second",
-            wait,
-            verified.matched,
-        )
+        detail = f"more than {webhook.calls_per_second:g} calls a second"
+        if verified.matched:
+            return _refuse(trace, "rate limit", "rate_limited", detail, wait, verified.matched)
+        return _too_often(webhook, call, limits, trace, "rate limit", detail, wait)
     return read_verified(webhook, verified, trace)
 
 
@@ -165,9 +163,8 @@ def _handshake(
         return _failed(webhook, call, limits, trace, "set-up handshake", reply)
     wait = limits.handshake(webhook.id)
     if wait:
-        return _refuse(
-            trace, "set-up handshake", "rate_limited", "more set-up handshakes than any sender makes", wait
-        )
+        detail = "more set-up handshakes than any sender makes"
+        return _too_often(webhook, call, limits, trace, "set-up handshake", detail, wait)
     trace.append(("set-up handshake", True, reply.detail))
     return Verdict("handshake", "handshake", reply.detail, trace, matched, handshake=reply)
 
@@ -180,14 +177,19 @@ def _failed(
     one."""
     wait = limits.failed(webhook.id, limit_key(call.address))
     if wait:
-        return _refuse(
-            trace,
-            "failed authentications",
-            "rate_limited",
-            "too many failed authentications from this address",
-            wait,
-        )
+        detail = "too many failed authentications from this address"
+        return _too_often(webhook, call, limits, trace, "failed authentications", detail, wait)
     return _refuse(trace, step, unproven.code, unproven.detail)
+
+
+def _too_often(
+    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], step: str, detail: str, wait: float
+) -> Verdict:
+    """Of somebody who has proven nothing."""
+    detail += "; of such refusals one a minute is kept for each address, and all are counted"
+    verdict = _refuse(trace, step, "rate_limited", detail, wait)
+    verdict.counted_only = not limits.keeps_refusal(webhook.id, limit_key(call.address))
+    return verdict
 
 
 def _refuse(

@@ -76,6 +76,7 @@ class Limits:
         self._calls = Buckets()
         self._failures = Buckets()
         self._tries = Buckets()
+        self._kept_refusals = Buckets()
 
     def call(self, webhook_id: str, rate: float, burst: float) -> float:
         return self._calls.take(webhook_id, rate, burst, self._clock())
@@ -89,6 +90,17 @@ class Limits:
         again."""
         per_minute = FAILED_AUTHENTICATIONS_PER_MINUTE
         return self._failures.take((webhook_id, network), per_minute / 60, per_minute, self._clock())
+
+    def over(self, webhook_id: str, network: str) -> bool:
+        """Whether this address has failed too often lately."""
+        per_minute = FAILED_AUTHENTICATIONS_PER_MINUTE
+        return bool(self._failures) and (
+            self._failures.wait((webhook_id, network), per_minute / 60, per_minute, self._clock()) > 0
+        )
+
+    def keeps_refusal(self, webhook_id: str, network: str) -> bool:
+        """One of those who come too often: whether this refusal is the one of its minute that is recorded."""
+        return self._kept_refusals.take((webhook_id, network), 1 / 60, 1, self._clock()) == 0
 
     def reserve(self, *tries: Tries) -> float:
         """Count these as failures before it is known, so that tries at the same moment do not all pass. All

@@ -7,6 +7,7 @@ everything else here together.
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -158,7 +159,6 @@ def emit(
 
 
 def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
-    shard = connection.info.get("shard", 0)
     # Nearly always all of a batch are alike in everything that is counted: so they are put together before
     # anything is.
     alike: dict[tuple[str, str | None, int, str, int], int] = {}
@@ -185,6 +185,28 @@ def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]
         counts = volume.setdefault((webhook_id, minute, code), [0] * (len(_WITHIN) + 2))
         counts[0] += count
         counts[1 + within] += count
+    _add(connection, calls, last, volume)
+
+
+def count_unrecorded(connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
+    """Calls by webhook, minute and code, of which nothing else is written down."""
+    calls: Counter[tuple[str, str]] = Counter()
+    volume: dict[tuple[str, int, str], list[int]] = {}
+    for (webhook_id, minute, code), count in counted.items():
+        calls[webhook_id, "calls"] += count
+        # They were answered at once, so they fall within the first bound.
+        volume[webhook_id, minute, code] = [count, count, *[0] * len(_WITHIN)]
+    _add(connection, calls, dict.fromkeys(calls, now), volume)
+
+
+def _add(
+    connection: Connection,
+    calls: Mapping[tuple[str, str], int],
+    last: Mapping[tuple[str, str], float],
+    volume: Mapping[tuple[str, int, str], list[int]],
+) -> None:
+    """``volume`` has all calls, then those within each bound, then those beyond the last."""
+    shard = connection.info.get("shard", 0)
     execute_for_each(
         connection,
         _tally_statement(connection.dialect.name),

@@ -1,5 +1,7 @@
 """Deleting what is old, in steps so small that nobody who is being answered notices."""
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from postern.core.operations.retention import OwnRetention
+from postern.core.operations.retention import OwnRetention, rejected_to_delete
 from postern.identity import first_id_at
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -45,7 +47,22 @@ STEP = 500
 STEP_BYTES = 8 * 1024 * 1024
 """A large body lies on many pages, and each has to be given back."""
 
+CHOSEN_FROM = 5
+"""So many times as many rejected calls as are kept are looked at, the newest; older ones go unseen."""
+
 _UNFINISHED = ("queued", "held")
+
+
+def _one_step(oldest_first: Iterable[tuple[str, int]], limit: int | None) -> list[str]:
+    """As many ids as may be deleted at once."""
+    ids: list[str] = []
+    size = 0
+    for invocation_id, body_size in islice(oldest_first, limit or STEP):
+        ids.append(invocation_id)
+        size += body_size
+        if size > STEP_BYTES:
+            break
+    return ids
 
 
 class Retention:
@@ -85,22 +102,27 @@ class Retention:
     async def rejected_beyond(
         self, webhook_id: str, kept: int, after: str, limit: int | None = None
     ) -> list[str]:
-        """A webhook's rejected calls older than the newest so many. One that was admitted since is no longer
-        one of them."""
-        rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
-
-        def horizon(connection: Connection) -> str | None:
-            newest = select(invocations.c.id).where(*rejected).order_by(invocations.c.id.desc())
-            return connection.execute(newest.offset(kept).limit(1)).scalar_one_or_none()
-
-        last = await self._database.read(horizon)
-        if last is None:
-            return []
-        not_admitted = not_(exists().where(belongs()))
-        wanted = select(invocations.c.id, invocations.c.body_size).where(
-            *rejected, invocations.c.id <= last, not_admitted
+        """A webhook's rejected calls that are too many. One that was admitted since is no longer one of
+        them."""
+        wanted = (
+            select(invocations.c.id, invocations.c.address, invocations.c.body_size)
+            .where(invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART)
+            .where(not_(exists().where(belongs())))
         )
-        return await self._step(wanted, after, limit)
+
+        def newest(connection: Connection) -> list[Any]:
+            return list(
+                connection.execute(wanted.order_by(invocations.c.id.desc()).limit(kept * CHOSEN_FROM))
+            )
+
+        rows = await self._database.read(newest)
+        if len(rows) == kept * CHOSEN_FROM:
+            older = await self._step(wanted.where(invocations.c.id < rows[-1].id), after, limit)
+            if older:
+                return older
+        sizes = {row.id: row.body_size for row in rows}
+        beyond = rejected_to_delete(((row.id, row.address) for row in rows), kept)
+        return _one_step(((one, sizes[one]) for one in beyond if one > after), limit)
 
     async def with_bodies(
         self, webhook_id: str, moment: float, after: str, limit: int | None = None
@@ -116,16 +138,10 @@ class Retention:
         )
 
     async def _step(self, statement: Select[Any], after: str, limit: int | None) -> list[str]:
+        following = statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)
+
         def query(connection: Connection) -> list[str]:
-            ids, size = [], 0
-            for row in connection.execute(
-                statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)
-            ):
-                ids.append(row.id)
-                size += row.body_size
-                if size > STEP_BYTES:
-                    break
-            return ids
+            return _one_step(((row.id, row.body_size) for row in connection.execute(following)), limit)
 
         return await self._database.read(query)
 

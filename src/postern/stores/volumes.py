@@ -5,9 +5,13 @@ The quarters are summed up afterwards, when nothing is counted into them any mor
 way, summing is not.
 """
 
+from collections import Counter
+from collections.abc import Mapping
+
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
 
 from postern.core.history.volume import Volume
+from postern.stores.recorder import count_unrecorded
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, quarters, volumes, webhooks
@@ -84,6 +88,15 @@ class Volumes:
             return found
 
         return await self._database.read(query)
+
+    async def count(self, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
+        """Calls that are not in the history, by webhook, minute and code, all answered at once."""
+        # What could not be written in time is counted late: the minutes before are summed up already.
+        earliest = int(now // 60) - SETTLED_AFTER + 1
+        summed: Counter[tuple[str, int, str]] = Counter()
+        for (webhook_id, minute, code), calls in counted.items():
+            summed[webhook_id, max(minute, earliest), code] += calls
+        await self._writer.write(lambda connection: count_unrecorded(connection, summed, now))
 
     async def roll_up(self, now: float) -> bool:
         """Sum up the next quarters that are over, a few hours of them at most. Whether there are more."""

@@ -1,12 +1,15 @@
 """What strangers cost the real program when they come in thousands: bounded memory, and it goes on serving."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from support.hooks import TOKEN, Hook, make_hook, wait_until_served
+from postern.usecases.history import volumes
+from postern.usecases.webhooks import webhooks
+from support.hooks import OWNER, TOKEN, Hook, make_hook, stories, wait_until_served, within
 from support.program import Program
 from support.waiting import wait_until
 from support.wire import exchange, request, wire
@@ -39,7 +42,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Program]]:
     try:
         yield start_serving
         for program in started:
-            assert program.stop() == 0
+            assert program.process.poll() is not None or program.stop() == 0
             assert "Traceback" not in program.output()
     finally:
         for program in started:
@@ -98,6 +101,42 @@ def test_one_caller_can_take_no_place_for_bodies_from_others_and_gives_its_own_b
             assert answer.code in ("temporarily_unavailable", "request_timeout")
         # The connections are still there, but nothing of what they sent is.
         assert status(hook.path, "127.0.0.2") == 200
+
+
+def test_a_flood_of_refused_calls_is_counted_and_leaves_the_sender_s_own_refused_calls_there(
+    tmp_path: Path, start: Callable[..., Program]
+) -> None:
+    hook = make_hook(tmp_path / "data")
+    program = start(hook, POSTERN_ENGINE="none")
+    wrong = [("X-Api-Key", "not the right one"), JSON]
+    refused = [exchange(program.port, "POST", hook.path, wrong, BODY) for _ in range(5)]
+    ids = {answer.headers["x-invocation-id"] for answer in refused}
+    flood = request("POST", hook.path, [JSON], BODY)
+    with wire(program.port, source="127.0.0.2") as connection:
+        heard: Counter[int] = Counter()
+        for _ in range(26):
+            connection.send(flood * 100)
+            for _ in range(100):
+                answer = connection.answer()
+                assert answer is not None
+                heard[answer.status] += 1
+    assert heard == {401: 20, 429: 2580}
+    assert program.stop() == 0
+    kept = stories(tmp_path / "data", hook)
+    assert ids < {story["id"] for story in kept}
+    assert Counter(story["code"] for story in kept if story["address"] == "127.0.0.2") == {
+        "credential_missing": 20,
+        "rate_limited": 1,
+    }
+    chart = within(tmp_path / "data", lambda gateway: volumes.chart(gateway, OWNER, hook.id))
+    assert chart["total"]["codes"] == {
+        "rate_limited": 2580,
+        "credential_missing": 20,
+        "credential_mismatch": 5,
+        "method_not_allowed": 1,  # asked whether it is served
+    }
+    shown = within(tmp_path / "data", lambda gateway: webhooks.show(gateway, OWNER, hook.id))
+    assert shown["callCount"] == 2606
 
 
 def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows(

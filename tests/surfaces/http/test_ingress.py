@@ -367,7 +367,9 @@ def test_whoever_guesses_tokens_is_slowed_down(house: House) -> None:
     heard = [house.call("guessed", ("X-Api-Key", f"guess {number}")) for number in range(22)]
     assert [answer.status for answer in heard] == [401] * 20 + [429] * 2
     assert int(heard[-1].headers["retry-after"]) >= 1
-    assert house.recorded("guessed", heard[-1])["trace"][-1]["step"] == "failed authentications"
+    assert house.recorded("guessed", heard[-2])["trace"][-1]["step"] == "failed authentications"
+    assert "x-invocation-id" not in heard[-1].headers  # one a minute is recorded, and all are counted
+    assert len(house.stories("guessed")) == 21
 
 
 def test_a_call_that_was_seen_before_is_a_duplicate_of_the_first(house: House) -> None:

@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 
 from postern.core.deliveries.delivery import Run, Started
 from postern.core.history.invocation import HistoryFilter
-from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy
+from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy, rejected_to_delete
 from postern.stores import retention as stored
 from postern.stores.sql.tables import deliveries, duplicate_keys, forgotten, idempotency, invocations, volumes
 from postern.usecases.access import audit
@@ -220,6 +220,19 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
         select(func.count()).select_from(invocations).where(invocations.c.webhook_id == other)
     )
     assert rest[0][0] == 1
+
+
+def test_what_one_caller_was_refused_never_pushes_out_what_another_was() -> None:
+    def ids(first: int, number: int, address: str) -> list[tuple[str, str]]:
+        return [(f"inv_{n:06}", address.format(n)) for n in range(first, first + number)]
+
+    sender, stranger = ids(0, 5, "192.0.2.1"), ids(5, 5000, "2001:db8::{:x}")
+    newest_first = [*reversed(stranger), *reversed(sender)]
+    gone = rejected_to_delete(newest_first, 1000)
+    assert gone == [invocation_id for invocation_id, _ in stranger[:4005]]
+    many = [one for n in range(30) for one in ids(1000 * n, 300, f"192.0.2.{n}")]
+    assert len(rejected_to_delete(reversed(many), 1000)) == len(many) - 1000
+    assert rejected_to_delete(newest_first[:1000], 1000) == []
 
 
 async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:

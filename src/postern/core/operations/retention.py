@@ -1,13 +1,18 @@
 """How long what is kept is kept: the gateway's rule, and a webhook's own where it has one."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
+from postern.core.address import limit_key
+
 DAY = 86_400.0
 REJECTED_KEPT = 1_000
-"""The newest rejected calls of each webhook: strangers cannot fill the disk, nor push out what was
-accepted."""
+"""Of each webhook: strangers cannot fill the disk, nor push out what was accepted."""
+CALLERS_SHARE = 0.1
+"""So much of them is kept for each caller, the newest: nor can one caller push out another's."""
 VOLUMES_KEPT = 90 * DAY
 YOUNGEST = 120.0
 """However short the rule, nothing younger goes: a caller may still be waiting for its answer."""
@@ -19,6 +24,19 @@ class OwnRetention(msgspec.Struct, frozen=True, rename="camel"):
 
     history_retention_days: int | None = None
     body_retention_days: int | None = None
+
+
+def rejected_to_delete(newest_first: Iterable[tuple[str, str]], kept: int) -> list[str]:
+    """Of rejected calls, as ids and addresses, those that are too many: first what goes beyond a caller's
+    share, the oldest first, and only then the oldest of all."""
+    of_caller: Counter[str] = Counter()
+    sure: list[str] = []
+    others: list[str] = []
+    for invocation_id, address in newest_first:
+        caller = limit_key(address)
+        of_caller[caller] += 1
+        (sure if of_caller[caller] <= kept * CALLERS_SHARE else others).append(invocation_id)
+    return sorted((sure + others)[kept:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from postern.usecases.runtime.gateway import Gateway
 
 PREFIX = b"/webhook/"
 
+GUESSING = "guessing"
+
 log = structlog.get_logger("postern.ingress")
 
 
@@ -85,7 +87,10 @@ class Arrival:
             return
         address = self._ingress.address_of(peer, headers)
         call = Call(method, path, query, headers, b"", address, gateway.clock(), gateway.site.base_url)
-        self._webhook, self._call, self._caller = webhook, call, limit_key(address)
+        caller = limit_key(address)
+        # All that guess too often are one caller together, and turn only each other away.
+        self._caller = GUESSING if gateway.runtime.limits.over(webhook.id, caller) else caller
+        self._webhook, self._call = webhook, call
         verdict = admit_head(webhook, call)
         if verdict is None:
             # A length that was promised proves nothing, but one that is too large need not be waited for.

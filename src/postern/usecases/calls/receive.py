@@ -41,6 +41,12 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, he
         assert webhook.cors is not None
         heard(Answer(204, webhook.cors.preflight(call)))
         return
+    if verdict.counted_only:
+        gateway.runtime.rejections.count(webhook.id, verdict.code, call.received_at)
+        seconds = gateway.clock() - call.received_at
+        call_counts.add(webhook.id, verdict.outcome, verdict.code, seconds, waited=False)
+        heard(_with_cors(webhook, call, _answer_of(webhook, verdict, None)))
+        return
     reception = Reception(gateway, webhook, call, verdict, heard)
     gateway.store.record(reception.entry, reception.recorded)
 
@@ -212,7 +218,7 @@ def _status_of(verdict: Verdict, waits: bool) -> int:
     return PROBLEMS[verdict.code].status
 
 
-def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
+def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
     if verdict.handshake is not None:
         return verdict.handshake.answer
     answer = _refusal(webhook, verdict, invocation_id)
@@ -221,7 +227,7 @@ def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer
     return answer
 
 
-def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str) -> Answer:
+def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
     return say.refusal(
         verdict.code,
         invocation_id,

@@ -5,12 +5,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT
 from postern.identity import first_id_at
 from postern.usecases.access.accounts import SESSION_IDLE
@@ -143,6 +145,18 @@ async def roll_up(gateway: Gateway) -> None:
         pass
 
 
+async def write_counts(gateway: Gateway) -> None:
+    """Refused calls that are counted only, into the volumes."""
+    counted = gateway.runtime.rejections.take_counted()
+    if not counted:
+        return
+    try:
+        await gateway.store.volumes.count(counted, gateway.clock())
+    except StoreUnavailable:
+        gateway.runtime.rejections.put_back(counted)
+        raise
+
+
 async def trim(gateway: Gateway, webhook_id: str) -> None:
     """Only the newest rejected calls of a webhook stay."""
 
@@ -211,12 +225,19 @@ class RetentionLoop:
         self._next_look = gateway.clock() + FIRST_AFTER
         self._next_sum = 0.0
         self._loop = Loop("retention", self.round, self._pause)
-        self.run, self.stop = self._loop.run, self._loop.stop
+
+    async def run(self) -> None:
+        try:
+            await self._loop.run()
+        finally:
+            with suppress(StoreUnavailable):
+                await write_counts(self._gateway)
 
     async def _pause(self) -> None:
         await self._loop.rest(LOOK_EVERY, self._gateway.runtime.rejections.any_full.wait())
 
     async def round(self) -> None:
+        await write_counts(self._gateway)
         for webhook_id in self._gateway.runtime.rejections.take():
             await trim(self._gateway, webhook_id)
         now = self._gateway.clock()

@@ -1,4 +1,4 @@
-"""A flood of refused calls is noticed while it comes, not at the next pruning."""
+"""A flood of refused calls is noticed while it comes, not at the next pruning, and most of it is only counted."""
 
 import asyncio
 from collections import Counter
@@ -15,6 +15,7 @@ class Rejections:
         self._since: Counter[str] = Counter()
         self._full: set[str] = set()
         self.any_full = asyncio.Event()
+        self._counted: Counter[tuple[str, int, str]] = Counter()
 
     def noticed(self, webhook_id: str) -> None:
         self._since[webhook_id] += 1
@@ -29,3 +30,15 @@ class Rejections:
         for webhook_id in taken:
             del self._since[webhook_id]
         return taken
+
+    def count(self, webhook_id: str, code: str, at: float) -> None:
+        """One that is not recorded by itself."""
+        self._counted[webhook_id, int(at // 60), code] += 1
+
+    def take_counted(self) -> Counter[tuple[str, int, str]]:
+        """By webhook, minute and code."""
+        taken, self._counted = self._counted, Counter()
+        return taken
+
+    def put_back(self, counted: Counter[tuple[str, int, str]]) -> None:
+        self._counted += counted
