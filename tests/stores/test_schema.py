@@ -1,18 +1,22 @@
 """The migrations make exactly the tables that the code speaks of, and a database of another version is not
 touched."""
 
+import tokenize
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import insert, inspect, select, text
 
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import for_migrations, metadata
+from support.first_version import unpack_database
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -70,3 +74,87 @@ def test_a_database_of_a_newer_version_is_left_alone(empty: Database) -> None:
     schema.migrate(empty)
     with pytest.raises(schema.SchemaMismatch, match="9999"):
         schema.verify(empty)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DROP TABLE quarters", "table quarters is missing"),
+        ("ALTER TABLE deliveries DROP COLUMN answer_code", "column deliveries.answer_code is missing"),
+        ("DROP INDEX deliveries_due", "index deliveries_due is missing"),
+    ],
+)
+def test_tables_that_are_not_what_the_number_says_are_named(empty: Database, change: str, told: str) -> None:
+    schema.migrate(empty)
+    schema.verify(empty)
+    with empty.writer.begin() as connection:
+        connection.execute(text(change))
+    with pytest.raises(schema.SchemaMismatch, match=told):
+        schema.verify(empty)
+
+
+def test_what_somebody_has_added_is_left_alone(empty: Database) -> None:
+    schema.migrate(empty)
+    with empty.writer.begin() as connection:
+        connection.execute(text("CREATE TABLE theirs (id int)"))
+        connection.execute(text("CREATE INDEX theirs_of_calls ON invocations (address)"))
+    schema.verify(empty)
+
+
+def test_the_second_migration_runs_on_a_database_with_something_in_it(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{unpack_database(tmp_path)}")
+    assert database.read_now(schema.revision) == "0001"
+    rows = "SELECT count(*) FROM invocations"
+    before = database.read_now(lambda connection: connection.scalar(text(rows)))
+    schema.migrate(database)
+    schema.verify(database)
+    assert database.read_now(lambda connection: connection.scalar(text(rows))) == before > 0
+    database.close()
+
+
+def test_the_second_migration_runs_on_postgres_with_something_in_it(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """Nobody runs the first version on Postgres any more; its tables are made by its migration and filled with
+    what it left behind on SQLite."""
+    config = Config()
+    config.set_main_option("script_location", str(schema.MIGRATIONS))
+    target, source = Database(postgres_url), Database(f"sqlite:///{unpack_database(tmp_path)}")
+    config.attributes["engine"] = target.writer
+    command.upgrade(config, "0001")
+    with source.readers.connect() as reading, target.writer.begin() as writing:
+        for table in metadata.sorted_tables:
+            if table.name == "meta":
+                continue
+            rows = [dict(row._mapping) for row in reading.execute(select(table))]
+            writing.execute(table.delete())
+            if rows:
+                writing.execute(insert(table), rows)
+    with pytest.raises(schema.SchemaMismatch, match="this version needs"):
+        schema.verify(target)
+    schema.migrate(target)
+    schema.verify(target)
+    source.close()
+    target.close()
+
+
+# The tokens of each migration, without its layout: what is out there was made by exactly these.
+FROZEN = {
+    "0001": "8660aa6d074dff84",
+    "0002": "4680f87832c52381",
+}
+
+
+@pytest.mark.parametrize("revision", FROZEN)
+def test_a_migration_is_never_edited(revision: str) -> None:
+    """Write the next one instead. Databases that have run this one would never be told of the change."""
+    (file,) = (schema.MIGRATIONS / "versions").glob(f"{revision}_*.py")
+    layout = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
+    with file.open("rb") as source:
+        tokens = [one.string for one in tokenize.tokenize(source.readline) if one.type not in layout]
+    digest = sha256("\0".join(token for token in tokens if token != ",").encode()).hexdigest()[:16]
+    assert digest == FROZEN[revision]
+
+
+def test_every_migration_is_frozen() -> None:
+    assert list(FROZEN) == list(schema._known())

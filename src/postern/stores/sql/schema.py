@@ -9,6 +9,16 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from postern.stores.sql.database import Database
+from postern.stores.sql.tables import metadata
+
+MOST_NAMED = 5
+
+_SQLITE_COLUMNS = """SELECT m.name, c.name, c."notnull" FROM sqlite_master m JOIN pragma_table_info(m.name) c
+    WHERE m.type = 'table'"""
+_SQLITE_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index'"
+_POSTGRES_COLUMNS = """SELECT table_name, column_name, is_nullable = 'NO' FROM information_schema.columns
+    WHERE table_schema = current_schema()"""
+_POSTGRES_INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -33,6 +43,34 @@ def revision(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
+def differences(connection: Connection) -> list[str]:
+    """What the code expects and the tables do not have. A number alone says nothing of a database that was
+    made by an unfinished version of that number. What is there in addition harms nobody."""
+    sqlite = connection.dialect.name == "sqlite"
+    columns = {
+        (table, column): bool(filled)
+        for table, column, filled in connection.execute(
+            text(_SQLITE_COLUMNS if sqlite else _POSTGRES_COLUMNS)
+        )
+    }
+    indexes = set(connection.execute(text(_SQLITE_INDEXES if sqlite else _POSTGRES_INDEXES)).scalars())
+    tables = {table for table, _ in columns}
+    found = [f"table {name} is missing" for name in metadata.tables if name not in tables]
+    for table in metadata.tables.values():
+        if table.name not in tables:
+            continue
+        for column in table.columns:
+            filled = columns.get((table.name, column.name))
+            if filled is None:
+                found.append(f"column {table.name}.{column.name} is missing")
+            elif filled == column.nullable:
+                found.append(
+                    f"column {table.name}.{column.name} {'must' if filled else 'need not'} have a value"
+                )
+        found += [f"index {index.name} is missing" for index in table.indexes if index.name not in indexes]
+    return found
+
+
 def migrate(database: Database) -> None:
     found = database.read_now(revision)
     if found == newest() or (
@@ -49,8 +87,16 @@ def migrate(database: Database) -> None:
 
 
 def verify(database: Database) -> None:
+    """Raises ``SchemaMismatch``, with a sentence that says what differs and what to do."""
     found = database.read_now(revision)
     if found == newest():
+        lacking = database.read_now(differences)
+        if lacking:
+            told = ", ".join(lacking[:MOST_NAMED]) + (", …" if len(lacking) > MOST_NAMED else "")
+            raise SchemaMismatch(
+                f"the database says that its schema is {found}, and its tables differ from it: {told}. It was made by an "
+                "unfinished version, or changed by hand: restore a backup, or put it right"
+            )
         return
     if found is not None and found not in _known():
         raise SchemaMismatch(
