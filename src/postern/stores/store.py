@@ -1,5 +1,6 @@
 """The store: every repository over one database and one writer."""
 
+import asyncio
 from collections.abc import Callable
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
@@ -44,7 +45,7 @@ class Store:
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
-        self._let_go: Callable[[], None] | None = None
+        self._alone_lock: wake.AloneLock | None = None
 
     async def open(self, migrate: bool | None = None) -> None:
         """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a
@@ -77,8 +78,13 @@ class Store:
         a file lock."""
         if self.database.is_sqlite:
             return True
-        self._let_go = wake.hold(self.database.url)
-        return self._let_go is not None
+        self._alone_lock = wake.AloneLock(self.database.url)
+        return self._alone_lock.take()
+
+    async def still_alone(self) -> bool:
+        """False once another process has taken the place that ``alone`` gave to this one."""
+        lock = self._alone_lock
+        return lock is None or await asyncio.to_thread(lock.keep)
 
     async def trouble(self) -> str | None:
         """Why calls cannot be stored now, or None."""
@@ -87,8 +93,8 @@ class Store:
     async def close(self) -> None:
         await self.writer.close()
         await self._condition.close()
-        if self._let_go is not None:
-            self._let_go()
+        if self._alone_lock is not None:
+            self._alone_lock.release()
         if self._checkpoints is not None:
             self._checkpoints.stop()
         self.database.close()

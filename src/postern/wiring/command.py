@@ -21,7 +21,7 @@ from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
 from postern.surfaces.http.workers import Place
 from postern.usecases.runtime.gateway import Gateway
-from postern.wiring.gateway import alone, opened
+from postern.wiring.gateway import database_held, opened
 
 
 def start(workers: int = 1, place: str | None = None) -> None:
@@ -53,7 +53,8 @@ def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict
     try:
         # A gateway on either of them would write what is not copied, or what nobody expects there.
         with (
-            alone(Path(source.url.database or "").parent) if source.is_sqlite else nullcontext(),
+            database_held(source.url.database or "") if source.is_sqlite else nullcontext(),
+            database_held(target.url.database or "") if target.is_sqlite else nullcontext(),
             _told_in_words(),
         ):
             return {name: held.rows for name, held in copy_all(source, target, told).items()}

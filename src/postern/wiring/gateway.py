@@ -160,15 +160,34 @@ def _base_url(settings: Settings, serving_on: str | None) -> str:
 
 
 @contextmanager
-def alone(data_dir: Path) -> Iterator[None]:
-    """One serving process per data folder: two would run the same unfinished workflows twice."""
-    private_folder(data_dir)
-    with open(data_dir / "serving.lock", "w") as lock:
+def alone(settings: Settings) -> Iterator[None]:
+    """One serving process per data folder, for two would run the same unfinished workflows twice; and per SQLite
+    database, for each takes what the other one has claimed for a dead process's."""
+    with held(settings.data_dir / "serving.lock", settings.data_dir, "POSTERN_DATA_DIR"):
+        if not settings.is_sqlite:
+            yield
+            return
+        with database_held(make_url(settings.database).database or ""):
+            yield
+
+
+@contextmanager
+def database_held(database: str) -> Iterator[None]:
+    """Beside the database itself, whatever links lead there: two folders may name the same one."""
+    path = Path(database).resolve()
+    with held(path.with_name(path.name + ".lock"), path, "database"):
+        yield
+
+
+@contextmanager
+def held(lock: Path, what: Path, own: str) -> Iterator[None]:
+    private_folder(lock.parent)
+    with open(lock, "w") as file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             end(
-                f"Another Postern already serves {data_dir.resolve()}. Stop it first, or give this one its own POSTERN_DATA_DIR.",
+                f"Another Postern already serves {what.resolve()}. Stop it first, or give this one its own {own}.",
                 FAILED,
             )
         yield

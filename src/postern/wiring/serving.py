@@ -3,15 +3,19 @@
 import asyncio
 import errno
 import gc
+import os
+import signal
 import socket
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+import structlog
+
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.run import FAILED, USAGE, end
 from postern.surfaces.console import rehearse
 from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import Ingress
@@ -30,12 +34,16 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
 from postern.wiring.gateway import alone, opened
 
+LOOK_EVERY = 1.0
+
+log = structlog.get_logger("postern.serving")
+
 
 async def serve(settings: Settings, place: Place | None = None) -> None:
     """``place``: in a worker, what its parent has said. The parent holds the data folder and has greeted the
     user."""
     listener = socket.socket(fileno=place.listener) if place else _listener(settings)
-    with listener, nullcontext() if place else alone(settings.data_dir):
+    with listener, nullcontext() if place else alone(settings):
         address = _address(settings, listener)
         async with opened(settings, address) as gateway:
             greeting = "" if place else await _greeting(gateway, settings, address)
@@ -60,6 +68,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 asyncio.create_task(gateway.runtime.follow_changes()),
                 asyncio.create_task(notifications.follow(gateway)),
                 asyncio.create_task(readiness.watch(gateway)),
+                asyncio.create_task(_stay_alone(gateway)),
                 asyncio.create_task(RetentionLoop(gateway).run()),
                 asyncio.create_task(rehearse(gateway)),
             ]
@@ -95,13 +104,28 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 )
 
 
+async def _stay_alone(gateway: Gateway) -> None:
+    """Ends this process, in order, once another one is the one with the embedded engine."""
+    while True:
+        if not await gateway.store.still_alone():
+            break
+        await asyncio.sleep(LOOK_EVERY)
+    log.error("another Postern with the embedded engine serves this database now: this one ends")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _listener(settings: Settings, shared: bool = False) -> socket.socket:
     try:
         return listen(settings.host, settings.port, shared)
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         instead = "POSTERN_PORT to another port" if taken else "POSTERN_HOST to an address of this machine"
-        end(f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set {instead}.", USAGE)
+        # An address that is taken, or not there yet, may be had a moment later: a supervisor is to try again.
+        again = error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
+        end(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set {instead}.",
+            FAILED if again else USAGE,
+        )
 
 
 def _address(settings: Settings, listener: socket.socket) -> str:
@@ -149,7 +173,7 @@ async def serve_with(settings: Settings, count: int) -> int:
     first = _listener(settings, shared=True)
     settings.port = first.getsockname()[1]
     listeners = [first, *(_listener(settings, shared=True) for _ in range(count - 1))]
-    with alone(settings.data_dir):
+    with alone(settings):
         async with opened(settings) as gateway:
             greeting = await _greeting(gateway, settings, _address(settings, first))
         return await Workers(listeners, lambda: print(greeting, flush=True)).run()

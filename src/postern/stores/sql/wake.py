@@ -7,12 +7,16 @@ a word being heard: it only says when to look.
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import URL
 
 from postern.stores.sql.database import ALONE_LOCK, REACHING
+
+if TYPE_CHECKING:
+    import psycopg
 
 CHANNEL = "postern"
 CONFIGURATION, DUE, ANSWER = "configuration", "due", "answer:"
@@ -52,17 +56,46 @@ async def listen(url: URL, hear: Callable[[str], None]) -> None:
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-def hold(url: URL) -> Callable[[], None] | None:
-    """Take the lock that one process at a time may have: how to let go of it, or None where another one has
-    it. Its connection holds it."""
-    import psycopg
+class AloneLock:
+    """The lock that one process at a time may have. It belongs to a connection: with the server's restart it is
+    gone, and whoever asks next has it."""
 
-    connection = psycopg.connect(_address(url), autocommit=True, **REACHING)
-    row = connection.execute(f"SELECT pg_try_advisory_lock({ALONE_LOCK})").fetchone()
-    if row == (True,):
-        return connection.close
-    connection.close()
-    return None
+    def __init__(self, url: URL) -> None:
+        self._address = _address(url)
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def take(self) -> bool:
+        """False where another process has it. Raises ``psycopg.Error`` where the server cannot be asked."""
+        import psycopg
+
+        connection = psycopg.connect(self._address, autocommit=True, **REACHING)
+        row = connection.execute(f"SELECT pg_try_advisory_lock({ALONE_LOCK})").fetchone()
+        if row != (True,):
+            connection.close()
+            return False
+        self._connection = connection
+        return True
+
+    def keep(self) -> bool:
+        """Whether it is still ours, or ours again; True also while there is no server that could say otherwise."""
+        import psycopg
+
+        try:
+            if self._connection is not None:
+                self._connection.execute("SELECT 1")
+                return True
+        except psycopg.Error as error:
+            log.warning("the lock of the embedded engine is lost; taking it again", error=str(error))
+            self.release()
+        try:
+            return self.take()
+        except psycopg.Error:
+            return True
+
+    def release(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def _address(url: URL) -> str:
