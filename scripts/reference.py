@@ -7,15 +7,18 @@ is stale.
 
 import importlib
 import inspect
+import json
 import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer.main
 
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
+from postern.core.webhooks import settings as webhook_settings
 from postern.settings import SETTINGS
 from postern.surfaces.cli.main import make_cli
 
@@ -39,6 +42,50 @@ def settings_page() -> str:
         "`postern settings` shows the values in force.",
         table(["Variable", "Default", "Secret", "What it is for"], rows),
     )
+
+
+def webhook_settings_page() -> str:
+    return page(
+        "Settings of a webhook",
+        "As the API, MCP, `postern webhooks set` and the YAML of `postern export` write them. Secrets are set beside "
+        "them, under `authentication`, and never shown.",
+        *(
+            f"## {title}\n\n{docstring(shape)}\n\n{table(['Setting', 'Default'], settings_of(shape, path))}"
+            for title, shape, path in WEBHOOK_SETTINGS
+        ),
+    )
+
+
+WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
+    ("Webhook", webhook_settings.WebhookSettings, ""),
+    ("Authentication by token", webhook_settings.TokenAuthentication, "authentication."),
+    ("Authentication by signature", webhook_settings.SignatureAuthentication, "authentication."),
+    ("Field mapping", webhook_settings.FieldMapping, "fieldMapping."),
+    ("Synchronous response", webhook_settings.SynchronousResponse, "synchronousResponse."),
+    ("Duplicate protection", webhook_settings.DuplicateProtection, "duplicateProtection."),
+    ("CORS", webhook_settings.CorsSetting, "cors."),
+    ("Rate limit", webhook_settings.RateLimit, "rateLimit."),
+    ("Schedule", webhook_settings.ScheduleSetting, "schedule."),
+]
+
+
+def default_of(value: Any) -> str:
+    if value is None or isinstance(value, webhook_settings.Setting):
+        return ""
+    return f"`{json.dumps(value)}`"
+
+
+def docstring(shape: type[Any]) -> str:
+    return " ".join((shape.__doc__ or "").split())
+
+
+def settings_of(shape: type[webhook_settings.Setting], path: str) -> list[list[str]]:
+    rows = []
+    for field in msgspec.structs.fields(shape):
+        made = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        told = "required" if field.required else default_of(made)
+        rows.append([f"`{path}{field.encode_name}`", told])
+    return rows
 
 
 def problems_page() -> str:
@@ -122,6 +169,7 @@ def use_cases_page() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "webhook-settings.md": webhook_settings_page,
     "settings.md": settings_page,
     "problems.md": problems_page,
     "senders.md": senders_page,

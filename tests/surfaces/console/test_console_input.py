@@ -7,7 +7,8 @@ import pytest
 
 from support.client import PASSWORD, Client
 from support.program import Program
-from support.waiting import PATIENCE
+from support.stored import overwrite
+from support.waiting import PATIENCE, wait_until
 
 SUPERSCRIPT, ENDLESS = "\u00b2", "9" * 5000
 FORM = {"Content_Type": "application/x-www-form-urlencoded"}
@@ -68,3 +69,20 @@ def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, serve
     said = browser.post("/history/map", urlencode(form).encode(), Hx_Request="true", **FORM)
     assert said.status == 200 and "x-evil" not in said.headers
     assert said.headers["hx-redirect"].startswith("/live%0D%0AX-Evil")
+
+
+def test_a_webhook_that_cannot_be_read_is_named_with_the_reason_and_can_be_deleted(
+    browser: Client, served: Program
+) -> None:
+    api = Client(served.port, served.admin_key)
+    webhook = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json
+    overwrite(served.data_dir, webhook["id"])
+    path = f"/webhooks/{webhook['id']}"
+    for page, status in ((browser.get("/webhooks"), 200), (browser.get(path), 503)):
+        assert (page.status, "Newer" in page.text, "quietHours" in page.text) == (status, True, True)
+    assert "Not served" in browser.get("/webhooks").text
+    wait_until(lambda: not api.get("/readyz").json["webhooks"]["ok"], what="/readyz to tell it")
+    assert webhook["id"] in api.get("/readyz").json["webhooks"]["detail"]
+    assert Client(served.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {}).status == 503
+    assert browser.post(f"{path}/delete", b"", **FORM).status == 303
+    assert browser.get(path).status == 404

@@ -106,6 +106,8 @@ def show_page(
     show_table(
         columns, [row(one) if row else [one[column] for column in columns] for one in page.items], when_empty
     )
+    for one in page.unreadable:
+        err.print(one["detail"], markup=False)
     if page.next_cursor:
         err.print(f"There are more: --cursor {page.next_cursor}", markup=False)
 

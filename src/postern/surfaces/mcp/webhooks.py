@@ -20,7 +20,9 @@ async def list_webhooks(gateway: Gateway, actor: Actor, asked: ask.ListWebhooks)
     """The webhooks in short, newest first: id, name, URL, whether enabled, how callers prove themselves, how
     often called. Use it to find a webhook's id."""
     page = await webhooks.listing(gateway, actor, asked.limit, asked.cursor, asked.search)
-    return Page([webhook_in_short(webhook) for webhook in page.items], page.next_cursor).told()
+    return Page(
+        [webhook_in_short(webhook) for webhook in page.items], page.next_cursor, page.unreadable
+    ).told()
 
 
 @tool("Show a webhook", "read", ask.OneWebhook)

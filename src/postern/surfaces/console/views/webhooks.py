@@ -16,6 +16,7 @@ async def listing(visit: Visit) -> Response:
     return visit.page(
         "webhooks.html",
         webhooks=found.items,
+        unreadable=found.unreadable,
         after=found.next_cursor,
         days=days,
         search=search,
