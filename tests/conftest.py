@@ -1,5 +1,6 @@
 """The fixtures that every test may ask for; what they are is said in `support/`."""
 
+import hypothesis
 import pytest
 
 from support.browser import browser, browser_context, notes, page
@@ -20,6 +21,10 @@ __all__ = [
     "shop",
     "start_program",
 ]
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 
 LONGEST = ("journeys", "engines", "wiring", "surfaces", "usecases")
 """Folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that

@@ -120,13 +120,13 @@ def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -
         return _refuse(trace, "content", payload.code, payload.detail, matched=verified.matched)
     trace.append(("content", True, f"a JSON object of {len(payload.text)} bytes"))
 
-    fields, said = webhook.mapping.apply(payload)
-    trace.append(("field mapping", True, said))
+    fields, found = webhook.mapping.apply(payload)
+    trace.append(("field mapping", True, found))
 
     key = None
     if webhook.duplicates is not None:
-        key, said = _duplicate_key(webhook.duplicates, verified, payload)
-        trace.append(("duplicate key", True, said))
+        key, source = _duplicate_key(webhook.duplicates, verified, payload)
+        trace.append(("duplicate key", True, source))
     return Verdict("accepted", "accepted", "", trace, verified.matched, payload.text, fields, key)
 
 

@@ -21,18 +21,18 @@ class Answer(msgspec.Struct):
 
 
 def accepted(invocation_id: str) -> Answer:
-    return _said("accepted", invocation_id)
+    return _status_answer("accepted", invocation_id)
 
 
 def duplicate(first_invocation_id: str) -> Answer:
-    return _said("duplicate", first_invocation_id)
+    return _status_answer("duplicate", first_invocation_id)
 
 
 def completed(invocation_id: str) -> Answer:
-    return _said("completed", invocation_id)
+    return _status_answer("completed", invocation_id)
 
 
-def _said(status: str, invocation_id: str) -> Answer:
+def _status_answer(status: str, invocation_id: str) -> Answer:
     name = invocation_id.encode()
     return Answer(
         200,

@@ -36,10 +36,10 @@ STEP_BYTES = 8 * 1024 * 1024
 
 _notes = MetaData()
 progress = Table(
-    "copying", _notes, Column("name", Text, primary_key=True), Column("said", Text, nullable=False)
+    "copying", _notes, Column("name", Text, primary_key=True), Column("state", Text, nullable=False)
 )
 
-Told = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with a table's name, its rows so far, and how many there are."""
 
 
@@ -55,7 +55,7 @@ class Sum:
     checksum: str
 
 
-def copy_all(source: Database, target: Database, told: Told) -> dict[str, Sum]:
+def copy_all(source: Database, target: Database, on_progress: OnProgress) -> dict[str, Sum]:
     """What was copied, by table. Raises ``CannotCopy``."""
     schema.verify(source)
     _prepare(source, target)
@@ -65,7 +65,7 @@ def copy_all(source: Database, target: Database, told: Told) -> dict[str, Sum]:
         if not source.is_sqlite:
             reading = reading.execution_options(isolation_level="REPEATABLE READ")
         for table in metadata.sorted_tables:
-            _copy_table(reading, target, table, told)
+            _copy_table(reading, target, table, on_progress)
         for table in metadata.sorted_tables:
             sums[table.name] = _compared(reading, target, table)
     with target.writer.begin() as writing:
@@ -94,21 +94,21 @@ def _prepare(source: Database, target: Database) -> None:
     whence = msgspec.json.encode({"from": source.url.render_as_string(hide_password=True)}).decode()
     with target.writer.begin() as connection:
         _notes.create_all(connection)
-        begun = connection.scalar(select(progress.c.said).where(progress.c.name == ""))
+        begun = connection.scalar(select(progress.c.state).where(progress.c.name == ""))
         if begun is None:
             connection.execute(delete(epochs))  # the one row that the migration has put in
-            connection.execute(insert(progress).values(name="", said=whence))
+            connection.execute(insert(progress).values(name="", state=whence))
         elif begun != whence:
             raise CannotCopy(
                 f"another copy was begun into this target, {begun}: go on with that one, or empty the target"
             )
 
 
-def _copy_table(reading: Connection, target: Database, table: Table, told: Told) -> None:
+def _copy_table(reading: Connection, target: Database, table: Table, on_progress: OnProgress) -> None:
     total = _count(reading, table)
     columns = tuple(column.name for column in table.columns)
     done, after = _reached(target, table)
-    told(table.name, done, total)
+    on_progress(table.name, done, total)
     for rows in _steps(reading, table, after):
         done += len(rows)
         last = rows[-1]
@@ -118,17 +118,17 @@ def _copy_table(reading: Connection, target: Database, table: Table, told: Told)
             # With the rows in one transaction: however this ends, the next attempt knows where to go on.
             writing.execute(delete(progress).where(progress.c.name == table.name))
             writing.execute(
-                insert(progress).values(name=table.name, said=msgspec.json.encode([done, after]).decode())
+                insert(progress).values(name=table.name, state=msgspec.json.encode([done, after]).decode())
             )
-        told(table.name, done, total)
+        on_progress(table.name, done, total)
 
 
 def _reached(target: Database, table: Table) -> tuple[int, list[Any] | None]:
     with target.writer.connect() as connection:
-        said = connection.scalar(select(progress.c.said).where(progress.c.name == table.name))
-    if said is None:
+        state = connection.scalar(select(progress.c.state).where(progress.c.name == table.name))
+    if state is None:
         return 0, None
-    done, after = msgspec.json.decode(said)
+    done, after = msgspec.json.decode(state)
     kinds = [column.type.python_type for column in table.primary_key.columns]
     return done, [
         b64decode(value) if kind is bytes else value for kind, value in zip(kinds, after, strict=True)

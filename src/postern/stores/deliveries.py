@@ -72,19 +72,26 @@ class Deliveries:
         return await self._database.read(query)
 
     async def started(self, delivery: Delivery, started: Started, now: float) -> None:
-        said = {"at": now, "outcome": "started", "runs": started.runs, "workflows": list(started.workflows)}
-        await self._settle(delivery, said, state="started", started_at=milliseconds(now), runs=started.runs)
+        attempt = {
+            "at": now,
+            "outcome": "started",
+            "runs": started.runs,
+            "workflows": list(started.workflows),
+        }
+        await self._settle(
+            delivery, attempt, state="started", started_at=milliseconds(now), runs=started.runs
+        )
 
     async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
-        said: dict[str, object] = {"at": now, "outcome": "unavailable", "detail": detail}
-        await self._settle(delivery, said, next_at=milliseconds(next_at), error=detail)
+        attempt: dict[str, object] = {"at": now, "outcome": "unavailable", "detail": detail}
+        await self._settle(delivery, attempt, next_at=milliseconds(next_at), error=detail)
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
         await self._settle(
             delivery, {"at": now, "outcome": "failed", "detail": detail}, state="failed", error=detail
         )
 
-    async def _settle(self, delivery: Delivery, said: dict[str, object], **values: Any) -> None:
+    async def _settle(self, delivery: Delivery, attempt: dict[str, object], **values: Any) -> None:
         unchanged = {
             "state": "queued",
             "next_at": milliseconds(delivery.next_at),
@@ -92,7 +99,7 @@ class Deliveries:
             "runs": None,
             "error": "",
         }
-        log = msgspec.json.encode([*delivery.log, said][-LONGEST_LOG:])
+        log = msgspec.json.encode([*delivery.log, attempt][-LONGEST_LOG:])
         await self._writer.share(
             _settle_all,
             {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log},

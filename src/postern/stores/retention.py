@@ -28,15 +28,15 @@ from postern.stores.sql.tables import (
     APART,
     audit,
     belongs,
-    chores,
     deliveries,
     duplicate_keys,
-    forgotten,
+    engine_deletions,
     idempotency,
     invocations,
-    quarters,
+    maintenance,
     replays,
     sessions,
+    volume_rollups,
     volumes,
     webhooks,
 )
@@ -200,7 +200,7 @@ class Retention:
         known = (
             set(
                 connection.execute(
-                    select(forgotten.c.delivery_key).where(forgotten.c.delivery_key.in_(keys))
+                    select(engine_deletions.c.delivery_key).where(engine_deletions.c.delivery_key.in_(keys))
                 ).scalars()
             )
             if keys
@@ -208,21 +208,23 @@ class Retention:
         )
         new = [{"delivery_key": key} for key in keys if key not in known]
         if new:
-            connection.execute(insert(forgotten), new)
+            connection.execute(insert(engine_deletions), new)
 
     async def to_forget(self, after: str, limit: int = 100) -> list[str]:
         """Deliveries whose copies the engine may still have."""
         noted = (
-            select(forgotten.c.delivery_key)
-            .where(forgotten.c.delivery_key > after)
-            .order_by(forgotten.c.delivery_key)
+            select(engine_deletions.c.delivery_key)
+            .where(engine_deletions.c.delivery_key > after)
+            .order_by(engine_deletions.c.delivery_key)
             .limit(limit)
         )
         return await self._database.read(lambda connection: list(connection.execute(noted).scalars()))
 
     async def forgot(self, keys: list[str]) -> None:
         await self._writer.write(
-            lambda connection: connection.execute(delete(forgotten).where(forgotten.c.delivery_key.in_(keys)))
+            lambda connection: connection.execute(
+                delete(engine_deletions).where(engine_deletions.c.delivery_key.in_(keys))
+            )
         )
 
     async def expire(self, now: float, idle_sessions_before: float, records_before: float) -> int:
@@ -256,7 +258,7 @@ class Retention:
             return connection.execute(delete(table).where(*within)).rowcount
 
         def job(connection: Connection) -> int:
-            return some(connection, volumes) + some(connection, quarters)
+            return some(connection, volumes) + some(connection, volume_rollups)
 
         return await self._writer.write(job)
 
@@ -291,23 +293,30 @@ class Retention:
 
     async def reached(self, name: str) -> str:
         """How far this chore had come when it was last left."""
-        asked = select(chores.c.reached).where(chores.c.name == name)
+        asked = select(maintenance.c.reached).where(maintenance.c.name == name)
         return await self._database.read(
             lambda connection: connection.execute(asked).scalar_one_or_none() or ""
         )
 
-    async def told(self, name: str) -> tuple[float, str] | None:
+    async def last_done(self, name: str) -> tuple[float, str] | None:
         def query(connection: Connection) -> tuple[float, str] | None:
-            row = connection.execute(select(chores.c.at, chores.c.told).where(chores.c.name == name)).first()
+            row = connection.execute(
+                select(maintenance.c.at, maintenance.c.told).where(maintenance.c.name == name)
+            ).first()
             return None if row is None else (seconds(row.at), row.told)
 
         return await self._database.read(query)
 
-    async def reach(self, name: str, place: str, now: float, told: str = "") -> None:
+    async def reach(self, name: str, place: str, now: float, summary: str = "") -> None:
         def job(connection: Connection) -> None:
-            values = {"at": milliseconds(now), "reached": place, "told": told}
-            if connection.execute(update(chores).where(chores.c.name == name).values(values)).rowcount == 0:
-                connection.execute(insert(chores).values(name=name, **values))
+            values = {"at": milliseconds(now), "reached": place, "told": summary}
+            if (
+                connection.execute(
+                    update(maintenance).where(maintenance.c.name == name).values(values)
+                ).rowcount
+                == 0
+            ):
+                connection.execute(insert(maintenance).values(name=name, **values))
 
         await self._writer.write(job)
 
@@ -315,15 +324,15 @@ class Retention:
         """Whether this process is to do a chore that one of them does now and then."""
 
         def job(connection: Connection) -> bool:
-            due = update(chores).where(
-                chores.c.name == name,
-                or_(chores.c.at <= milliseconds(now - every), chores.c.at > milliseconds(now)),
+            due = update(maintenance).where(
+                maintenance.c.name == name,
+                or_(maintenance.c.at <= milliseconds(now - every), maintenance.c.at > milliseconds(now)),
             )
             if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
                 return True
-            inserting = insert_into(chores, connection.dialect.name)
+            inserting = insert_into(maintenance, connection.dialect.name)
             first = inserting.values(name=name, at=milliseconds(now), reached="").on_conflict_do_nothing()
-            return connection.execute(first.returning(chores.c.name)).first() is not None
+            return connection.execute(first.returning(maintenance.c.name)).first() is not None
 
         return await self._writer.write(job)
 

@@ -34,13 +34,13 @@ class Samples:
             connection.execute(
                 rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment})
             )
-            told = (
+            statement = (
                 update(webhooks)
                 .where(webhooks.c.id.in_(alive.scalar_subquery()))
                 .values(epoch=next_epoch(connection))
             )
             write_note(connection, note)
-            return connection.execute(told).rowcount
+            return connection.execute(statement).rowcount
 
         return await self._writer.write(job)
 

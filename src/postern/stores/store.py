@@ -66,12 +66,12 @@ class Store:
     def waiting(self) -> int:
         return self.writer.waiting
 
-    def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
-        self.writer.record(entry, told)
+    def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
+        self.writer.record(entry, on_stored)
 
-    async def listen(self, hear: Callable[[str], None]) -> None:
+    async def listen(self, on_message: Callable[[str], None]) -> None:
         if not self.database.is_sqlite:
-            await wake.listen(self.database.url, hear)
+            await wake.listen(self.database.url, on_message)
 
     def alone(self) -> bool:
         """Whether no other process has said the same of itself; ours until this one ends. On SQLite there is

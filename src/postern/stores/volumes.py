@@ -14,7 +14,7 @@ from postern.core.history.volume import Volume
 from postern.stores.recorder import count_unrecorded
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
-from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, quarters, volumes, webhooks
+from postern.stores.sql.tables import LATENCY_BOUNDS_MS, maintenance, volume_rollups, volumes, webhooks
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
@@ -26,7 +26,7 @@ SETTLED_AFTER = 5
 ALL = ""
 """Where a webhook's id would be: the sum over all of them."""
 
-_CHORE = chores.c.name == "volumes"
+_ROLL_UP = maintenance.c.name == "volumes"
 _WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
 
 
@@ -45,7 +45,7 @@ class Volumes:
             if webhook_id
             else volumes.c.webhook_id.in_(select(webhooks.c.id))
         )
-        summed = quarters.c.webhook_id == (webhook_id or ALL)
+        summed = volume_rollups.c.webhook_id == (webhook_id or ALL)
 
         def query(connection: Connection) -> dict[int, Volume]:
             found: dict[int, Volume] = {}
@@ -73,7 +73,7 @@ class Volumes:
         def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
             found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
             in_quarters, in_minutes = (
-                quarters.c.webhook_id.in_(webhook_ids),
+                volume_rollups.c.webhook_id.in_(webhook_ids),
                 volumes.c.webhook_id.in_(webhook_ids),
             )
             for table, wanted, first, end in _parts(connection, in_quarters, in_minutes, since, until, step):
@@ -109,8 +109,10 @@ class Volumes:
             if until <= first:
                 return False
             _sum_up(connection, volumes, volumes.c.webhook_id, first, until)
-            _sum_up(connection, quarters, literal(ALL), first, until)
-            connection.execute(update(chores).where(_CHORE).values(at=milliseconds(now), reached=str(until)))
+            _sum_up(connection, volume_rollups, literal(ALL), first, until)
+            connection.execute(
+                update(maintenance).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until))
+            )
             return until < over
 
         return await self._writer.write(job)
@@ -125,24 +127,26 @@ def _parts(
     step: int,
 ) -> list[tuple[Table, ColumnElement[bool], int, int]]:
     """What to read the range from: quarters as far as they have been summed up, minutes from there on."""
-    reached = connection.scalar(select(chores.c.reached).where(_CHORE)) if step % QUARTER == 0 else None
+    reached = (
+        connection.scalar(select(maintenance.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
+    )
     border = min(max(since, int(reached or 0)), until)
-    return [(quarters, summed, since, border), (volumes, counted, border, until)]
+    return [(volume_rollups, summed, since, border), (volumes, counted, border, until)]
 
 
 def _begun(connection: Connection, over: int) -> int:
     """Where to go on. Locked until the commit: of two processes one sums up, and the other finds it done."""
-    reached = connection.scalar(select(chores.c.reached).where(_CHORE).with_for_update())
+    reached = connection.scalar(select(maintenance.c.reached).where(_ROLL_UP).with_for_update())
     if reached is not None:
         return int(reached)
     oldest = select(func.min(volumes.c.minute)).where(volumes.c.webhook_id == webhooks.c.id).scalar_subquery()
     first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
     first = over if first is None else min(int(first) - int(first) % QUARTER, over)
-    inserting = insert_into(chores, connection.dialect.name)
+    inserting = insert_into(maintenance, connection.dialect.name)
     begun = (
         inserting.values(name="volumes", at=0, reached=str(first))
         .on_conflict_do_nothing()
-        .returning(chores.c.reached)
+        .returning(maintenance.c.reached)
     )
     # Where somebody else has begun meanwhile, nothing is left to do for us now.
     return first if connection.scalar(begun) is not None else over
@@ -160,4 +164,4 @@ def _sum_up(
     sums = sums.group_by(
         *([] if as_webhook is not table.c.webhook_id else [table.c.webhook_id]), bucket, table.c.code
     )
-    connection.execute(insert(quarters).from_select(["webhook_id", "minute", "code", *columns], sums))
+    connection.execute(insert(volume_rollups).from_select(["webhook_id", "minute", "code", *columns], sums))

@@ -7,7 +7,14 @@ from postern.core.deliveries.delivery import Run, Started
 from postern.core.history.invocation import HistoryFilter
 from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy, rejected_to_delete
 from postern.stores import retention as stored
-from postern.stores.sql.tables import deliveries, duplicate_keys, forgotten, idempotency, invocations, volumes
+from postern.stores.sql.tables import (
+    deliveries,
+    duplicate_keys,
+    engine_deletions,
+    idempotency,
+    invocations,
+    volumes,
+)
 from postern.usecases.access import audit
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
@@ -189,7 +196,7 @@ async def test_the_engine_forgets_what_was_deleted_even_by_a_command_but_never_a
     await settle(desk)
     await later(desk, 31)
     await prune(desk.gateway, ACTOR)  # as the command line does, without an engine
-    assert await count(desk, forgotten) == 2
+    assert await count(desk, engine_deletions) == 2
     engine = Copies(going)
     desk.gateway.engine = engine  # type: ignore[assignment]
     assert (await prune(desk.gateway, ACTOR))["engineCopies"] == 1
@@ -197,7 +204,7 @@ async def test_the_engine_forgets_what_was_deleted_even_by_a_command_but_never_a
     engine.going = "none"
     await prune(desk.gateway, ACTOR)
     assert engine.forgot == [f"{ended}.1", f"{going}.1"]
-    assert await count(desk, forgotten) == 0
+    assert await count(desk, engine_deletions) == 0
     desk.gateway.engine = None
 
 

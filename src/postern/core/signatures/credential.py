@@ -84,11 +84,11 @@ class NoCredential:
 class OwnRequest(NoCredential):
     """What a schedule fetched: the gateway itself asked, at the URL that the webhook's owner wrote."""
 
-    def __init__(self, said: str) -> None:
-        self._said = said
+    def __init__(self, step: str) -> None:
+        self._step = step
 
     def check(self, call: Call) -> VerifiedCall:
-        return VerifiedCall(call, "", self._said)
+        return VerifiedCall(call, "", self._step)
 
 
 class TokenCredential:

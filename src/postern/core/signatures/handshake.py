@@ -105,9 +105,9 @@ class Handshake:
                 "signature_malformed",
                 "the plainToken to be signed has characters or a length that no sender uses",
             )
-        said = {"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()}
+        answer = {"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()}
         return HandshakeAnswer(
-            Answer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(said)),
+            Answer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(answer)),
             "the sender's URL validation was answered",
         )
 

@@ -42,7 +42,7 @@ class _Values:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Located:
     ref: Ref
     find: Find
     signed: bool = False
@@ -85,8 +85,8 @@ class SignatureCredential:
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
         self._decode = DIGEST_DECODERS[scheme.encoding]
-        self._timestamp = [_Place(ref, finder(ref)) for ref in map(parse_ref, scheme.timestamp)]
-        self._digest = [_Place(ref, finder(ref)) for ref in map(parse_ref, scheme.body_digest)]
+        self._timestamp = [_Located(ref, finder(ref)) for ref in map(parse_ref, scheme.timestamp)]
+        self._digest = [_Located(ref, finder(ref)) for ref in map(parse_ref, scheme.body_digest)]
         self._needs_timestamp = bool(scheme.timestamp) and (
             scheme.timestamp_required or require_timestamp_and_digest
         )
@@ -95,7 +95,7 @@ class SignatureCredential:
         self.body_is_signed = scheme.signs_body or digest_binds
         self._signs_id = "id" in self.content.kinds
         self._id = [
-            _Place(
+            _Located(
                 ref,
                 finder(ref),
                 self._signs_id or scheme.signs(ref) or (ref.kind == "body" and self.body_is_signed),
@@ -256,14 +256,14 @@ class SignatureCredential:
         return None, False, 0
 
     def _digest_refused(self, call: Call) -> tuple[str, str] | None:
-        said = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
-        if not said and self._needs_digest:
+        digests = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
+        if not digests and self._needs_digest:
             return (
                 "signature_malformed",
                 f"the SHA-256 of the body is required in {' or '.join(self.scheme.body_digest)}, and was not sent",
             )
-        digest = sha256(call.body).digest() if said else b""
-        for ref, value in said:
+        digest = sha256(call.body).digest() if digests else b""
+        for ref, value in digests:
             decoded = decode_digest(value)
             if decoded is None:
                 return (
@@ -275,7 +275,7 @@ class SignatureCredential:
         return None
 
 
-def _at(place: _Place, call: Call, values: _Values) -> list[bytes]:
+def _at(place: _Located, call: Call, values: _Values) -> list[bytes]:
     """What is at a place: once for each time it was sent, or once where every signature header repeats the
     same item."""
     if place.ref.kind != "item":

@@ -64,12 +64,12 @@ def _in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
         yield driver
     except kind as error:
         gone = bool(getattr(driver, "closed", False))
-        told = DBAPIError.instance(
+        translated = DBAPIError.instance(
             statement, None, error, kind, connection_invalidated=gone, dialect=connection.dialect
         )
         if gone:
             connection.invalidate(error)
-        raise told from error
+        raise translated from error
 
 
 _ROWS_A_STATEMENT = (64, 32, 16, 8, 4, 2, 1)

@@ -197,9 +197,11 @@ meta = Table(
     "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)
 )
 
+# `maintenance`, `engine_deletions` and `volume_rollups` have other names in the database, from the first version.
+
 # How far what is done now and then has come: when retention last went round and what it did, up to which
 # invocation a webhook's bodies are gone, up to which minute volumes are summed up.
-chores = Table(
+maintenance = Table(
     "chores",
     metadata,
     Column("name", Ascii(60), primary_key=True),
@@ -209,7 +211,7 @@ chores = Table(
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
-forgotten = Table(
+engine_deletions = Table(
     "forgotten", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False
 )
 
@@ -240,7 +242,7 @@ volumes = Table(
 
 # The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of
 # them.
-quarters = Table(
+volume_rollups = Table(
     "quarters",
     metadata,
     Column("webhook_id", Ascii(40), primary_key=True),

@@ -33,7 +33,7 @@ def tell(connection: Connection, word: str) -> None:
         connection.execute(select(func.pg_notify(CHANNEL, word)))
 
 
-async def listen(url: URL, hear: Callable[[str], None]) -> None:
+async def listen(url: URL, on_message: Callable[[str], None]) -> None:
     """Runs until it is cancelled. ``LISTENING`` is heard at every beginning: what was said before went
     unheard."""
     import psycopg  # not at the top: see `upsert.py`
@@ -45,13 +45,13 @@ async def listen(url: URL, hear: Callable[[str], None]) -> None:
                 _address(url), autocommit=True, **REACHING
             ) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
-                hear(LISTENING)
+                on_message(LISTENING)
                 pause = 0.1
                 async for notification in connection.notifies():
-                    hear(notification.payload)
+                    on_message(notification.payload)
         except psycopg.Error as error:
             log.warning("not listening to the other processes; looking often instead", error=str(error))
-        hear(DEAF)
+        on_message(DEAF)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
 

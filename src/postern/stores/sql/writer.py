@@ -83,14 +83,14 @@ class Writer:
     def waiting(self) -> int:
         return self._waiting
 
-    def record(self, entry: Entry, told: Callable[[Receipt | StoreUnavailable], None]) -> None:
+    def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
         """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
         size = len(entry.invocation.body or b"") + 2000
         if self._waiting >= self._most_waiting or self._bytes + size > MOST_BYTES or self._closing:
-            told(StoreUnavailable("too many calls are waiting to be stored"))
+            on_stored(StoreUnavailable("too many calls are waiting to be stored"))
             return
         self._bytes += size
-        self._gather(entry, told)
+        self._gather(entry, on_stored)
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised

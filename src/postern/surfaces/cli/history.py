@@ -13,7 +13,7 @@ from postern.surfaces.cli.run import (
     Json,
     Limit,
     end,
-    say,
+    report,
     session,
     show_json,
     show_page,
@@ -108,7 +108,7 @@ def preview(
 def replay(invocation: InvocationId, as_json: Json = False) -> None:
     """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
     done = session.run(lambda gateway: history.replay(gateway, ACTOR, invocation))
-    say(done, f"Replay {done['delivery']['emission']} of {invocation} is queued.", as_json)
+    report(done, f"Replay {done['delivery']['emission']} of {invocation} is queued.", as_json)
 
 
 def _row(one: dict[str, Any]) -> list[Any]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from postern.core.access.accounts import LEVELS
-from postern.surfaces.cli.run import ACTOR, USAGE, Json, end, say, session, show_page
+from postern.surfaces.cli.run import ACTOR, USAGE, Json, end, report, session, show_page
 from postern.usecases.access import accounts
 from postern.usecases.present import Page
 
@@ -22,7 +22,7 @@ def create(
     if level not in LEVELS:
         end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
     made = session.run(lambda gateway: accounts.create_key(gateway, ACTOR, name, level))
-    say(made, made["key"], as_json)
+    report(made, made["key"], as_json)
 
 
 @commands.command("list")
@@ -37,4 +37,4 @@ def listing(as_json: Json = False) -> None:
 def delete(key: Annotated[str, typer.Argument(help="The key's id (key_…).")], as_json: Json = False) -> None:
     """Revoke an API key at once."""
     session.run(lambda gateway: accounts.delete_key(gateway, ACTOR, key))
-    say({"deleted": key}, "Revoked.", as_json)
+    report({"deleted": key}, "Revoked.", as_json)

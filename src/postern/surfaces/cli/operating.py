@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, Json, end, say, session, show_json, show_table
+from postern.surfaces.cli.run import ACTOR, FAILED, USAGE, Json, end, report, session, show_json, show_table
 from postern.surfaces.cli.webhooks import WebhookId
 from postern.surfaces.cli.webhooks import commands as commands
 from postern.usecases.deliveries import holds
@@ -18,7 +18,7 @@ def run(webhook: WebhookId, as_json: Json = False) -> None:
     """Fetch a schedule's source once, now, and take in what comes."""
     done = session.run(lambda gateway: schedules.run_now(gateway, ACTOR, webhook))
     started = ", ".join(done["invocationIds"]) or "nothing started"
-    say(
+    report(
         done,
         f"{done['result']} in {done['durationMs']} ms{': ' + done['reason'] if done['reason'] else ''} ({started})",
         as_json,
@@ -31,21 +31,21 @@ def run(webhook: WebhookId, as_json: Json = False) -> None:
 def resume(webhook: WebhookId, as_json: Json = False) -> None:
     """Let a schedule go on that has paused itself."""
     done = session.run(lambda gateway: schedules.resume(gateway, ACTOR, webhook))
-    say(done, f"It goes on at {done['scheduleState']['nextRunAt']}.", as_json)
+    report(done, f"It goes on at {done['scheduleState']['nextRunAt']}.", as_json)
 
 
 @commands.command("hold")
 def hold(webhook: WebhookId, as_json: Json = False) -> None:
     """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
     done = session.run(lambda gateway: holds.hold(gateway, ACTOR, webhook))
-    say(done, "On hold: calls are recorded, and wait.", as_json)
+    report(done, "On hold: calls are recorded, and wait.", as_json)
 
 
 @commands.command("release")
 def release(webhook: WebhookId, as_json: Json = False) -> None:
     """End the hold and start what waited, the oldest first."""
     done = session.run(lambda gateway: holds.release(gateway, ACTOR, webhook))
-    say(done, f"Released: {done['released']} deliveries are due now.", as_json)
+    report(done, f"Released: {done['released']} deliveries are due now.", as_json)
 
 
 @commands.command("drop")
@@ -59,7 +59,7 @@ def drop(
     if not yes and not as_json:
         typer.confirm("What waits now will not be started. Drop it?", abort=True)
     done = session.run(lambda gateway: holds.drop(gateway, ACTOR, webhook))
-    say(done, f"Dropped {done['dropped']} deliveries.", as_json)
+    report(done, f"Dropped {done['dropped']} deliveries.", as_json)
 
 
 @commands.command("record")
@@ -88,7 +88,7 @@ def record(
 
     done = session.run(use_case)
     which = "every webhook" if every else webhook
-    say(
+    report(
         done,
         f"Not recording {which}."
         if off
@@ -109,7 +109,7 @@ def sample(
     """The recorded event: its variables, an example of each, and what to write to use it."""
     if forget:
         session.run(lambda gateway: samples.forget(gateway, ACTOR, webhook))
-        say({"forgotten": webhook}, "Forgotten.", as_json)
+        report({"forgotten": webhook}, "Forgotten.", as_json)
         return
     found = session.run(lambda gateway: samples.sample(gateway, ACTOR, webhook))
     if as_json:

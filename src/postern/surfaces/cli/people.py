@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.access.accounts import LEVELS
-from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, say, session, show_page
+from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, report, session, show_page
 from postern.surfaces.cli.webhooks import read_secret
 from postern.usecases.access import accounts
 from postern.usecases.access import audit as audit_trail
@@ -47,7 +47,7 @@ def create_user(
     """
     secret = _password(password)
     made = session.run(lambda gateway: accounts.create_user(gateway, ACTOR, name, secret, level))
-    say(made, f"{made['name']} may sign in, with access level {made['level']}: {made['id']}", as_json)
+    report(made, f"{made['name']} may sign in, with access level {made['level']}: {made['id']}", as_json)
 
 
 @users.command("change")
@@ -65,7 +65,7 @@ def change_user(
         end("say --level or --password", USAGE)
     secret = None if password is None else _password(password)
     done = session.run(lambda gateway: accounts.change_user(gateway, ACTOR, user, level, secret))
-    say(
+    report(
         done,
         f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.",
         as_json,
@@ -78,7 +78,7 @@ def delete_user(user: UserId, yes: Yes = False, as_json: Json = False) -> None:
     if not yes and not as_json:
         typer.confirm("They can no longer sign in. Delete the user?", abort=True)
     session.run(lambda gateway: accounts.delete_user(gateway, ACTOR, user))
-    say({"deleted": user}, "Deleted.", as_json)
+    report({"deleted": user}, "Deleted.", as_json)
 
 
 @sessions.command("list")
@@ -100,7 +100,7 @@ def revoke_session(
 ) -> None:
     """Sign a session out; its next request is refused."""
     session.run(lambda gateway: accounts.revoke_session(gateway, ACTOR, session_id))
-    say({"revoked": session_id}, "Signed out.", as_json)
+    report({"revoked": session_id}, "Signed out.", as_json)
 
 
 def audit(
@@ -123,12 +123,12 @@ def audit(
 
 
 def _changes(changes: dict[str, Any]) -> str:
-    def told(change: Any) -> str:
+    def in_words(change: Any) -> str:
         if isinstance(change, dict) and change.keys() == {"before", "after"}:
             return f"{json.dumps(change['before'], ensure_ascii=False)} → {json.dumps(change['after'], ensure_ascii=False)}"
         return change if isinstance(change, str) else json.dumps(change, ensure_ascii=False)
 
-    return ", ".join(f"{name}: {told(change)}" for name, change in changes.items())
+    return ", ".join(f"{name}: {in_words(change)}" for name, change in changes.items())
 
 
 def _password(source: str | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.history.invocation import STATUSES
-from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, say, session, show_page
+from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, report, session, show_page
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history
 from postern.usecases.runtime.gateway import Gateway
@@ -51,7 +51,9 @@ def plan(
         return await replays.plan(gateway, ACTOR, wanted)
 
     made = session.run(use_case)
-    say(made, f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", as_json)
+    report(
+        made, f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", as_json
+    )
 
 
 @commands.command("run")
@@ -102,13 +104,13 @@ def cancel(replay: ReplayId, as_json: Json = False) -> None:
 
 async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
     """On standard error, and on a terminal in one line."""
-    told = ""
+    shown = ""
     while True:
         now = await replays.show(gateway, ACTOR, replay)
         line = f"{now['done'] + now['skipped']:,} of {now['count']:,}"
-        if line != told:
+        if line != shown:
             err.print(line, end="\r" if err.is_terminal else "\n", markup=False)
-            told = line
+            shown = line
         if now["state"] != "running":
             return now
         await asyncio.sleep(LOOK_EVERY)
@@ -119,6 +121,6 @@ def _tell(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
         f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
     )
     error = f": {replay['error']}" if replay["error"] else ""
-    say(replay, f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}", as_json)
+    report(replay, f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}", as_json)
     if watched and replay["state"] != "completed":
         raise typer.Exit(FAILED)

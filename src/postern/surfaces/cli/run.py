@@ -80,7 +80,7 @@ def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-def say(done: Any, text: str, as_json: bool) -> None:
+def report(done: Any, text: str, as_json: bool) -> None:
     """What a command did: a line for people, the whole answer for scripts."""
     if as_json:
         show_json(done)

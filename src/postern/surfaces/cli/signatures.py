@@ -15,7 +15,7 @@ from postern.surfaces.cli.run import (
     end,
     out,
     plain,
-    say,
+    report,
     session,
     show_json,
     show_page,
@@ -161,7 +161,7 @@ def rotate_key(as_json: Json = False) -> None:
     Put the new key first and keep the old one behind it, run this, then drop the old one.
     """
     done = session.run(lambda gateway: key_rotation.rotate_key(gateway, ACTOR))
-    say({"reencrypted": done}, f"{done} secrets are encrypted with the new key now.", as_json)
+    report({"reencrypted": done}, f"{done} secrets are encrypted with the new key now.", as_json)
 
 
 def recheck(

@@ -17,7 +17,7 @@ from postern.surfaces.cli.run import (
     end,
     out,
     plain,
-    say,
+    report,
     session,
     show_json,
     show_page,
@@ -205,7 +205,7 @@ def change(
         return await webhooks.change(gateway, ACTOR, webhook, patch)
 
     changed = session.run(use_case)
-    say(changed, f"Changed {changed['name']}; it is now version {changed['version']}.", as_json)
+    report(changed, f"Changed {changed['name']}; it is now version {changed['version']}.", as_json)
 
 
 @commands.command("enable")
@@ -224,7 +224,7 @@ def disable(webhook: WebhookId, as_json: Json = False) -> None:
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
     done = session.run(lambda gateway: webhooks.promote(gateway, ACTOR, webhook))
-    say(done, f"The second secret of {done['name']} is now the main one.", as_json)
+    report(done, f"The second secret of {done['name']} is now the main one.", as_json)
 
 
 @commands.command("adopt-secret")
@@ -234,7 +234,7 @@ def adopt(webhook: WebhookId, as_json: Json = False) -> None:
     Anybody may announce one: do it only if you were setting the sender up just then.
     """
     done = session.run(lambda gateway: webhooks.adopt(gateway, ACTOR, webhook))
-    say(done, f"The announced secret is now the main one of {done['name']}.", as_json)
+    report(done, f"The announced secret is now the main one of {done['name']}.", as_json)
 
 
 @commands.command("delete")
@@ -247,12 +247,12 @@ def delete(
     if not yes and not as_json:
         typer.confirm("Its URL will never work again. Delete it?", abort=True)
     session.run(lambda gateway: webhooks.remove(gateway, ACTOR, webhook))
-    say({"deleted": webhook}, "Deleted.", as_json)
+    report({"deleted": webhook}, "Deleted.", as_json)
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
     done = session.run(lambda gateway: webhooks.switch(gateway, ACTOR, webhook, enabled))
-    say(done, f"{done['name']} is {'enabled' if enabled else 'disabled'}.", as_json)
+    report(done, f"{done['name']} is {'enabled' if enabled else 'disabled'}.", as_json)
 
 
 def _authentication(webhook: dict[str, Any]) -> str:

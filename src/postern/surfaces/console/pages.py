@@ -107,7 +107,7 @@ def page(
 ) -> HTMLResponse:
     shown = {
         "actor": None,
-        "notice": NOTICES.get(request.query_params.get("said", "")),
+        "notice": NOTICES.get(request.query_params.get("notice", "")),
         "problem": None,
         "errors": {},
         "theme": _theme(request),

@@ -57,11 +57,11 @@ class Visit:
             **context,
         )
 
-    def to(self, path: str, said: str = "") -> Response:
+    def to(self, path: str, notice: str = "") -> Response:
         """The answer to every form that did something: a page of its own, so that reloading does not do it
         twice."""
-        if said:
-            path += ("&" if "?" in path else "?") + "said=" + said
+        if notice:
+            path += ("&" if "?" in path else "?") + "notice=" + notice
         path = quote(path, safe=":/%#?=@[]!$&'()*+,;")  # a form may name it, line breaks and all
         if self.wants_part:
             return Response(status_code=200, headers={"hx-redirect": path, "cache-control": "no-store"})

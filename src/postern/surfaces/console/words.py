@@ -183,16 +183,16 @@ def listed(names: list[str], most: int = 3) -> str:
 def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
     """Which calls a history filter means, in a sentence."""
     status = STATUS_WORDS.get(wanted.get("status") or "", ("Every", ""))[0]
-    said = f"{status} call{'s' if status != 'Every' else ''}"
+    text = f"{status} call{'s' if status != 'Every' else ''}"
     if wanted.get("webhookId"):
-        said += f" to {names.get(wanted['webhookId'], wanted['webhookId'])}"
+        text += f" to {names.get(wanted['webhookId'], wanted['webhookId'])}"
     if wanted.get("code"):
-        said += f" with the reason “{code(wanted['code'])}”"
+        text += f" with the reason “{code(wanted['code'])}”"
     if wanted.get("search"):
-        said += f" that holds “{wanted['search']}”"
+        text += f" that holds “{wanted['search']}”"
     if wanted.get("since"):
-        said += f" since {exact(wanted['since'])}"
-    return said
+        text += f" since {exact(wanted['since'])}"
+    return text
 
 
 def shown(value: Any) -> str:

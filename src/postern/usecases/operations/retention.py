@@ -114,10 +114,10 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     while number := await gently(store.expire(now, now - SESSION_IDLE, policy.records_before(now))):
         count("expired", number)
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
-    told = msgspec.json.encode(counts).decode()
-    await store.reach("pruned", "", gateway.clock(), told)
+    summary = msgspec.json.encode(counts).decode()
+    await store.reach("pruned", "", gateway.clock(), summary)
     if any(counts[what] for what in TOLD):
-        await store.reach("deleted", "", gateway.clock(), told)
+        await store.reach("deleted", "", gateway.clock(), summary)
     return dict(counts)
 
 
@@ -126,7 +126,7 @@ async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
     was."""
     require(actor, "read")
     policy, store = gateway.retention, gateway.store.retention
-    pruned, deleted = await store.told("pruned"), await store.told("deleted")
+    pruned, deleted = await store.last_done("pruned"), await store.last_done("deleted")
     return {
         "historyDays": policy.history_days,
         "bodyDays": policy.body_days,

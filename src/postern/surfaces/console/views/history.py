@@ -67,12 +67,12 @@ async def names(visit: Visit) -> dict[str, str]:
 
 
 async def detail(visit: Visit) -> Response:
-    return visit.page("history/detail.html", **await story.told(visit, visit.at("invocation")))
+    return visit.page("history/detail.html", **await story.context(visit, visit.at("invocation")))
 
 
 async def part(visit: Visit) -> Response:
     """The same story, inside the inspector."""
-    return visit.page("call/inspected.html", **await story.told(visit, visit.at("invocation")))
+    return visit.page("call/inspected.html", **await story.context(visit, visit.at("invocation")))
 
 
 async def replay(visit: Visit) -> Response:

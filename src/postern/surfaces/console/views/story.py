@@ -24,7 +24,7 @@ AUTHENTICATION_CODES = frozenset(
 )
 
 
-async def told(visit: Visit, invocation_id: str) -> dict[str, Any]:
+async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
     """The context of the story's templates."""
     item = await history.show(visit.gateway, visit.actor, invocation_id)
     webhook = await webhook_or_none(visit, item["webhookId"])
@@ -106,8 +106,8 @@ async def webhook_or_none(visit: Visit, webhook_id: str) -> dict[str, Any] | Non
 def reason(item: dict[str, Any]) -> str:
     """One sentence for the whole story."""
     if item["status"] == "rejected":
-        said = item["detail"] or words.code(item["code"])
-        return f"{said[:1].upper()}{said[1:]}."
+        reason = item["detail"] or words.code(item["code"])
+        return f"{reason[:1].upper()}{reason[1:]}."
     if item["status"] == "started" and item.get("nobodyListens"):
         return "Accepted, and no workflow was started: none in the engine listens to this webhook."
     if item["status"] == "failed":
