@@ -81,9 +81,6 @@ LATE_IMPORTS: dict[str, set[str]] = {
     "wiring/engines.py": {
         "postern.engines.temporal"
     },  # its client takes a third of a second; only one engine of four needs it
-    "engines/embedded/process.py": {
-        "postern.engines.embedded.runs"
-    },  # DBOS; a workflow file that does not load needs none of it
     "surfaces/mcp/__init__.py": {
         "postern.surfaces.mcp.sdk"
     },  # the SDK takes a second, and many gateways are never asked

@@ -214,6 +214,11 @@ class Settings:
         _number(1000, 10_000_000), "50000", "Engine shopify-flow: the largest trigger in bytes."
     )
     workflows = Setting(Path, "./workflows", "File or folder of workflows that the embedded engine runs.")
+    workflows_at_once = Setting(
+        _number(1, 1000),
+        "100",
+        "How many runs of the embedded engine work at the same moment. One that sleeps does not count.",
+    )
     secret_keys = Setting(
         _list,
         "",

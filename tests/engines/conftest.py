@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +14,12 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def door() -> Iterator[Door]:
-    door = Door()
-    yield door
-    door.close()
-
-
-@pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     stage = Stage(tmp_path)
     yield stage
     await stage.engine.close()
+
+
+@pytest.fixture
+def door(stage: Stage) -> Door:
+    return stage.door

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import textwrap
-import threading
 import time
 from collections.abc import Awaitable, Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +14,25 @@ from support.waiting import PATIENCE
 
 
 class Door:
-    """Stands in for the gateway's door: the first answer to a URL is taken, later ones are gone."""
+    """Stands in for the gateway, which records the first answer of each delivery and tells later ones that they
+    are too late."""
 
     def __init__(self) -> None:
         self.answers: list[dict[str, Any]] = []
-        self.tokens: list[str] = []
-        self.refuse_with: int | None = None
-        door = self
+        self.asked = 0
+        self.refuse_with: Exception | None = None
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                door.tokens.append(self.headers["Authorization"])
-                taken = any(answer["path"] == self.path for answer in door.answers)
-                status = door.refuse_with or (410 if taken else 200)
-                if status == 200:
-                    door.answers.append({"path": self.path, **body})
-                self.send_response(status)
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"{}")
+    async def take(self, key: str, status: Any, headers: Any, body: Any) -> bool:
+        self.asked += 1
+        if self.refuse_with is not None:
+            raise self.refuse_with
+        if any(answer["key"] == key for answer in self.answers):
+            return False
+        self.answers.append({"key": key, "status": status, "headers": headers, "body": body})
+        return True
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def slot(self, invocation: str, seconds: float = 20.0) -> ResponseSlot:
-        url = f"http://127.0.0.1:{self._server.server_address[1]}/api/v1/invocations/{invocation}/response"
-        return ResponseSlot(url, f"token-of-{invocation}", time.time() + seconds)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def slot(self, seconds: float = 20.0) -> ResponseSlot:
+        return ResponseSlot("nobody posts to it", "", time.time() + seconds)
 
 
 async def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
@@ -75,6 +57,7 @@ class Stage:
         self.data = folder / "data"
         self.marks = folder / "marks"
         self.marks.mkdir()
+        self.door = Door()
         self.engine = EmbeddedEngine(self.data, self.file)
 
     def write(self, source: str, file: Path | None = None) -> None:
@@ -101,6 +84,7 @@ class Stage:
         if source:
             self.write(source)
         self.engine = EmbeddedEngine(self.data, self.file, **options)
+        self.engine.answers_go_to(self.door.take)
         await self.engine.open()
         return self.engine
 

@@ -43,7 +43,7 @@ async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finish
     stage: Stage, door: Door
 ) -> None:
     engine = await stage.open(TWO_STEPS)
-    await stage.start("inv.1", slot=door.slot("inv"))
+    await stage.start("inv.1", slot=door.slot())
     waiting = asyncio.create_task(stage.ended("inv.1"))
     await until(lambda: stage.marked("second"))
     killed = engine.process_id
@@ -353,4 +353,4 @@ async def test_at_rest_the_engine_process_is_small(stage: Stage) -> None:
     engine = await stage.open(TWO_STEPS)
     await stage.up()
     resident = resident_kilobytes(engine.process_id or 0)
-    assert resident < 110_000, f"{resident} kB"
+    assert resident < 50_000, f"{resident} kB"

@@ -46,7 +46,10 @@ def make_engine(settings: Settings) -> Engine | None:
                 )
             case "embedded":
                 return EmbeddedEngine(
-                    settings.data_dir, settings.workflows, log=log_style(settings.log, sys.stderr)
+                    settings.data_dir,
+                    settings.workflows,
+                    at_once=settings.workflows_at_once,
+                    log=log_style(settings.log, sys.stderr),
                 )
             case "none":
                 return None

@@ -6,6 +6,7 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -22,6 +23,7 @@ from postern.stores.keys import holds_secrets
 from postern.stores.store import Store
 from postern.stores.vault import VaultError, key_from_file
 from postern.surfaces.cli.run import FAILED, end
+from postern.usecases.calls.respond import answer_of_workflow
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.operations.example import example_environment
 from postern.usecases.ports import Fetched, FetchTrouble
@@ -121,8 +123,10 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             await store.deliveries.release(gateway.clock(), LEASE)
             await store.schedules.release(gateway.clock())
             await store.replays.release(gateway.clock())
-        if isinstance(engine, EmbeddedEngine) and settings.example == "on":
-            engine.environment |= await example_environment(gateway)
+        if isinstance(engine, EmbeddedEngine):
+            engine.answers_go_to(partial(answer_of_workflow, gateway))
+            if settings.example == "on":
+                engine.environment |= await example_environment(gateway)
         if engine is not None:
             await engine.open()
         yield gateway

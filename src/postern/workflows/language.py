@@ -46,6 +46,8 @@ class Declared:
     name: str
     webhook_ids: tuple[str, ...]
     function: Automation
+    at_once: int | None = None
+    """How many of its runs may work at the same moment; None: as many as there is room for."""
 
     @property
     def help(self) -> str:
@@ -65,13 +67,16 @@ class Declared:
 class Runner(Protocol):
     """Whoever runs a workflow, and what the words mean there."""
 
-    def durable(self, name: str, action: Callable[[], Any]) -> Any:
-        """Do it once for this run, however often the run is taken up again; ``StepFailed`` when it failed."""
+    def durable(self, name: str, action: Callable[[], str]) -> str:
+        """Do it once for this run, however often the run is taken up again: its result, as JSON, or
+        ``StepFailed``."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
 
-    def respond(self, answer: dict[str, Any]) -> bool: ...
+    def respond(self, document: str) -> bool:
+        """The answer as JSON: status, headers, body."""
+        ...
 
 
 _runner: ContextVar[Runner | None] = ContextVar("runner", default=None)
@@ -88,17 +93,20 @@ class StepFailed(Exception):
 def workflow(webhook_id: F, /) -> F: ...
 @overload
 def workflow(
-    webhook_id: str | Sequence[str] | None = None, *, name: str | None = None
+    webhook_id: str | Sequence[str] | None = None, *, name: str | None = None, at_once: int | None = None
 ) -> Callable[[F], F]: ...
-def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
+def workflow(webhook_id: Any = None, *, name: str | None = None, at_once: int | None = None) -> Any:
     """Declare a workflow. It gets every webhook's events unless it names the Webhook IDs it wants.
 
-    An unset or empty Webhook ID means every webhook, so that it may come from the environment.
+    An unset or empty Webhook ID means every webhook, so that it may come from the environment. With
+    ``at_once`` no more than that many of its runs work at the same moment.
     """
     if callable(webhook_id):
         return workflow()(webhook_id)
     if not isinstance(webhook_id, str) and webhook_id is not None and not list(webhook_id):
         raise ValueError("an empty list of Webhook IDs: this workflow would never run")
+    if at_once is not None and (not isinstance(at_once, int) or at_once < 1):
+        raise ValueError(f"at_once={at_once!r}: it is a number from 1 on")
     webhook_ids = (webhook_id,) if isinstance(webhook_id, str) else tuple(webhook_id or ())
 
     def declare(function: F) -> F:
@@ -113,7 +121,7 @@ def workflow(webhook_id: Any = None, *, name: str | None = None) -> Any:
         if collected is not None:
             if any(other.name == title for other in collected):
                 raise ValueError(f"two workflows are called {title}")
-            collected.append(Declared(title, tuple(filter(None, webhook_ids)), function))
+            collected.append(Declared(title, tuple(filter(None, webhook_ids)), function, at_once))
         return function
 
     return declare
@@ -144,14 +152,15 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
             runner is None or _in_step.get()
         ):  # a step within a step is part of it, and one without a run is a plain function
             return function(*args, **kwargs)
-        return runner.durable(
-            title, lambda: _attempt(title, retries, wait, lambda: function(*args, **kwargs))
+        # Read back: the first run sees exactly what a later one will.
+        return json.loads(
+            runner.durable(title, lambda: _attempt(title, retries, wait, lambda: function(*args, **kwargs)))
         )
 
     return call
 
 
-def _attempt(title: str, retries: int, wait: float, action: Callable[[], Any]) -> Any:
+def _attempt(title: str, retries: int, wait: float, action: Callable[[], Any]) -> str:
     token = _in_step.set(True)
     try:
         for attempt in range(retries + 1):
@@ -183,15 +192,15 @@ def respond(body: Any = None, status: int = 200, headers: dict[str, str] | None 
     """
     if not isinstance(status, int) or not 200 <= status <= 599:
         raise ValueError(f"{status!r} cannot be an answer's status: it is a number from 200 to 599")
-    return _running("respond").respond(
-        {"status": status, "headers": dict(headers or {}), "body": as_json(body, "the body")}
-    )
+    fields = {"status": int(status), "headers": dict(headers or {}), "body": body}
+    told = (f'"{name}": {as_json(value, f"the {name}")}' for name, value in fields.items())
+    return _running("respond").respond("{" + ", ".join(told) + "}")
 
 
-def as_json(value: Any, what: str) -> Any:
-    """The value as JSON gives it back, so that the first run sees exactly what a later one will read."""
+def as_json(value: Any, what: str) -> str:
+    """The value as it is recorded or sent."""
     try:
-        return json.loads(json.dumps(value))
+        return json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise StepFailed(f"{what} is not JSON: {error}") from error
 

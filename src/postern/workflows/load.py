@@ -2,6 +2,7 @@
 line."""
 
 import importlib.util
+import os
 import sys
 import traceback
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ class Loaded:
 def workflow_files(path: Path) -> list[Path]:
     """The file itself, or the folder's Python files; a leading underscore keeps one out."""
     if path.is_dir():
-        return sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
+        # listdir and not glob, which takes a folder that it cannot read for an empty one
+        return sorted(path / name for name in os.listdir(path) if name.endswith(".py") and name[0] != "_")
     return [path]
 
 
@@ -38,8 +40,9 @@ def load(path: Path) -> Loaded:
     # A cached compilation is told apart by second and size only: two quick edits of one length would look the
     # same.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    files = set(workflow_files(path))
+    files: set[Path] = set()
     try:
+        files.update(workflow_files(path))
         with collecting() as found:
             for file in sorted(files):
                 _run(file)

@@ -3,6 +3,7 @@ answered."""
 
 import contextlib
 import io
+import json
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,16 +30,16 @@ class _Rehearsing:
 
     answer: dict[str, Any] | None = field(default=None)
 
-    def durable(self, name: str, action: Callable[[], Any]) -> Any:
+    def durable(self, name: str, action: Callable[[], str]) -> str:
         return action()
 
     def sleep(self, seconds: float) -> None:
         print(f"(would sleep for {seconds:g} seconds)")
 
-    def respond(self, answer: dict[str, Any]) -> bool:
+    def respond(self, document: str) -> bool:
         if self.answer is not None:
             return False
-        self.answer = answer
+        self.answer = json.loads(document)
         return True
 
 

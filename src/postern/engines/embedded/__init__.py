@@ -1,6 +1,7 @@
-"""The embedded engine: DBOS on a file of its own, in a process of its own beside the gateway.
+"""The embedded engine: workflow runs on a journal of its own, in a process of its own beside the gateway.
 
-``engine.py`` is what the gateway holds, ``supervisor.py`` keeps the process running, ``frames.py`` is what
-the two say to each other; ``process.py`` is the process itself, ``runs.py`` its workflow runs, ``durable.py``
-what a workflow's words do.
+``engine.py`` is what the gateway holds, ``supervisor.py`` keeps the process running, ``link.py`` and
+``conversation.py`` are the two ends of the socket between them, and ``frames.py`` is what they send;
+``process.py`` is the process itself, ``runs.py`` its workflow runs, ``replay.py`` what a workflow's words do,
+``journal.py`` the file that remembers it all.
 """

@@ -8,6 +8,7 @@ from typing import Literal
 
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
 from postern.engines.embedded import frames
+from postern.engines.embedded.link import TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
 from postern.private_files import private_folder
 
@@ -20,15 +21,26 @@ class EmbeddedEngine:
     name = "embedded"
 
     def __init__(
-        self, data_dir: Path, workflows: Path, *, keep_runs_days: float = 7.0, log: str = "json"
+        self,
+        data_dir: Path,
+        workflows: Path,
+        *,
+        at_once: int = 100,
+        keep_runs_days: float = 7.0,
+        log: str = "json",
     ) -> None:
         self._data_dir = data_dir.resolve()
         self._path = workflows.resolve()
         self.environment: dict[str, str] = {}
         """What workflow files find in their environment besides the gateway's own, which wins."""
-        arguments = [str(self._data_dir / "engine.db"), str(self._path), str(keep_runs_days * 86400), log]
-        self._supervisor = Supervisor(arguments, self._path, self.environment)
+        keep_seconds = keep_runs_days * 86400
+        arguments = [self._data_dir / "engine.db", self._path, keep_seconds, at_once, log]
+        self._supervisor = Supervisor(list(map(str, arguments)), self._path, self.environment)
         self._task: asyncio.Task[None] | None = None
+
+    def answers_go_to(self, take_answer: TakeAnswer) -> None:
+        """Who records what a workflow answers. To be said before ``open``."""
+        self._supervisor.take_answer = take_answer
 
     async def open(self) -> None:
         """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing
@@ -39,7 +51,14 @@ class EmbeddedEngine:
         self._task = asyncio.create_task(self._supervisor.run(), name="embedded engine")
 
     async def start(self, trigger: Trigger) -> Started:
-        done = await self._supervisor.link.ask(lambda id: frames.Start(id, trigger), PATIENCE)
+        deadline = trigger.response.deadline if trigger.response else None
+
+        def question(id: int) -> frames.Start:
+            return frames.Start(
+                id, trigger.key, trigger.webhook_id, trigger.variables, trigger.payload, deadline
+            )
+
+        done = await self._supervisor.link.ask(question, PATIENCE)
         return done.started or Started(0)
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
@@ -52,10 +71,8 @@ class EmbeddedEngine:
             await asyncio.sleep(0.05)
 
     async def health(self) -> EngineHealth:
-        try:
-            self._supervisor.link  # noqa: B018
-        except EngineUnavailable as error:
-            return EngineHealth(False, error.detail)
+        if defect := self._supervisor.defect():
+            return EngineHealth(False, defect)
         known = len(self._supervisor.workflows)
         return EngineHealth(
             True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}"

@@ -1,16 +1,30 @@
-"""What the gateway and the engine process say to each other: one JSON object a line, over a socket pair."""
+"""What the gateway and the engine process send each other over a socket pair: MessagePack, each frame behind its
+length."""
+
+import struct
 
 import msgspec
 
-from postern.core.deliveries.delivery import Run, Started, Trigger, Workflow
+from postern.core.deliveries.delivery import Run, Started, Workflow
 
 LARGEST = 64 * 1024 * 1024
+LENGTH = struct.Struct(">I")
+BEAT_EVERY = 1.0
+HANGS_AFTER = 10.0
+"""Seconds without a heartbeat after which the engine process is ended and started again."""
 IN_USE = 3  # the process's exit status when another one has the data directory
+
+# --- from the gateway -------------------------------------------------------------------------------------------------
 
 
 class Start(msgspec.Struct, tag="start"):
     id: int
-    trigger: Trigger
+    key: str
+    webhook_id: str
+    variables: dict[str, str]
+    payload: bytes
+    deadline: float | None
+    """Until when a caller waits for the answer, if one does."""
 
 
 class Ended(msgspec.Struct, tag="ended"):
@@ -31,14 +45,27 @@ class Forget(msgspec.Struct, tag="forget"):
     keys: list[str]
 
 
+class Answered(msgspec.Struct, tag="answered"):
+    """What became of an answer: taken as the first, or not; or ``refused`` for what is wrong with it; or to be
+    handed over again, because the gateway cannot store it now."""
+
+    id: int
+    taken: bool = False
+    refused: str = ""
+    again: bool = False
+
+
 class Stop(msgspec.Struct, tag="stop"):
     """Finish what is running for at most this many seconds, then end."""
 
     grace: float
 
 
+# --- from the engine process ------------------------------------------------------------------------------------------
+
+
 class Ready(msgspec.Struct, tag="ready"):
-    """Said once, when the engine can be asked, or when it cannot because of the workflow files."""
+    """Sent once, when the engine can be asked, or when it cannot because of the workflow files."""
 
     workflows: list[Workflow] = []
     files: list[str] = []
@@ -55,21 +82,41 @@ class Done(msgspec.Struct, tag="done", omit_defaults=True):
     failed: str = ""
 
 
-Question = Start | Ended | Runs | Forget | Stop
-Reply = Ready | Done
+class Answer(msgspec.Struct, tag="answer"):
+    """A workflow answers the caller of this delivery. To be replied to with ``Answered``."""
 
-_encoder = msgspec.json.Encoder()
-_question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
-_reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
-
-
-def line(frame: Question | Reply) -> bytes:
-    return _encoder.encode(frame) + b"\n"
+    id: int
+    key: str
+    document: str
+    """JSON: status, headers, body."""
 
 
-def read_question(text: bytes) -> Question:
-    return _question.decode(text)
+class Trouble(msgspec.Struct, tag="trouble"):
+    """What is wrong with the engine's file; an empty text when it works again."""
+
+    detail: str
 
 
-def read_reply(text: bytes) -> Reply:
-    return _reply.decode(text)
+class Beat(msgspec.Struct, tag="beat"):
+    """Sent every second: the interpreter is not held by a workflow that never lets go."""
+
+
+FromGateway = Start | Ended | Runs | Forget | Answered | Stop
+FromEngine = Ready | Done | Answer | Trouble | Beat
+
+_encoder = msgspec.msgpack.Encoder()
+_from_gateway: msgspec.msgpack.Decoder[FromGateway] = msgspec.msgpack.Decoder(FromGateway)
+_from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
+
+
+def encode(frame: FromGateway | FromEngine) -> bytes:
+    body = _encoder.encode(frame)
+    return LENGTH.pack(len(body)) + body
+
+
+def from_gateway(body: bytes) -> FromGateway:
+    return _from_gateway.decode(body)
+
+
+def from_engine(body: bytes) -> FromEngine:
+    return _from_engine.decode(body)

@@ -1,9 +1,13 @@
-"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS LOG``.
+"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS AT_ONCE
+LOG BEFORE``.
+
+BEFORE is "crashed" when it follows one that did, or that hung.
 
 It answers the gateway over the inherited socket and lives exactly as long as that: when the other end is
 gone, so is the gateway, and the process ends by itself.
 """
 
+import faulthandler
 import fcntl
 import json
 import logging
@@ -15,85 +19,29 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from postern.core.deliveries.delivery import Workflow
+from postern.core.deliveries.delivery import Started, Workflow
 from postern.engines.embedded import frames
+from postern.engines.embedded.conversation import Conversation
+from postern.engines.embedded.journal import JournalUnavailable
+from postern.engines.embedded.runs import WorkflowRuns
 from postern.workflows.load import Loaded, load
 
-if TYPE_CHECKING:
-    from postern.engines.embedded.runs import WorkflowRuns
-
 log = logging.getLogger("postern.engine")
-
-Asked = frames.Start | frames.Ended | frames.Runs | frames.Forget
 
 GRACE_WITHOUT_GATEWAY = 3.0
 WAIT_FOR_PREDECESSOR = 20.0
 
 
-class Conversation:
-    """The socket: replies come from several threads, questions are read by one."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-        self._sending = threading.Lock()
-
-    def say(self, frame: frames.Reply) -> None:
-        try:
-            with self._sending:
-                self._channel.sendall(frames.line(frame))
-        except OSError:
-            pass  # the gateway is gone; the reading side notices
-
-    def hear(self, runs: "WorkflowRuns", awaited: "Awaited") -> float:
-        """Answer questions until told to stop or left alone; how long the running workflows may still
-        take."""
-        pool = ThreadPoolExecutor(2, thread_name_prefix="questions")
-        reader = self._channel.makefile("rb", 1 << 16)
-        while text := _next_line(reader.readline):
-            question = frames.read_question(text)
-            match question:
-                case frames.Stop(grace):
-                    return grace
-                case frames.Start():
-                    # Here and not in the pool: one start after the other is what this database does best.
-                    self._answer(question, runs, awaited)
-                case _:
-                    pool.submit(self._answer, question, runs, awaited)
-        return GRACE_WITHOUT_GATEWAY
-
-    def _answer(self, question: Asked, runs: "WorkflowRuns", awaited: "Awaited") -> None:
-        try:
-            match question:
-                case frames.Start(id, trigger):
-                    self.say(frames.Done(id, started=runs.start(trigger)))
-                case frames.Ended(id, key):
-                    awaited.add(key, id)
-                    runs.await_end(key)
-                case frames.Runs(id, limit, key):
-                    self.say(frames.Done(id, runs=runs.runs(limit, key)))
-                case frames.Forget(id, keys):
-                    runs.forget(keys)
-                    self.say(frames.Done(id))
-        except Exception as error:
-            log.exception("a question of the gateway could not be answered")
-            self.say(frames.Done(question.id, failed=f"{type(error).__name__}: {error}"))
-
-
-def _next_line(read: Callable[[], bytes]) -> bytes:
-    try:
-        return read()
-    except OSError:
-        return b""
-
-
 class Awaited:
     """Which questions wait for the end of which delivery."""
 
-    def __init__(self, say: Callable[[frames.Done], None]) -> None:
-        self._say = say
+    def __init__(self, send: Callable[[frames.Done], None]) -> None:
+        self._send = send
         self._lock = threading.Lock()
         self._questions: dict[str, list[int]] = {}
 
@@ -105,11 +53,62 @@ class Awaited:
         with self._lock:
             questions = self._questions.pop(key, [])
         for question in questions:
-            self._say(frames.Done(question, ended=outcome))
+            self._send(frames.Done(question, ended=outcome))
+
+
+class Desk:
+    """Has the gateway's questions answered."""
+
+    def __init__(self, conversation: Conversation, runs: WorkflowRuns, awaited: Awaited) -> None:
+        self._conversation = conversation
+        self._runs = runs
+        self._awaited = awaited
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="questions")
+
+    def serve(self) -> float:
+        """Until told to stop, or left alone: how long the working runs may still take."""
+        for question in self._conversation.read():
+            match question:
+                case frames.Stop(grace):
+                    # Read on: a workflow that is let finish may still answer its caller.
+                    threading.Thread(target=lambda: end(self._runs, grace), daemon=True).start()
+                case frames.Start(id):
+                    self._runs.start(question, partial(self._started, id))
+                case frames.Forget(id, keys):
+                    self._runs.forget(keys, partial(self._reply, id))
+                case frames.Ended() | frames.Runs():
+                    self._readers.submit(self._look_up, question)
+        return GRACE_WITHOUT_GATEWAY
+
+    def _started(self, id: int, result: Started | Exception) -> None:
+        if isinstance(result, Started):
+            self._conversation.gather(frames.Done(id, started=result))
+        else:
+            self._reply(id, result)
+
+    def _reply(self, id: int, result: Any) -> None:
+        failed = ""
+        if isinstance(result, Exception):
+            failed = str(result) if isinstance(result, JournalUnavailable) else repr(result)
+        self._conversation.gather(frames.Done(id, failed=failed))
+
+    def _look_up(self, question: frames.Ended | frames.Runs) -> None:
+        try:
+            match question:
+                case frames.Ended(id, key):
+                    self._awaited.add(key, id)
+                    self._runs.await_end(key)
+                case frames.Runs(id, limit, key):
+                    self._conversation.gather(frames.Done(id, runs=self._runs.shown(limit, key)))
+        except Exception as error:
+            if not isinstance(error, JournalUnavailable):
+                log.exception("a question of the gateway could not be answered")
+            self._reply(question.id, error)
+        self._conversation.flush()
 
 
 def main() -> None:
-    descriptor, file, workflows, keep_seconds, log_style = sys.argv[1:]
+    descriptor, file, workflows, keep_seconds, at_once, log_style, before = sys.argv[1:]
     # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and
     # stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -117,29 +116,59 @@ def main() -> None:
     os.set_inheritable(int(descriptor), False)
     _log_lines(log_style)
     conversation = Conversation(socket.socket(fileno=int(descriptor)))
+    threading.Thread(target=_beat, args=(conversation,), name="heartbeat", daemon=True).start()
     _wait_for_predecessor(Path(file).with_suffix(".lock"))
     loaded = load(Path(workflows))
     if loaded.error:
-        conversation.say(frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error))
+        conversation.send(frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error))
         sys.exit(0)
-    grace = _serve(conversation, loaded, Path(file), float(keep_seconds))
+    _serve(conversation, loaded, Path(file), float(keep_seconds), int(at_once), before == "crashed")
+
+
+def _serve(
+    conversation: Conversation,
+    loaded: Loaded,
+    file: Path,
+    keep_seconds: float,
+    at_once: int,
+    after_crash: bool,
+) -> None:
+    awaited = Awaited(conversation.send)
+    try:
+        runs = WorkflowRuns(
+            file,
+            loaded.workflows,
+            keep_seconds=keep_seconds,
+            at_once=at_once,
+            answer=conversation.answer,
+            ended=awaited.ended,
+            troubled=lambda detail: conversation.send(frames.Trouble(detail)),
+            group_over=conversation.flush,
+        )
+    except Exception as error:
+        log.error("the engine's file cannot be used: %s", error)
+        conversation.send(frames.Trouble(f"{file.name} cannot be used: {error}"))
+        os._exit(1)
+    runs.open(after_crash=after_crash)
+    workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
+    conversation.send(frames.Ready(workflows, [str(path) for path in loaded.files]))
+    end(runs, Desk(conversation, runs, awaited).serve())
+
+
+def end(runs: WorkflowRuns, grace: float) -> None:
+    runs.finish(grace)
     log.info("the engine process ends (running workflows had %g seconds)", grace)
     os._exit(0)  # what still runs is taken up by the next process; Python would wait for its threads
 
 
-def _serve(conversation: Conversation, loaded: Loaded, file: Path, keep_seconds: float) -> float:
-    from postern.engines.embedded.runs import (
-        WorkflowRuns,  # DBOS costs memory and time: not for a broken file
-    )
-
-    awaited = Awaited(conversation.say)
-    runs = WorkflowRuns(file, loaded.workflows, keep_seconds, awaited.ended)
-    runs.open()
-    workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
-    conversation.say(frames.Ready(workflows, [str(path) for path in loaded.files]))
-    grace = conversation.hear(runs, awaited)
-    runs.finish(grace)
-    return grace
+def _beat(conversation: Conversation) -> None:
+    """A workflow that never lets go of the interpreter stops this too. The gateway then ends the process; should
+    there be no gateway any more, the process ends itself, and says where it hangs."""
+    while True:
+        with suppress(ValueError, OSError):  # standard error is no file
+            faulthandler.dump_traceback_later(frames.HANGS_AFTER, exit=True)
+        conversation.send(frames.Beat())
+        time.sleep(frames.BEAT_EVERY)
 
 
 def _wait_for_predecessor(path: Path) -> None:
@@ -183,14 +212,6 @@ def _log_lines(style: str) -> None:
     )
     handler.setLevel(logging.WARNING if style == "off" else logging.INFO)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # DBOS would bring a handler of its own, and it says in its own words what runs.py has said of a failed
-    # run already.
-    dbos = logging.getLogger("dbos")
-    dbos.addHandler(handler)
-    dbos.propagate = False
-    dbos.addFilter(
-        lambda record: not record.getMessage().startswith("Exception encountered in background workflow")
-    )
 
 
 if __name__ == "__main__":

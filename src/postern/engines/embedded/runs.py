@@ -1,105 +1,166 @@
-"""The workflow runs of the embedded engine, on DBOS and its own SQLite file.
+"""The workflow runs of the embedded engine: who gets a thread when, and what becomes of a run.
 
-A run's id is ``<delivery key>/<workflow>``: that alone makes a repeated start harmless.
+A run is a delivery's key and a workflow's name: that alone makes a repeated start harmless. The journal knows
+every run; in memory are those that work and, for each workflow, the next few that wait.
 """
 
-import heapq
 import json
 import logging
-import os
 import sqlite3
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-from dbos import DBOS, DBOSPortableJSONSerializer, SetWorkflowID, WorkflowStatus
-
-from postern.core.deliveries.delivery import ResponseSlot, Run, Started, Trigger
-from postern.engines.embedded.durable import DurableRun, Suspended
-from postern.workflows.language import Declared, running
+from postern.core.deliveries.delivery import Run as RunShown
+from postern.core.deliveries.delivery import Started
+from postern.engines.embedded.at_work import AtWork
+from postern.engines.embedded.frames import Start
+from postern.engines.embedded.journal import Journal, JournalUnavailable
+from postern.engines.embedded.replay import Forgotten, LeftOff, Recorded, Replay
+from postern.workflows.language import Automation, Declared, running
 
 log = logging.getLogger("postern.engine")
 
-RUNS_AT_ONCE = 64
-TAKEN_UP_AT_MOST = 100
-PRUNED_AT_ONCE = 200
+WINDOW = 200
+"""Of each workflow's waiting runs, how many are in memory. The others are read from the journal in time."""
+PUT_ASIDE_AT = 9
+"""Blame of a run: for each engine process that died while it worked, without a step recorded in between."""
+BLAME_FOR_CRASH, BLAME_FOR_KILL = 3, 1
+"""A process that crashed or hung did so by a run; one that was killed from outside perhaps not."""
+LONGEST_SUSPENSION = 5.0
+PRUNED_AT_ONCE = 500
 LONGEST_ERROR = 2000
+LOOK_EVERY = 1.0
 
-_STATES = {
-    "PENDING": "running",
-    "ENQUEUED": "waiting",
-    "DELAYED": "waiting",
-    "SUCCESS": "completed",
-    "CANCELLED": "cancelled",
-}
-_UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
+_COLUMNS = "seq, delivery, workflow, event, deadline, blame"
+_UNLIMITED = 1 << 30
+
+
+@dataclass(slots=True)
+class Run:
+    seq: int
+    delivery: str
+    workflow: str
+    event: str
+    deadline: float | None
+    blame: int = 0
+    fresh: bool = False
+    """Nothing can be recorded of it yet."""
+    gone: bool = False
+    """It is not in the journal: forgotten, or its start could not be written."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.delivery}/{self.workflow}"
+
+
+@dataclass(slots=True)
+class Backlog:
+    """Runs of one workflow that wait for a thread."""
+
+    function: Automation | None = None
+    limit: int = _UNLIMITED
+    working: int = 0
+    ready: deque[Run] = field(default_factory=deque)
+    loaded_up_to: int = 0
+    more_on_disk: bool = False
+    loading: bool = False
 
 
 class WorkflowRuns:
-    """Starts runs, knows how they are, and cleans up after them. Everything blocks; no event loop may call
-    it."""
-
     def __init__(
         self,
         file: Path,
         workflows: Iterable[Declared],
+        *,
         keep_seconds: float,
+        at_once: int,
+        answer: Callable[[str, float, str], bool],
         ended: Callable[[str, str], None],
+        troubled: Callable[[str], None] = lambda _: None,
+        group_over: Callable[[], None] = lambda: None,
     ) -> None:
+        """``answer`` hands a delivery's answer to the gateway; ``ended`` is told how a delivery's runs ended,
+        where that was asked."""
         self._workflows = tuple(workflows)
         self._keep = keep_seconds
+        self._at_once = at_once
+        self._answer = answer
         self._tell_ended = ended
-        self._starter = threading.get_ident()
-        self._database = _database(file, self._starter)
-        self._functions = {declared.name: self._register(declared) for declared in self._workflows}
-        self._lock = threading.Condition()
-        self._active: set[str] = set()
+        self._journal = Journal(file, troubled, group_over)
+        self._at_work = AtWork(file.with_suffix(".working"), at_once)
+        self._next_seq = self._journal.read("SELECT coalesce(max(seq), 0) + 1 FROM runs")[0][0]
+        self._lock = threading.Lock()
+        self._work = threading.Condition(self._lock)
+        self._sleep = threading.Condition(self._lock)
+        self._backlogs = {
+            one.name: Backlog(one.function, one.at_once or _UNLIMITED) for one in self._workflows
+        }
+        self._suspects = Backlog(limit=1)
+        """Runs that were working when an earlier process died. One at a time: a second death then tells who
+        did it."""
+        self._turns = deque([*self._backlogs.values(), self._suspects])
+        self._in_memory: dict[int, Run] = {}
+        self._working: set[int] = set()
+        self._threads = self._idle = 0
+        self._called = 0
+        """Of the idle threads, those that were notified and have not looked yet."""
+        self._next_wake = 0.0
         self._awaited: set[str] = set()
-        self._asleep: list[tuple[float, str]] = []
-        self._closed = threading.Event()
+        self._stopping = False
+        self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
 
-    def open(self) -> None:
-        """Take up what an earlier process left unfinished, and be ready for more."""
-        DBOS(
-            config={
-                "name": "postern",
-                "system_database_url": str(self._database.url),
-                "system_database_engine": self._database,
-                # the default is pickle: whoever can write the file could run code
-                "serializer": DBOSPortableJSONSerializer(),
-                # the default is a hash of the source: an edit would strand unfinished runs
-                "application_version": "1",
-                "executor_id": "embedded",
-                "max_executor_threads": RUNS_AT_ONCE,
-                "notification_listener_polling_interval_sec": 30.0,
-                "scheduler_polling_interval_sec": 3600.0,
-                "log_level": "WARNING",
-            }
-        )
-        DBOS.launch()
-        threading.Thread(target=self._keep_house, name="housekeeping", daemon=True).start()
+    def open(self, *, after_crash: bool = False) -> None:
+        """Take up what an earlier process left unfinished, and be ready for more. ``after_crash``: that process
+        was not ended from outside."""
+        self._journal.write(partial(self._blame, BLAME_FOR_CRASH if after_crash else BLAME_FOR_KILL))
+        self._at_work.clear()
+        for name, backlog in self._backlogs.items():
+            with self._lock:
+                backlog.more_on_disk = True
+                self._load_more(name, backlog)
+        self._housekeeping.start()
 
-    def start(self, trigger: Trigger) -> Started:
-        """Every workflow that wants this webhook's events gets a run, recorded before this returns. Called by
-        one thread only."""
-        wanted = [declared.name for declared in self._workflows if declared.wants(trigger.webhook_id)]
-        slot = asdict(trigger.response) if trigger.response else None
-        for name in wanted:
-            with SetWorkflowID(f"{trigger.key}/{name}"):
-                handle = DBOS.start_workflow(
-                    self._functions[name], trigger.variables, trigger.payload.decode("utf-8", "replace"), slot
+    # --- what the gateway asks for ---------------------------------------------------------------------------
+
+    def start(self, asked: Start, told: Callable[[Started | Exception], None]) -> None:
+        """Every workflow that wants this webhook's events gets a run; ``told`` when they are on disk."""
+        wanted = tuple(one.name for one in self._workflows if one.wants(asked.webhook_id))
+        payload = asked.payload.decode("utf-8", "replace")
+        event = f'{json.dumps(asked.variables)[:-1]}, "payload": {payload}}}'
+        now = time.time()
+        begun: list[Run] = []
+
+        def change(connection: sqlite3.Connection) -> list[Run]:
+            for name in wanted:
+                run = Run(self._next_seq, asked.key, name, event, asked.deadline, fresh=True)
+                inserted = connection.execute(
+                    "INSERT INTO runs (seq, delivery, workflow, event, deadline, started_at) VALUES (?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (delivery, workflow) DO NOTHING",
+                    (run.seq, run.delivery, name, event, asked.deadline, now),
                 )
-            future = getattr(handle, "future", None)  # none where the run had been started before
-            if future is not None:
-                future.add_done_callback(lambda _: self._look_whether_ended(trigger.key))
-        return Started(len(wanted), tuple(wanted))
+                if inserted.rowcount:
+                    self._next_seq += 1
+                    begun.append(run)
+            return begun
+
+        def done(result: Any) -> None:
+            if isinstance(result, Exception):
+                self._let_go(begun)
+                told(result)
+            else:
+                told(Started(len(wanted), wanted))
+
+        # A run may work while its start is being written: whatever it records comes after it. If the start
+        # fails, so does that, and the gateway asks again.
+        self._journal.submit(change, done, before_commit=self._admit, insist=False)
 
     def await_end(self, key: str) -> None:
         """Have the end of this delivery's runs told, once."""
@@ -107,165 +168,385 @@ class WorkflowRuns:
             self._awaited.add(key)
         self._look_whether_ended(key)
 
-    def runs(self, limit: int, key: str | None) -> list[Run]:
-        if key is None:
-            found = DBOS.list_workflows(limit=limit, sort_desc=True, load_input=False)
-        else:
-            ids = list(self._states(key))[:limit]
-            found = DBOS.list_workflows(workflow_ids=ids, sort_desc=True, load_input=False) if ids else []
-        return [self._tell(status, with_steps=key is not None) for status in found]
+    def shown(self, limit: int, key: str | None) -> list[RunShown]:
+        where, values = ("WHERE delivery = ? ", [key]) if key is not None else ("", [])
+        rows = self._journal.read(
+            "SELECT seq, delivery, workflow, started_at, wake_at, state, ended_at, error FROM runs "
+            + where
+            + "ORDER BY seq DESC LIMIT ?",
+            [*values, limit],
+        )
+        return [self._shown(*row, with_steps=key is not None) for row in rows]
 
-    def forget(self, keys: list[str]) -> None:
-        """Delete the runs of these deliveries with all that was recorded of them; one that still goes ends at
-        its next step."""
-        ids = [run_id for key in keys for run_id in self._states(key)]
-        if ids:
-            DBOS.delete_workflows(ids)
+    def forget(self, keys: list[str], told: Callable[[Any], None]) -> None:
+        """Delete the runs of these deliveries with all that was recorded of them; one that works ends at its
+        next step."""
+
+        def change(connection: sqlite3.Connection) -> list[int]:
+            found = []
+            for key in keys:
+                found += [
+                    row[0] for row in connection.execute("SELECT seq FROM runs WHERE delivery = ?", (key,))
+                ]
+            _delete(connection, found)
+            return found
+
+        def done(result: Any) -> None:
+            if not isinstance(result, Exception):
+                with self._lock:
+                    runs = [self._in_memory[seq] for seq in result if seq in self._in_memory]
+                self._let_go(runs)
+            told(result)
+
+        self._journal.submit(change, done, insist=False)
 
     def finish(self, grace: float) -> None:
-        """Let running workflows come to an end or to a sleep; what takes longer is taken up by the next
-        process."""
+        """Let working runs come to an end or to a sleep; what takes longer is taken up by the next process."""
         with self._lock:
-            self._lock.wait_for(lambda: not self._active, grace)
-        self._closed.set()
+            self._stopping = True
+            self._work.notify_all()
+            self._sleep.notify_all()
+            self._work.wait_for(lambda: not self._working, grace)
+        if self._housekeeping.is_alive():
+            self._housekeeping.join(LOOK_EVERY)
+        self._journal.close()
+        self._at_work.clear()  # what is cut off here is not to blame for anything
 
-    def _register(self, declared: Declared) -> Any:
-        def run(variables: dict[str, str], payload: str, slot: dict[str, Any] | None) -> None:
-            run_id = DBOS.workflow_id or ""
+    # --- who gets a thread -----------------------------------------------------------------------------------
+
+    def _admit(self, runs: list[Run]) -> None:
+        """Give them their turn. In the journal's thread only: what it leaves on disk must be seen by the next
+        ``_load_more``."""
+        with self._lock:
+            for run in runs:
+                home = self._backlogs.get(run.workflow)
+                if home is None or run.seq in self._in_memory:
+                    continue
+                if run.fresh and (home.more_on_disk or len(home.ready) >= WINDOW):
+                    home.more_on_disk = True
+                    continue
+                if not run.blame:
+                    home.loaded_up_to = max(home.loaded_up_to, run.seq) if run.fresh else home.loaded_up_to
+                self._in_memory[run.seq] = run
+                (self._suspects if run.blame else home).ready.append(run)
+                if self._idle > self._called:
+                    self._called += 1
+                    self._work.notify()
+                elif self._threads < self._at_once:
+                    threading.Thread(target=self._take_turns, args=(self._threads,), daemon=True).start()
+                    self._threads += 1
+
+    def _load_more(self, name: str, backlog: Backlog) -> None:
+        """Read the next waiting runs, if they are wanted, when everything submitted so far is on disk."""
+        if not backlog.more_on_disk or backlog.loading or len(backlog.ready) > WINDOW // 2:
+            return
+        backlog.loading = True
+
+        def load(_: object) -> None:
+            rows = []
+            with suppress(JournalUnavailable):
+                rows = self._journal.read(
+                    f"SELECT {_COLUMNS} FROM runs WHERE workflow = ? AND seq > ? AND state IS NULL AND wake_at IS NULL"
+                    " ORDER BY seq LIMIT ?",
+                    (name, backlog.loaded_up_to, WINDOW),
+                )
+                backlog.more_on_disk = len(rows) == WINDOW
+            backlog.loading = False
+            if rows:
+                backlog.loaded_up_to = rows[-1][0]
+                self._admit([Run(*row) for row in rows])
+
+        self._journal.submit(lambda _: None, load)
+
+    def _take_turns(self, place: int) -> None:
+        """A thread's life."""
+        while True:
             with self._lock:
-                self._active.add(run_id)
+                while (run := self._next()) is None:
+                    if self._stopping:
+                        return
+                    self._idle += 1
+                    self._work.wait()
+                    self._idle -= 1
+                    self._called = max(0, self._called - 1)
+            self._at_work[place] = run.seq
             try:
-                with running(DurableRun(ResponseSlot(**slot) if slot else None)):
-                    declared.function({**variables, "payload": json.loads(payload)})
-            except Suspended as suspended:
-                with self._lock:
-                    heapq.heappush(self._asleep, (suspended.wake_at, run_id))
-                raise
-            except Exception as error:
-                log.error("workflow %s failed in run %s: %s", declared.name, run_id, _told(error))
-                raise
+                self._carry_on(run)
+            except Exception:  # a defect of ours; the run is taken up by the next process
+                log.exception("run %s could not be carried on", run.id)
             finally:
+                self._at_work[place] = 0
                 with self._lock:
-                    self._active.discard(run_id)
-                    self._lock.notify_all()
+                    self._working.discard(run.seq)
+                    self._backlogs[run.workflow].working -= 1
+                    self._suspects.working -= run.blame > 0
+                    if self._stopping:
+                        self._work.notify_all()
 
-        run.__qualname__ = run.__name__ = declared.name
-        return DBOS.workflow(name=declared.name, max_recovery_attempts=TAKEN_UP_AT_MOST)(run)
+    def _next(self) -> Run | None:
+        """Workflows take turns, so that one with a long backlog does not keep the others waiting."""
+        if self._stopping:
+            return None
+        for _ in range(len(self._turns)):
+            backlog = self._turns[0]
+            self._turns.rotate(-1)
+            while backlog.ready and backlog.ready[0].gone:
+                backlog.ready.popleft()
+            if not backlog.ready or backlog.working >= backlog.limit:
+                continue
+            home = self._backlogs[backlog.ready[0].workflow]
+            if home.working >= home.limit:
+                continue
+            run = backlog.ready.popleft()
+            self._load_more(run.workflow, backlog)
+            home.working += 1
+            self._suspects.working += run.blame > 0
+            self._working.add(run.seq)
+            return run
+        return None
+
+    # --- one run ---------------------------------------------------------------------------------------------
+
+    def _carry_on(self, run: Run) -> None:
+        steps = [] if run.fresh else self._recorded(run)
+        replay = Replay(
+            steps, lambda *step: self._record(run, *step), lambda document: self._respond(run, document)
+        )
+        function = self._backlogs[run.workflow].function
+        assert function is not None
+        state, error = "completed", ""
+        try:
+            with running(replay):
+                function(json.loads(run.event))
+            if replay.over is not None:  # the workflow's code has caught what was to stop it
+                raise replay.over
+        except LeftOff:
+            with self._lock:
+                self._in_memory.pop(run.seq, None)
+            return
+        except BaseException as failure:
+            log.error("workflow %s failed in run %s: %s", run.workflow, run.id, _traceback(failure))
+            state, error = "failed", _words(failure)
+        self._end(run, state, error)
+
+    def _recorded(self, run: Run) -> list[Recorded]:
+        while True:
+            try:
+                rows = self._journal.read(
+                    "SELECT name, result, error FROM steps WHERE run = ? ORDER BY position", [run.seq]
+                )
+                return [Recorded(*row) for row in rows]
+            except JournalUnavailable as error:
+                log.warning("run %s waits for the journal: %s", run.id, error)
+                time.sleep(LOOK_EVERY)
+
+    def _record(self, run: Run, position: int, step: Recorded, wake_at: float | None) -> None:
+        def change(connection: sqlite3.Connection) -> bool:
+            there = connection.execute(
+                "INSERT OR IGNORE INTO steps SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
+                (run.seq, position, step.name, step.result, step.error, run.seq),
+            )
+            if wake_at is not None or run.blame:
+                there = connection.execute(
+                    "UPDATE runs SET wake_at = ?, blame = 0 WHERE seq = ? AND state IS NULL",
+                    (wake_at, run.seq),
+                )
+            return there.rowcount == 1
+
+        if run.gone or not self._journal.write(change):
+            raise Forgotten
+        if wake_at is not None:
+            with self._lock:
+                if wake_at < self._next_wake:
+                    self._next_wake = wake_at
+                    self._sleep.notify()
+
+    def _respond(self, run: Run, document: str) -> bool:
+        return run.deadline is not None and self._answer(run.delivery, run.deadline, document)
+
+    def _end(self, run: Run, state: str, error: str) -> None:
+        now = time.time()
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE runs SET state = ?, ended_at = ?, error = ?, wake_at = NULL WHERE seq = ? AND state IS NULL",
+                (state, now, error, run.seq),
+            )
+
+        def told(_: object) -> None:
+            with self._lock:
+                self._in_memory.pop(run.seq, None)
+            self._look_whether_ended(run.delivery)
+
+        self._journal.submit(change, told)
+
+    def _let_go(self, runs: list[Run]) -> None:
+        with self._lock:
+            for run in runs:
+                run.gone = True
+                self._in_memory.pop(run.seq, None)
 
     def _look_whether_ended(self, key: str) -> None:
-        if key not in self._awaited or self._closed.is_set():
+        if key not in self._awaited:
             return
-        states = self._states(key).values()
-        if any(state in _UNFINISHED for state in states):
+        states = [
+            state for (state,) in self._journal.read("SELECT state FROM runs WHERE delivery = ?", [key])
+        ]
+        if None in states:
             return
         with self._lock:
             if key not in self._awaited:
                 return
             self._awaited.discard(key)
-        self._tell_ended(key, "completed" if all(state == "SUCCESS" for state in states) else "failed")
+        self._tell_ended(key, "completed" if all(state == "completed" for state in states) else "failed")
 
-    def _states(self, key: str) -> dict[str, str]:
-        """The delivery's run ids and states. DBOS can only look for a prefix with LIKE, which reads the whole
-        table; '0' is the character after '/', so this is one range of the primary key."""
-        query = sa.text(
-            "SELECT workflow_uuid, status FROM workflow_status WHERE workflow_uuid > :first AND workflow_uuid < :last"
+    def _shown(
+        self,
+        seq: int,
+        delivery: str,
+        workflow: str,
+        started_at: float,
+        wake_at: float | None,
+        state: str | None,
+        ended_at: float | None,
+        error: str,
+        *,
+        with_steps: bool,
+    ) -> RunShown:
+        if state is None:
+            asleep = wake_at is not None and wake_at > time.time()
+            state = "running" if seq in self._working else "sleeping" if asleep else "waiting"
+            if workflow not in self._backlogs:
+                error = f"the workflow {workflow} is no longer in the workflow files; put it back and this run goes on"
+        steps = (
+            self._journal.read("SELECT name FROM steps WHERE run = ? ORDER BY position", [seq])
+            if with_steps
+            else []
         )
-        with self._database.connect() as connection:
-            rows = connection.execute(query, {"first": f"{key}/", "last": f"{key}0"}).all()
-        return {row[0]: row[1] for row in rows}
-
-    def _tell(self, status: WorkflowStatus, *, with_steps: bool) -> Run:
-        key, _, name = status.workflow_id.rpartition("/")
-        unfinished = status.status in _UNFINISHED
-        error = str(status.error)[:LONGEST_ERROR] if status.error is not None else ""
-        if unfinished and status.name not in self._functions:
-            error = f"the workflow {status.name} is no longer in the workflow files; put it back and this run goes on"
-        state = _STATES.get(status.status, "failed")
-        if unfinished and any(run_id == status.workflow_id for _, run_id in list(self._asleep)):
-            state = "sleeping"
-        steps = DBOS.list_workflow_steps(status.workflow_id) if with_steps else []
-        return Run(
-            id=status.workflow_id,
-            workflow=name,
+        return RunShown(
+            id=f"{delivery}/{workflow}",
+            workflow=workflow,
             state=state,
-            delivery_key=key,
-            started_at=(status.created_at or 0) / 1000,
-            ended_at=status.completed_at / 1000 if status.completed_at else None,
+            delivery_key=delivery,
+            started_at=started_at,
+            ended_at=ended_at,
             error=error,
-            steps=tuple(step["function_name"] for step in steps),
+            steps=tuple(name for (name,) in steps),
         )
+
+    # --- in the background -----------------------------------------------------------------------------------
+
+    def _blame(self, blame: int, connection: sqlite3.Connection) -> None:
+        """Whoever was working when the last process died may have ended it. They come back one by one and
+        after the others; one that does so again and again is put aside."""
+        now = time.time()
+        for seq in self._at_work.left_behind:
+            connection.execute(
+                "UPDATE runs SET blame = blame + ?1, wake_at = ?2 + min(blame + ?1, ?3) WHERE seq = ?4 AND state IS NULL",
+                (blame, now, LONGEST_SUSPENSION, seq),
+            )
+        error = (
+            "put aside: again and again the engine process died or hung while this run was at the same step."
+            " Replay the call when the cause is mended"
+        )
+        put_aside = connection.execute(
+            "UPDATE runs SET state = 'failed', ended_at = ?, error = ?, wake_at = NULL"
+            " WHERE state IS NULL AND wake_at IS NOT NULL AND blame >= ? RETURNING delivery || '/' || workflow",
+            (now, error, PUT_ASIDE_AT),
+        )
+        for (id,) in put_aside.fetchall():
+            log.error("run %s is %s", id, error)
 
     def _keep_house(self) -> None:
-        """Wake sleepers, notice the end of runs that an earlier process began, delete old ones."""
-        rounds = 0
-        prune_every = max(1.0, min(3600.0, self._keep / 10))
-        next_prune = time.monotonic() + prune_every
-        while not self._closed.wait(0.2):
-            rounds += 1
-            try:
-                self._wake_sleepers()
-                if rounds % 5 == 0:
-                    for key in list(self._awaited):
-                        if not any(run_id.startswith(f"{key}/") for run_id in self._active):
-                            self._look_whether_ended(key)
-                if time.monotonic() >= next_prune:
-                    next_prune = time.monotonic() + (0.1 if self._prune() else prune_every)
-            except Exception as error:
-                log.warning("housekeeping will try again: %s", _told(error))
-
-    def _wake_sleepers(self) -> None:
-        while True:
+        """Wake sleepers, delete old runs, and do again what the journal could not be asked for."""
+        prune_every = max(0.5, min(3600.0, self._keep / 10))
+        next_look, next_prune = 0.0, time.monotonic() + prune_every
+        while not self._stopping:
             with self._lock:
-                if not self._asleep or self._asleep[0][0] > time.time():
-                    return
-                _, run_id = heapq.heappop(self._asleep)
+                # Not for longer than this: the clock may be set meanwhile.
+                self._sleep.wait(max(0.0, min(self._next_wake - time.time(), LOOK_EVERY)))
             try:
-                DBOS.resume_workflow(run_id)
+                if self._next_wake <= time.time():
+                    self._wake()
+                if time.monotonic() >= next_look:
+                    next_look = time.monotonic() + LOOK_EVERY
+                    self._look_again()
+                if time.monotonic() >= next_prune:
+                    deleted = self._journal.write(self._prune)
+                    next_prune = time.monotonic() + (0.1 if deleted == PRUNED_AT_ONCE else prune_every)
             except Exception as error:
-                if not self._states(run_id.rpartition("/")[0]):
-                    continue  # forgotten meanwhile
-                with self._lock:
-                    heapq.heappush(self._asleep, (time.time() + 5, run_id))
-                raise error
+                log.warning("housekeeping will try again: %s", _traceback(error))
+                time.sleep(LOOK_EVERY)
 
-    def _prune(self) -> bool:
-        """Delete a few runs that ended too long ago. True when there are more: small steps, so that nobody
-        waits for the lock."""
-        before = datetime.fromtimestamp(time.time() - self._keep, UTC).isoformat()
-        old = DBOS.list_workflows(
-            completed_before=before, limit=PRUNED_AT_ONCE, load_input=False, load_output=False
-        )
-        if old:
-            DBOS.delete_workflows([status.workflow_id for status in old])
-        return len(old) == PRUNED_AT_ONCE
+    def _look_again(self) -> None:
+        with self._lock:
+            for name, backlog in self._backlogs.items():
+                self._load_more(name, backlog)
+            awaited = list(self._awaited)
+        for key in awaited:
+            self._look_whether_ended(key)
+
+    def _wake(self) -> None:
+        """Those whose time has come, as many as fit into memory, and find out when the next one's has."""
+        now = time.time()
+        with self._lock:
+            self._next_wake = now + 3600.0  # before looking: a sleep that is recorded meanwhile must count
+            fitting = {
+                name: room
+                for name, one in self._backlogs.items()
+                if (room := 2 * WINDOW - len(one.ready)) > 0
+            }
+
+        def change(connection: sqlite3.Connection) -> list[Run]:
+            due = []
+            for name, room in fitting.items():
+                due += connection.execute(
+                    f"SELECT {_COLUMNS} FROM runs WHERE workflow = ? AND wake_at <= ? ORDER BY wake_at LIMIT ?",
+                    (name, now, room),
+                ).fetchall()
+            connection.executemany("UPDATE runs SET wake_at = NULL WHERE seq = ?", [(row[0],) for row in due])
+            return [Run(*row) for row in due]
+
+        self._journal.submit(change, before_commit=self._admit)
+        self._journal.write(lambda _: None)  # it is on disk
+        soonest = [
+            self._journal.read(
+                "SELECT min(wake_at) FROM runs WHERE workflow = ? AND wake_at IS NOT NULL", [name]
+            )[0][0]
+            for name in self._backlogs
+        ]
+        with self._lock:
+            # What found no room is asked for again soon.
+            self._next_wake = min(
+                [self._next_wake, *(max(at, now + 0.1) for at in soonest if at is not None)]
+            )
+
+    def _prune(self, connection: sqlite3.Connection) -> int:
+        """Delete a few runs that ended too long ago: small steps, so that nobody waits for long."""
+        before = time.time() - self._keep
+        old = [
+            row[0]
+            for row in connection.execute(
+                "SELECT seq FROM runs WHERE ended_at < ? LIMIT ?", (before, PRUNED_AT_ONCE)
+            )
+        ]
+        _delete(connection, old)
+        return len(old)
 
 
-def _database(file: Path, starter: int) -> sa.Engine:
-    os.close(
-        os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600)
-    )  # it holds payloads; SQLite gives its side files the same mode
-    engine = sa.create_engine(f"sqlite:///{file}", pool_size=10, max_overflow=RUNS_AT_ONCE, pool_timeout=60)
-
-    @sa.event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = (
-            "IMMEDIATE"  # a reader that turns writer would be refused, not made to wait
-        )
-        for pragma in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "cache_size=-500"):
-            connection.execute(f"PRAGMA {pragma}").close()
-
-    @sa.event.listens_for(engine, "checkout")
-    def how_durable(connection: sqlite3.Connection, record: sa.pool.ConnectionPoolEntry, _: object) -> None:
-        # The gateway counts a start as done, so it must outlive a power cut. A lost step is only done again.
-        mode = "FULL" if threading.get_ident() == starter else "NORMAL"
-        if record.info.get("synchronous") != mode:
-            connection.execute(f"PRAGMA synchronous={mode}").close()
-            record.info["synchronous"] = mode
-
-    return engine
+def _delete(connection: sqlite3.Connection, seqs: list[int]) -> None:
+    for table, column in (("steps", "run"), ("runs", "seq")):
+        connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(seq,) for seq in seqs])
 
 
-def _told(error: BaseException) -> str:
+def _words(error: BaseException) -> str:
+    """What it says, as text that can be stored; a text of its own that cannot be had must not stop us."""
+    with suppress(Exception):
+        return (str(error) or type(error).__name__)[:LONGEST_ERROR].encode("utf-8", "replace").decode()
+    return type(error).__name__
+
+
+def _traceback(error: BaseException) -> str:
     with suppress(Exception):
         return "".join(traceback.format_exception(error)).strip()
     return repr(type(error))

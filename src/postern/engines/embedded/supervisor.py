@@ -3,6 +3,7 @@ stops it."""
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import structlog
 
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
-from postern.engines.embedded.link import Link
+from postern.engines.embedded.link import Link, TakeAnswer, nobody_waits
 from postern.workflows.load import workflow_files
 
 log = structlog.get_logger("postern.engine")
@@ -26,6 +27,12 @@ LOOK_EVERY = 0.5
 GRACE = 10.0
 STEADY_AFTER = 30.0
 LONGEST_PAUSE = 30.0
+LONGEST_PAUSE_ONCE_READY = 1.0
+"""It came up, so a run has ended it; and that run is put aside when it does so again."""
+STARTS_WITHIN = 60.0
+HANGS_AFTER = frames.HANGS_AFTER + 2.0
+"""Longer than the process gives itself: it can say where it hangs, which we cannot."""
+SUSPICIOUS_AFTER = 3.0
 
 Stamps = dict[Path, tuple[int, int, int] | None]
 
@@ -34,6 +41,7 @@ class Supervisor:
     """``link`` is there while the engine can be asked; otherwise ``trouble`` says why not."""
 
     def __init__(self, arguments: list[str], workflows: Path, environment: dict[str, str]) -> None:
+        self.take_answer: TakeAnswer = nobody_waits
         self._arguments = arguments
         self._environment = environment
         self._path = workflows
@@ -42,6 +50,10 @@ class Supervisor:
         self._link: Link | None = None
         self._process: Process | None = None
         self._error = ""
+        self._file_trouble = ""
+        self._never_ready = True
+        self._crashed = False
+        """How the last process ended: by what a workflow did, and not by a kill from outside."""
         self.trouble = "the engine process is starting"
         self.workflows: list[Workflow] = []
 
@@ -56,6 +68,17 @@ class Supervisor:
     def process_id(self) -> int | None:
         return self._process.pid if self._process and self._process.returncode is None else None
 
+    def defect(self) -> str:
+        """What is wrong now, or nothing."""
+        try:
+            link = self.link
+        except EngineUnavailable as error:
+            return error.detail
+        silent = time.monotonic() - link.last_heard
+        if silent > SUSPICIOUS_AFTER:
+            return f"the engine process has been silent for {silent:.0f} seconds: a workflow may be holding its interpreter"
+        return self._file_trouble
+
     async def wait_until_up(self) -> None:
         await self._up.wait()
 
@@ -64,7 +87,8 @@ class Supervisor:
         deaths = 0
         while True:
             self._seen = await self._first_look()
-            self._error = ""
+            self._error = self._file_trouble = ""
+            self._never_ready = True
             began = time.monotonic()
             try:
                 why = await self._live()
@@ -81,7 +105,9 @@ class Supervisor:
                 await self._wait_for_change()
                 continue
             deaths = 1 if time.monotonic() - began > STEADY_AFTER else deaths + 1
-            pause = min(LONGEST_PAUSE, 0.1 * 2 ** (deaths - 1))
+            pause = min(
+                LONGEST_PAUSE if self._never_ready else LONGEST_PAUSE_ONCE_READY, 0.1 * 2 ** (deaths - 1)
+            )
             log.error("the engine process is started again", because=self.trouble, seconds=pause)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wait_for_change(), pause)
@@ -99,6 +125,7 @@ class Supervisor:
                         "postern.engines.embedded.process",
                         str(theirs.fileno()),
                         *self._arguments,
+                        "crashed" if self._crashed else "",
                     ),
                     pass_fds=(theirs.fileno(),),
                     env={**self._environment, **workflows_environment(os.environ)},
@@ -109,28 +136,40 @@ class Supervisor:
             except BaseException:
                 ours.close()
                 raise
+        self._crashed = False
         self._link = await Link.over(ours)
-        listening = asyncio.create_task(self._link.listen(self._ready))
+        listening = asyncio.create_task(self._link.listen(self.take_answer, self._ready, self._troubled))
         changing = asyncio.create_task(self._wait_for_change())
+        hanging = asyncio.create_task(self._wait_until_it_hangs(self._link))
         try:
-            await asyncio.wait({listening, changing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({listening, changing, hanging}, return_when=asyncio.FIRST_COMPLETED)
             self._up.clear()
             if changing.done():
                 self.trouble = "the engine process is starting again: the workflows changed"
                 log.info(self.trouble)
                 await self._end(GRACE)
                 return "changed"
+            if hanging.done():
+                self.trouble = f"the engine process was silent for {HANGS_AFTER:.0f} seconds and was ended"
+                self._process.kill()
+                await self._process.wait()
+                self._crashed = True
+                return "died"
             await self._end(0)
-            self.trouble = f"the engine process ended unexpectedly (exit {self._process.returncode})"
+            self._crashed = self._process.returncode != -signal.SIGKILL
+            self.trouble = self._file_trouble or (
+                f"the engine process ended unexpectedly (exit {self._process.returncode})"
+            )
             if self._process.returncode == frames.IN_USE:
                 self.trouble = "another gateway's engine process is using the data directory"
             return "died"
         finally:
             self._up.clear()
             changing.cancel()
+            hanging.cancel()
             if not listening.done():
                 await self._end(GRACE)
-            await asyncio.gather(listening, changing, return_exceptions=True)
+            await asyncio.gather(listening, changing, hanging, return_exceptions=True)
 
     def _ready(self, frame: frames.Ready) -> None:
         self._seen = {file: _stamp(Path(file)) for file in map(Path, frame.files)} | self._seen
@@ -138,7 +177,25 @@ class Supervisor:
         if not frame.error:
             self.workflows = frame.workflows
             log.info("the engine process is ready", workflows=len(frame.workflows))
+            self._never_ready = False
             self._up.set()
+
+    def _troubled(self, detail: str) -> None:
+        self._file_trouble = detail
+        if not self._up.is_set() and detail:
+            self.trouble = detail
+
+    @staticmethod
+    async def _wait_until_it_hangs(link: Link) -> None:
+        """Counted in looks, not by the clock: when it was we who stood still, what was sent meanwhile is read
+        between one look and the next."""
+        silent, heard = -STARTS_WITHIN, link.last_heard
+        while silent < HANGS_AFTER:
+            await asyncio.sleep(1.0)
+            if link.last_heard == heard:
+                silent += 1.0
+            else:
+                silent, heard = 0.0, link.last_heard
 
     async def _wait_for_change(self) -> None:
         """Return when the workflow files are not what they were, and have stopped changing: an editor may
@@ -164,9 +221,8 @@ class Supervisor:
     async def _look(self) -> Stamps:
         try:
             return await asyncio.to_thread(_stamps, self._path, set(self._seen))
-        except (
-            OSError
-        ):  # out of descriptors, say: that nothing can be seen does not mean that anything changed
+        except OSError as error:  # out of descriptors, say: that is no change
+            log.warning("the workflow files cannot be looked at", error=str(error))
             return self._seen
 
     async def _end(self, grace: float) -> None:
@@ -174,7 +230,7 @@ class Supervisor:
         if process is None or process.returncode is not None:
             return
         if link is not None:
-            link.tell(frames.Stop(grace))
+            link.send(frames.Stop(grace))
         try:
             async with asyncio.timeout(grace + 2.0):
                 await process.wait()
@@ -197,7 +253,7 @@ def _stamps(path: Path, known: set[Path]) -> Stamps:
 def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         status = file.stat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     # A folder's own times change with every cache written into it; its files are looked at one by one.
     return (0, 0, 0) if file.is_dir() else (status.st_mtime_ns, status.st_size, status.st_ino)

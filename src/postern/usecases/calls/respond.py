@@ -23,13 +23,21 @@ async def respond(
     recorded."""
     key = await delivery_of_token(gateway, invocation_id, token)
     try:
-        response = workflow_response(200 if status is None else status, headers or {}, body)
+        in_time = await answer_of_workflow(
+            gateway, key, 200 if status is None else status, headers or {}, body
+        )
     except InvalidResponse as error:
         raise Refused("invalid_request", errors=[FieldError(error.field, str(error))]) from None
-    in_time = await take_answer(gateway, key, response)
-    gateway.runtime.live.touch(invocation_id)
     if not in_time:
         raise Refused("gone")
+
+
+async def answer_of_workflow(gateway: Gateway, key: str, status: Any, headers: Any, body: Any) -> bool:
+    """Record what a workflow answers the caller of this delivery. True when it was the first, and in time."""
+    response = workflow_response(status, headers, body)
+    in_time = await take_answer(gateway, key, response)
+    gateway.runtime.live.touch(key.rpartition(".")[0])
+    return in_time
 
 
 async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) -> str:

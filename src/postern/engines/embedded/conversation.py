@@ -1,0 +1,111 @@
+"""The engine process's end of the socket."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from itertools import count
+
+import msgspec
+
+from postern.engines.embedded import frames
+from postern.engines.embedded.replay import LeftOff
+from postern.workflows.language import StepFailed
+
+log = logging.getLogger("postern.engine")
+
+LARGEST_ANSWER = 8 * 1024 * 1024
+"""As JSON. The gateway sends 1 MiB at most, and refuses what is larger in its own words."""
+FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
+
+
+class GatewayGone(LeftOff):
+    """The run goes on when a gateway is back."""
+
+
+class Conversation:
+    """One thread reads; frames are sent by many."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._sending = threading.Lock()
+        self._gathered: list[frames.FromEngine] = []
+        self._ids = count(1)
+        self._answers: dict[int, tuple[threading.Lock, list[frames.Answered]]] = {}
+        self._over = False
+
+    def send(self, frame: frames.FromEngine) -> None:
+        self.gather(frame)
+        self.flush()
+
+    def gather(self, frame: frames.FromEngine) -> None:
+        """To be sent with the next ``flush``, together with others."""
+        with self._sending:
+            self._gathered.append(frame)
+
+    def flush(self) -> None:
+        with self._sending:
+            gathered, self._gathered = self._gathered, []
+            if not gathered:
+                return
+            try:
+                self._channel.sendall(b"".join(map(frames.encode, gathered)))
+            except OSError:
+                pass  # the gateway is gone; the reading side notices
+
+    def read(self) -> Iterator[frames.FromGateway]:
+        """Until the gateway is gone. What became of answers is handed to those who wait for it."""
+        reader = self._channel.makefile("rb", 1 << 16)
+        try:
+            while head := reader.read(frames.LENGTH.size):
+                body = reader.read(frames.LENGTH.unpack(head)[0])
+                frame = frames.from_gateway(body)
+                if isinstance(frame, frames.Answered):
+                    self._answered(frame)
+                else:
+                    yield frame
+        except (OSError, ValueError, msgspec.MsgspecError):
+            pass  # it broke off in the middle
+        finally:
+            self._over = True
+            for id in list(self._answers):
+                self._answered(frames.Answered(id, again=True))
+
+    def answer(self, key: str, deadline: float, document: str) -> bool:
+        """Hand a workflow's answer over: JSON, with status, headers and body. True when it was the first; False when another was faster or nobody
+        waits any longer."""
+        if len(document) > LARGEST_ANSWER:
+            raise StepFailed("respond failed: the answer is too large")
+        wait = FIRST_RETRY
+        while True:
+            reply = self._hand_over(key, document)
+            if reply.again and self._over:
+                raise GatewayGone
+            if reply.refused:
+                raise StepFailed(f"respond failed: the gateway did not take the answer: {reply.refused}")
+            if not reply.again:
+                return reply.taken
+            # Once more is pointless when nobody waits any longer.
+            if time.time() + wait >= deadline:
+                log.warning("the answer of %s could not be stored in time", key)
+                return False
+            time.sleep(wait)
+            wait = min(wait * 2, LONGEST_RETRY)
+
+    def _hand_over(self, key: str, document: str) -> frames.Answered:
+        id, done, replies = next(self._ids), threading.Lock(), list[frames.Answered]()
+        done.acquire()
+        self._answers[id] = (done, replies)
+        if self._over:  # nobody will come for it any more
+            raise GatewayGone
+        self.send(frames.Answer(id, key, document))
+        done.acquire()
+        return replies[0]
+
+    def _answered(self, frame: frames.Answered) -> None:
+        waiting = self._answers.pop(frame.id, None)
+        if waiting is not None:
+            done, replies = waiting
+            replies.append(frame)
+            done.release()

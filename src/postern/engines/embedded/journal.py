@@ -1,0 +1,250 @@
+"""The embedded engine's journal: one SQLite file, and the one thread that writes it.
+
+A *change* is a function that is given the open transaction. The changes that arrive while a commit is under
+way share the next one, so that a hundred of them cost one fsync; nobody waits to collect. A change counts,
+and its ``told`` is called, when it is on disk.
+"""
+
+import logging
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from postern.engines.embedded.carry_over import carry_over
+
+log = logging.getLogger("postern.engine")
+
+T = TypeVar("T")
+Change = Callable[[sqlite3.Connection], Any]
+
+LARGEST_GROUP = 1_000
+FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
+VERSION = 1
+
+SCHEMA = """
+CREATE TABLE runs (
+    seq INTEGER PRIMARY KEY,
+    delivery TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    event TEXT NOT NULL,
+    deadline REAL,        -- until when a caller waits for the answer, if one does
+    started_at REAL NOT NULL,
+    wake_at REAL,         -- asleep until then
+    blame INTEGER NOT NULL DEFAULT 0,  -- for engine processes that died while it worked, since its last step
+    state TEXT,           -- completed, failed or cancelled; NULL while unfinished
+    ended_at REAL,
+    error TEXT NOT NULL DEFAULT '',
+    UNIQUE (delivery, workflow)
+);
+CREATE INDEX runs_waiting ON runs (workflow, seq) WHERE state IS NULL AND wake_at IS NULL;
+CREATE INDEX runs_asleep ON runs (workflow, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
+CREATE TABLE steps (
+    run INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    result TEXT,          -- as JSON
+    error TEXT,           -- what StepFailed says
+    PRIMARY KEY (run, position)
+) WITHOUT ROWID;
+"""
+
+
+class JournalUnavailable(Exception):
+    """The file cannot be written or read now: what was wanted is not on disk."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    change: Change
+    before_commit: Callable[[Any], None] | None
+    told: Callable[[Any], None]
+    insist: bool
+
+
+class Journal:
+    def __init__(
+        self,
+        file: Path,
+        troubled: Callable[[str], None] = lambda _: None,
+        group_over: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``troubled`` is told what is wrong with the file, and an empty text when it works again;
+        ``group_over`` is called when everybody whose change was in a commit has been told."""
+        self._file = file
+        self._troubled = troubled
+        self._group_over = group_over
+        self._trouble = ""
+        self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._connection = _connect(file)
+        _bring_up_to_date(self._connection)
+        self._reader = _connect(file)
+        self._reading = threading.Lock()
+        self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
+        self._thread.start()
+
+    def submit(
+        self,
+        change: Callable[[sqlite3.Connection], T],
+        told: Callable[[Any], None] = lambda _: None,
+        before_commit: Callable[[T], None] | None = None,
+        *,
+        insist: bool = True,
+    ) -> None:
+        """Have the change made. ``told`` hears its result, or the exception that it met, in the journal's thread.
+
+        A change that *insists* is tried again until the file can be written; any other fails at once with
+        ``JournalUnavailable``. ``before_commit`` hears the result when nothing but the commit is left to do.
+        """
+        self._queue.put(_Pending(change, before_commit, told, insist))
+
+    def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Have the change made, and wait until it is on disk."""
+        done = threading.Lock()
+        done.acquire()
+        result: Any = None
+
+        def told(what: Any) -> None:
+            nonlocal result
+            result = what
+            done.release()
+
+        self.submit(change, told)
+        done.acquire()
+        if isinstance(result, BaseException):
+            raise result
+        made: T = result
+        return made
+
+    def read(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
+        """What is on disk now, from any thread."""
+        try:
+            with self._reading:
+                return self._reader.execute(query, tuple(values)).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise JournalUnavailable(self._words(error)) from error
+
+    def close(self, seconds: float = 10.0) -> None:
+        """Write what was submitted, then stop."""
+        self._queue.put(None)
+        self._thread.join(seconds)
+
+    # --- in the journal's own thread -------------------------------------------------------------------------
+
+    def _write_all(self) -> None:
+        left_over: list[_Pending] = []
+        retry = FIRST_RETRY
+        while True:
+            group, ended = left_over, False
+            if left_over:
+                time.sleep(retry)
+                retry = min(retry * 2, LONGEST_RETRY)
+            else:
+                first = self._queue.get()
+                ended = first is None
+                group = [first] if first is not None else []
+            with suppress(queue.Empty):
+                while not ended and len(group) < LARGEST_GROUP + len(left_over):
+                    another = self._queue.get_nowait()
+                    ended = another is None
+                    if another is not None:
+                        group.append(another)
+            left_over = self._commit(group)
+            if not left_over:
+                retry = FIRST_RETRY
+            self._group_over()
+            if ended:
+                break
+        self._connection.close()
+        with self._reading:
+            self._reader.close()
+
+    def _commit(self, group: list[_Pending]) -> list[_Pending]:
+        """One transaction for all of them. The ones that are left to be tried again."""
+        try:
+            results = self._transact(group)
+        except JournalUnavailable as trouble:
+            self._say_trouble(str(trouble))
+            for pending in group:
+                if not pending.insist:
+                    _tell(pending, trouble)
+            return [pending for pending in group if pending.insist]
+        except Exception as error:  # a defect in one change must not fail its neighbours
+            if len(group) == 1:
+                _tell(group[0], error)
+                return []
+            return [one for pending in group for one in self._commit([pending])]
+        self._say_trouble("")
+        for pending, result in zip(group, results, strict=True):
+            _tell(pending, result)
+        return []
+
+    def _transact(self, group: list[_Pending]) -> list[Any]:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            results = [pending.change(connection) for pending in group]
+            for pending, result in zip(group, results, strict=True):
+                if pending.before_commit is not None:
+                    pending.before_commit(result)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError
+            ):
+                raise JournalUnavailable(self._words(error)) from error
+            raise
+        return results
+
+    def _words(self, error: Exception) -> str:
+        return f"{self._file.name}: {error}"
+
+    def _say_trouble(self, trouble: str) -> None:
+        """Once when it begins, once when it is over: a full disk must not be filled with lines about it."""
+        if trouble == self._trouble:
+            return
+        if trouble:
+            log.error("the journal cannot be written: %s", trouble)
+        else:
+            log.info("the journal can be written again")
+        self._trouble = trouble
+        self._troubled(trouble)
+
+
+def _tell(pending: _Pending, result: Any) -> None:
+    try:
+        pending.told(result)
+    except Exception:  # one that cannot hear it must not keep the others from hearing
+        log.exception("a change was made and its end could not be told")
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    # It holds payloads; SQLite gives its side files the same mode.
+    os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=5.0)
+    # FULL: a commit is on disk when it returns. With less, a run that had ended would run again after a power cut.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-2000", "wal_autocheckpoint=2000"):
+        connection.execute(f"PRAGMA {pragma}").close()
+    return connection
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise JournalUnavailable(f"engine.db was written by a newer version of Postern (format {version})")
+    if version < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in SCHEMA.split(";\n"):
+            connection.execute(statement)
+        carry_over(connection)
+        connection.execute(f"PRAGMA user_version={VERSION}")
+        connection.execute("COMMIT")

@@ -1,0 +1,115 @@
+"""What the words of a workflow do in the embedded engine: a result that is recorded is handed back, any other
+is recorded before it counts."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from postern.workflows.language import StepFailed
+
+SHORTEST_LEAVE = 0.05
+"""A sleep that is shorter is slept through; for a longer one the run gives its thread to others."""
+
+
+class LeftOff(BaseException):
+    """The run lets go of its thread without having ended. Not an Exception: a workflow's own handlers must not
+    take it for a failure."""
+
+
+class Asleep(LeftOff):
+    """It goes on at its time, replaying what is recorded."""
+
+
+class Forgotten(LeftOff):
+    """The run is not in the journal any more."""
+
+
+class StepsChanged(BaseException):
+    """The workflow asks for other steps than it recorded. Not an Exception, for the same reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A step that was done: what it returned, as JSON, or what it failed with."""
+
+    name: str
+    result: str | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Replay:
+    """One run of one workflow, as far as it was recorded, and then on."""
+
+    recorded: list[Recorded]
+    record: Callable[[int, Recorded, float | None], None]
+    """Puts the step at this position on disk; with a time, the run is asleep until then. May raise
+    ``Forgotten``."""
+    answer: Callable[[str], bool]
+    position: int = 0
+    busy: bool = False
+    """Within a step, what else is durable is part of it."""
+    over: BaseException | None = None
+    """Once the run has to let go it does nothing durable any more, even if the workflow's code has caught
+    this."""
+
+    def durable(self, name: str, action: Callable[[], str]) -> str:
+        if self.busy:
+            return action()
+        found = self._recorded(name)
+        if found is None:
+            self.busy = True
+            try:
+                found = Recorded(name, result=action())
+            except StepFailed as failed:
+                self._record(Recorded(name, error=str(failed)))
+                raise
+            finally:
+                self.busy = False
+            self._record(found)
+        if found.error is not None:
+            raise StepFailed(found.error)
+        return found.result or "null"
+
+    def sleep(self, seconds: float) -> None:
+        found = self._recorded("sleep")
+        wake_at = float(found.result or 0) if found else time.time() + seconds
+        left = wake_at - time.time()
+        wake_at_disk = wake_at if left > SHORTEST_LEAVE else None
+        if found is None:
+            self._record(Recorded("sleep", result=repr(wake_at)), wake_at_disk)
+        elif wake_at_disk is not None:  # taken up too early
+            self._record(found, wake_at_disk)
+        if wake_at_disk is not None:
+            self._let_go(Asleep())
+        time.sleep(max(0.0, left))
+
+    def respond(self, document: str) -> bool:
+        return self.durable("respond", lambda: "true" if self.answer(document) else "false") == "true"
+
+    def _recorded(self, name: str) -> Recorded | None:
+        """What is recorded of the next step, which the workflow calls ``name``; None when it is to be done."""
+        if self.over is not None:
+            raise self.over
+        position, self.position = self.position, self.position + 1
+        if position >= len(self.recorded):
+            return None
+        found = self.recorded[position]
+        if found.name != name:
+            self._let_go(
+                StepsChanged(
+                    f"the workflow has changed since this run began: its step {position + 1} was {found.name}"
+                    f" and is {name} now. Replay the call to run it anew"
+                )
+            )
+        return found
+
+    def _record(self, step: Recorded, wake_at: float | None = None) -> None:
+        try:
+            self.record(self.position - 1, step, wake_at)
+        except LeftOff as left_off:
+            self._let_go(left_off)
+
+    def _let_go(self, reason: BaseException) -> None:
+        self.over = reason
+        raise reason

@@ -1,0 +1,230 @@
+"""What the embedded engine's file remembers: after a power cut, on a full disk, from an earlier version."""
+
+import gzip
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engines.embedded_stage import Stage, until
+from postern.engines.embedded.journal import Journal, JournalUnavailable
+from support import power_cut
+from support.waiting import wait_until
+
+OF_DBOS = Path(__file__).parents[1] / "fixtures" / "dbos" / "engine.db.gz"
+
+
+@pytest.mark.anyio
+async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is_not_repeated(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in power_cut.environment(stage.folder, stage.data).items():
+        monkeypatch.setenv(name, value)
+    engine = await stage.open("""
+        @step
+        def charge(): mark("charge")
+        @step
+        def ship():
+            mark("ship")
+            while not marked("go"):
+                time.sleep(0.02)
+        @workflow("ends")
+        def ends(event):
+            charge()
+            mark("told", respond({"paid": True}))
+        @workflow("goes on")
+        def goes_on(event):
+            charge()
+            ship()
+        """)
+    await stage.start("a.1", webhook_id="ends", slot=stage.door.slot())
+    assert await stage.ended("a.1") == "completed"
+    await stage.start("b.1", webhook_id="goes on")
+    await until(lambda: stage.marked("ship"))
+    process = engine.process_id or 0
+    os.kill(
+        process, signal.SIGSTOP
+    )  # the supervisor must not start the next one before the files are cut back
+    power_cut.cut_back(stage.data)
+    os.kill(process, signal.SIGKILL)
+    await until(lambda: len(stage.marked("ship")) == 2)
+    stage.mark("go")
+    assert await stage.ended("b.1") == "completed"
+    assert await stage.ended("a.1") == "completed"
+    runs = {run.id: run for run in await engine.runs() or []}
+    assert {id: run.state for id, run in runs.items()} == {
+        "a.1/ends": "completed",
+        "b.1/goes_on": "completed",
+    }
+    assert stage.marked("charge") == ["x", "x"]
+    assert stage.marked("told") == ["True"]
+    await engine.close()
+    with closing(sqlite3.connect(stage.data / "engine.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.anyio
+async def test_runs_that_an_earlier_version_left_in_dbos_tables_go_on_or_stay_ended(stage: Stage) -> None:
+    stage.data.mkdir()
+    file = stage.data / "engine.db"
+    file.write_bytes(gzip.decompress(OF_DBOS.read_bytes()))
+    with closing(sqlite3.connect(file)) as database:
+        database.execute(
+            "UPDATE operation_outputs SET output = ? WHERE function_name = 'sleep'", (repr(time.time() + 1),)
+        )
+        database.commit()
+    engine = await stage.open("""
+        @step
+        def first(): mark("first")
+        @step
+        def breaks(): mark("breaks")
+        @step
+        def hold(): mark("hold")
+        @workflow("wh_done")
+        def done(event): mark("again")
+        @workflow("wh_fails")
+        def fails(event): mark("again")
+        @workflow("wh_sleeps")
+        def sleeps(event):
+            first()
+            sleep(3600)
+            mark("awake", event["payload"]["n"] == 10**30)
+        @workflow("wh_holds")
+        def holds(event):
+            mark("first_said", first()["text"])
+            try: breaks()
+            except StepFailed as failed: mark("breaks_said", str(failed).replace(" ", "_"))
+            hold()
+            mark("name", event["payload"]["name"] + event["fieldOne"] + event["invocationId"])
+            mark("told", respond("late"))
+        """)
+    assert await stage.ended("inv_wh_holds.1") == "completed"
+    assert await stage.ended("inv_wh_sleeps.1") == "completed"
+    assert stage.marked("first_said") == ["one"]
+    assert stage.marked("breaks_said") == ["breaks_failed:_LookupError:_no_such_order"]
+    assert stage.marked("name") == ["Jörg1001inv_wh_holds"]
+    assert (stage.marked("hold"), stage.marked("awake"), stage.marked("told")) == (["x"], ["True"], ["True"])
+    # What had ended is not run again, even when it is asked for again.
+    await stage.start("inv_wh_done.1", webhook_id="wh_done")
+    await stage.start("inv_wh_fails.1", webhook_id="wh_fails")
+    assert await stage.ended("inv_wh_done.1") == "completed"
+    assert await stage.ended("inv_wh_fails.1") == "failed"
+    assert (stage.marked("first"), stage.marked("breaks"), stage.marked("again")) == ([], [], [])
+    runs = {run.workflow: run for run in await engine.runs() or []}
+    assert {name: run.state for name, run in runs.items()} == {
+        "done": "completed",
+        "fails": "failed",
+        "sleeps": "completed",
+        "holds": "completed",
+    }
+    assert runs["fails"].error == "as asked"
+    assert [run.steps for run in await engine.runs(5, "inv_wh_done.1") or []] == [("first", "respond")]
+    await engine.close()
+    with closing(sqlite3.connect(file)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        assert tables == {"runs", "steps"}
+
+
+class Told:
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.came = threading.Event()
+
+    def __call__(self, result: Any) -> None:
+        self.results.append(result)
+        self.came.set()
+
+
+def insert(seq: int, text: str = "") -> Callable[[sqlite3.Connection], int]:
+    def change(connection: sqlite3.Connection) -> int:
+        connection.execute(
+            "INSERT INTO runs (seq, delivery, workflow, event, started_at) VALUES (?, ?, 'flow', ?, 0)",
+            (seq, f"inv{seq}.1", text),
+        )
+        return seq
+
+    return change
+
+
+def test_a_file_that_is_full_fails_a_start_at_once_and_takes_what_must_be_recorded_when_it_can(
+    tmp_path: Path,
+) -> None:
+    troubles: list[str] = []
+    journal = Journal(tmp_path / "engine.db", troubles.append)
+    assert journal.write(insert(1)) == 1
+    pages = journal.write(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
+    journal.write(lambda connection: connection.execute(f"PRAGMA max_page_count={pages}").fetchone())
+    refused, insisting = Told(), Told()
+    journal.submit(insert(2, "x" * 100_000), refused, insist=False)
+    journal.submit(insert(3, "x" * 100_000), insisting)
+    assert refused.came.wait(20) and isinstance(refused.results[0], JournalUnavailable)
+    wait_until(lambda: len(troubles) == 1, 20)
+    assert "full" in troubles[0]
+    assert not insisting.results
+    assert journal.read("SELECT seq FROM runs") == [(1,)]  # reading is no trouble
+    journal._connection.execute("PRAGMA max_page_count=1000000").fetchone()
+    assert insisting.came.wait(20) and insisting.results == [3]
+    assert journal.read("SELECT seq FROM runs") == [(1,), (3,)]
+    assert troubles[1:] == [""]
+    journal.close()
+
+
+def test_a_change_that_fails_by_itself_fails_alone(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "engine.db")
+    holding, held = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> None:
+        held.set()
+        holding.wait(20)
+
+    journal.submit(hold)
+    assert held.wait(20)
+    told = [Told() for _ in range(3)]
+    for change, tell in zip([insert(1), insert(1), insert(2)], told, strict=True):
+        journal.submit(change, tell)
+    holding.set()
+    for tell in told:
+        assert tell.came.wait(20)
+    assert told[0].results == [1] and told[2].results == [2]
+    assert isinstance(told[1].results[0], sqlite3.IntegrityError)
+    assert journal.read("SELECT seq FROM runs") == [(1,), (2,)]
+    journal.close()
+
+
+def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
+    groups = 0
+
+    def over() -> None:
+        nonlocal groups
+        groups += 1
+
+    journal = Journal(tmp_path / "engine.db", group_over=over)
+    go = threading.Event()
+    journal.submit(lambda _: go.wait(20) and None)
+    told = Told()
+    for number in range(1, 501):
+        journal.submit(insert(number), told)
+    go.set()
+    wait_until(lambda: len(told.results) == 500, 20)
+    assert groups <= 2
+    journal.close()
+
+
+def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "engine.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version=99")
+    with pytest.raises(JournalUnavailable, match="newer version"):
+        Journal(file)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
