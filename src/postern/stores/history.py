@@ -129,7 +129,7 @@ def conditions_of(
     if wanted.status in _APART:
         conditions += [invocations.c.outcome == wanted.status, APART]
         if wanted.status == "rejected":  # not those admitted since: they show what became of them
-            conditions.append(_value_of_newest(deliveries.c.key).is_(None))
+            conditions.append(~was_started())
     elif wanted.status is not None:
         conditions.append(_newest_state() == wanted.status)
         if wanted.status in ("started", "responded") or many:
@@ -164,6 +164,11 @@ def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
     looked for among all that wait, once for each row."""
     newest = select(column).where(belongs()).order_by(deliveries.c.emission.desc())
     return newest.correlate(invocations).limit(1).scalar_subquery()
+
+
+def was_started() -> ColumnElement[bool]:
+    """Accepted, or admitted after it had been refused."""
+    return _value_of_newest(deliveries.c.key).is_not(None)
 
 
 def _newest_state() -> ScalarSelect[str]:

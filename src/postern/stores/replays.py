@@ -4,14 +4,14 @@ nothing."""
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay
 from postern.core.history.invocation import HistoryFilter
 from postern.stores.audit import write_note
-from postern.stores.history import conditions_of, last_looked_at, too_many_for_an_index
+from postern.stores.history import conditions_of, last_looked_at, too_many_for_an_index, was_started
 from postern.stores.recorder import emit
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -165,7 +165,8 @@ class Replays:
 
 def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:
     conditions, _ = conditions_of(wanted, connection.dialect.name, many)
-    return [*conditions, invocations.c.outcome == "accepted"]
+    admitted = and_(invocations.c.outcome == "rejected", was_started())
+    return [*conditions, or_(invocations.c.outcome == "accepted", admitted)]
 
 
 def _replay_of(row: Row[Any]) -> Replay:

@@ -13,8 +13,11 @@ import pytest
 
 from postern import presets
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.usecases.calls import readmission
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.webhooks import as_code, webhooks
@@ -246,12 +249,48 @@ async def test_a_call_refused_for_a_wrong_secret_is_admitted_after_the_fix_and_n
     assert {one["status"] for one in await house.history()} == {"started", "rejected"}
 
 
+async def test_an_admitted_call_is_replayed_like_any_other_alone_and_among_many(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe", "whsec_typo"))
+    call = (await house.call(webhook, BODY, headers=stripe("whsec_right"))).json["invocationId"]
+    with pytest.raises(Refused, match="check it again and admit it"):
+        await history.replay(house.gateway, OWNER, call)
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"secret": "whsec_right"}})
+    await readmission.admit(house.gateway, OWNER, [call])
+    assert (await history.replay(house.gateway, OWNER, call))["delivery"]["emission"] == 2
+    assert (await replays.plan(house.gateway, OWNER, HistoryFilter()))["count"] == 1
+
+
+async def test_a_replay_of_what_started_nothing_says_what_to_do_instead(house: House) -> None:
+    webhook = await house.webhook(duplicateProtection={"enabled": True})
+    first = (await house.call(webhook)).json["invocationId"]
+    again = (await house.call(webhook)).json["invocationId"]
+    duplicate = next(one["id"] for one in await house.history(status="duplicate"))
+    assert again == first
+    with pytest.raises(Refused, match=f"replay the first one, {first}"):
+        await history.replay(house.gateway, OWNER, duplicate)
+
+
+async def test_a_replay_carries_the_values_of_today_or_the_recorded_ones(house: House) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "a"})
+    call = (await house.call(webhook, b'{"a": "x", "b": "y"}')).json["invocationId"]
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"fieldMapping": {"fieldOne": "b"}})
+    carried = [
+        (await history.replay(house.gateway, OWNER, call, *values))["delivery"]["fields"]
+        for values in ((), ("current",), ("recorded",))
+    ]
+    assert carried == [{"fieldOne": "y"}, {"fieldOne": "y"}, {"fieldOne": "x"}]
+
+
 async def test_what_the_sender_sent_again_meanwhile_is_not_started_a_second_time(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe", "whsec_typo"))
     await house.call(webhook, BODY, headers=stripe("whsec_right"))
     await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {"secret": "whsec_right"}})
     await house.call(webhook, BODY, headers=stripe("whsec_right"))
-    [chosen] = (await readmission.recheck(house.gateway, OWNER, webhook["id"]))["wouldPass"]
+    found = await readmission.recheck(house.gateway, OWNER, webhook["id"])
+    [chosen] = found["cameAgain"]
+    assert (
+        found["wouldPass"] == [] and chosen["acceptedAs"] == (await house.history(status="accepted"))[0]["id"]
+    )
     done = await readmission.admit(house.gateway, OWNER, [chosen["invocationId"]])
     assert done["admitted"] == 0 and "sent it again" in done["items"][0]["reason"]
 

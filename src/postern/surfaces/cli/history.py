@@ -105,9 +105,20 @@ def preview(
         )
 
 
-def replay(invocation: InvocationId, as_json: Json = False) -> None:
+def replay(
+    invocation: InvocationId,
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded",
+            help="With the four values as they were recorded, not as the mapping finds them now.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
-    done = session.run(lambda gateway: history.replay(gateway, ACTOR, invocation))
+    values: history.Values = "recorded" if recorded else "current"
+    done = session.run(lambda gateway: history.replay(gateway, ACTOR, invocation, values))
     report(done, f"Replay {done['delivery']['emission']} of {invocation} is queued.", as_json)
 
 

@@ -184,8 +184,12 @@ def recheck(
     if as_json:
         show_json(found)
         return
-    out.print(f"{len(found['wouldPass'])} would pass now, {found['stillRefused']} would still be refused.")
+    out.print(
+        f"{len(found['wouldPass'])} would pass now, {found['stillRefused']} would still be refused,"
+        f" {len(found['cameAgain'])} came again and were accepted."
+    )
     if admit:
+        out.print(f"{found['admitted']} of {len(found['items'])} admitted.")
         rows = [
             [one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]
         ]

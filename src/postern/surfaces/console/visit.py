@@ -119,19 +119,19 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
                 return pages.page(request, "stopped.html", 403, problem=problem_of(refused))
             return _sign_in_first(request, gateway)
         except StoreUnavailable:
-            return pages.page(request, "stopped.html", 503, problem=problem_of(_STORE_AWAY))
+            return pages.page(request, "stopped.html", 503, problem=problem_of(STORE_AWAY))
         visit = Visit(request, gateway, actor)
         try:
             return await view(visit)
         except Refused as refused:
             return _refusal(visit, refused)
         except StoreUnavailable:
-            return _refusal(visit, _STORE_AWAY)
+            return _refusal(visit, STORE_AWAY)
 
     return Route(path, endpoint, methods=[method])
 
 
-_STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be reached now. Nothing was changed.")
+STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be reached now. Nothing was changed.")
 
 
 def _sign_in_first(request: Request, gateway: Gateway) -> Response:

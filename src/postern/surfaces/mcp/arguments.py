@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from postern.core.history.invocation import Status
+from postern.usecases.history.history import Values
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[
@@ -38,6 +39,15 @@ class OneVersion(Shape):
 
 class OneInvocation(Shape):
     invocation_id: InvocationId
+
+
+class ReplayInvocation(OneInvocation):
+    fields: Annotated[
+        Values,
+        Field(
+            description="The four values as the field mapping finds them now, or as they were recorded when the call was first started."
+        ),
+    ] = "current"
 
 
 class ListWebhooks(Shape):

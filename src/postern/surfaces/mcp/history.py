@@ -46,11 +46,11 @@ async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping)
     return {"untrustedInput": untrusted(await history.preview(gateway, actor, asked.invocation_id, paths))}
 
 
-@tool("Replay an invocation", "write", ask.OneInvocation, repeatable=False)
-async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
-    """Start the workflow again with a recorded call's payload and the field mapping as it is now. The
-    workflow really runs once more, with whatever it does outside; only accepted calls can be replayed."""
-    return await history.replay(gateway, actor, asked.invocation_id)
+@tool("Replay an invocation", "write", ask.ReplayInvocation, repeatable=False)
+async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.ReplayInvocation) -> Any:
+    """Start the workflow again with a recorded call's payload. The workflow really runs once more, with
+    whatever it does outside; only calls that were accepted, or admitted later, can be replayed."""
+    return await history.replay(gateway, actor, asked.invocation_id, asked.fields)
 
 
 @tool("Plan a replay of many", "write", ask.PlanReplay, repeatable=False)

@@ -97,9 +97,17 @@ def history_rows(table: Table, gateway: Gateway) -> None:
         "POST", "/{invocation_id}/replay", "Replay an invocation",
         level="write", status=202, answers=history_shapes.Replayed, refuses=("conflict",), idempotent=True,
     )  # fmt: skip
-    async def replay_invocation(actor: Asking, invocation_id: str) -> Any:
-        """Starts the workflow again with the recorded payload and the mapping as it is now."""
-        return JSONResponse(await history.replay(gateway, actor, invocation_id), 202)
+    async def replay_invocation(
+        actor: Asking,
+        invocation_id: str,
+        fields: Annotated[
+            history.Values,
+            Query(description="The four values as the mapping finds them now, or as they were recorded."),
+        ] = "current",
+    ) -> Any:
+        """Starts the workflow again with the recorded payload. A call that was never started is refused, and
+        the problem's detail says what to do instead."""
+        return JSONResponse(await history.replay(gateway, actor, invocation_id, fields), 202)
 
     @row(
         "POST", "/{invocation_id}/response", "Answer the waiting caller",

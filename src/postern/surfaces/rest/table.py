@@ -131,7 +131,8 @@ async def _once(gateway: Gateway, request: Request, key: str, handle: Handle, op
         ]
         return response.status_code, kept, bytes(response.body)
 
-    said = b"\0".join([operation.encode(), request.url.path.encode(), await request.body()])
+    asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    said = b"\0".join([operation.encode(), asked.encode(), await request.body()])
     (status, headers, body), repeated = await once(gateway, request.state.actor, key, said, work)
     if repeated:
         headers = [*headers, ("idempotency-replayed", "true")]

@@ -237,7 +237,15 @@ class Passing(Told):
     fields: dict[str, str]
 
 
+class CameAgain(Told):
+    invocation_id: str
+    accepted_as: str
+
+
 class Recheck(Told):
     webhook_id: str
     would_pass: list[Passing]
+    came_again: list[CameAgain] = Field(
+        description="Would pass too, but the sender sent the same body again, and it was accepted. They are not admitted."
+    )
     still_refused: int

@@ -21,16 +21,24 @@ MOST_RECHECKED = 1_000
 async def recheck(
     gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED
 ) -> dict[str, Any]:
-    """Which rejected calls of a webhook would be accepted with its present settings. Nothing is started."""
+    """Which rejected calls of a webhook would be accepted with its present settings, and which of them its
+    sender has sent again and had accepted meanwhile. Nothing is started."""
     require(actor, "read")
-    passing, failing = [], 0
+    passing, again, failing = [], [], 0
     for invocation in await _rejected(gateway, webhook_id, limit):
         judged = await _judged_now(gateway, invocation)
         if isinstance(judged, str):
             failing += 1
+        elif retried := await gateway.store.history.same_body(invocation):
+            again.append({"invocationId": invocation.id, "acceptedAs": retried})
         else:
             passing.append({"invocationId": invocation.id, "code": invocation.code, "fields": judged.fields})
-    return {"webhookId": webhook_id, "wouldPass": passing, "stillRefused": failing}
+    return {
+        "webhookId": webhook_id,
+        "wouldPass": passing,
+        "cameAgain": again,
+        "stillRefused": failing,
+    }
 
 
 async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reading what happened, and having it happen again."""
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -16,6 +16,8 @@ from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history.curl import curl
 from postern.usecases.present import Page, iso, iso_or_none, summary
 from postern.usecases.runtime.gateway import Gateway, require
+
+Values = Literal["current", "recorded"]
 
 LAST_MOMENT = 253402300800.0
 """The end of the year 9999."""
@@ -36,21 +38,22 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, 
     return story(*await recorded(gateway, invocation_id))
 
 
-async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
-    """Start the workflow again with the recorded payload and the mapping as it is now."""
+async def replay(
+    gateway: Gateway, actor: Actor, invocation_id: str, values: Values = "current"
+) -> dict[str, Any]:
+    """Start the workflow again with the recorded payload. ``values``: the four fields as the mapping finds
+    them now, or as they were recorded when the call was first started."""
     require(actor, "write")
-    invocation, _ = await recorded(gateway, invocation_id)
-    if invocation.outcome != "accepted":
-        raise Refused(
-            "conflict", f"this call was not accepted ({invocation.code}), so there is nothing to replay"
-        )
+    invocation, before = await recorded(gateway, invocation_id)
+    if not before:
+        raise Refused("conflict", _never_started(invocation))
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if webhook is None:
         raise Refused("conflict", "its webhook has been deleted")
     payload = payload_of(invocation)
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
-    fields, _ = webhook.mapping.apply(payload)
+    fields = before[0].fields if values == "recorded" else webhook.mapping.apply(payload)[0]
     now = gateway.clock()
     sample = None
     if webhook.recording_until > now:
@@ -64,6 +67,21 @@ async def replay(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)
     return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
+
+
+def _never_started(invocation: Invocation) -> str:
+    """Why there is nothing to replay, and what to do instead."""
+    match invocation.outcome:
+        case "duplicate":
+            return f"this call is a duplicate and started nothing; replay the first one, {invocation.duplicate_of}"
+        case "rejected":
+            return (
+                f"this call was refused ({invocation.code}) and started nothing; mend what was wrong, then check "
+                "it again and admit it"
+            )
+        case "handshake":
+            return "this call was a set-up handshake, which starts nothing"
+    return "retention has taken what this call started"
 
 
 async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:

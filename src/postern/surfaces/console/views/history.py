@@ -1,16 +1,17 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
 from collections.abc import Mapping
+from functools import wraps
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.invocation import STATUSES, HistoryFilter
+from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import Visit, whole_number
+from postern.surfaces.console.visit import STORE_AWAY, View, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
@@ -75,11 +76,36 @@ async def part(visit: Visit) -> Response:
     return visit.page("call/inspected.html", **await story.context(visit, visit.at("invocation")))
 
 
+def staying(action: View) -> View:
+    """A view that does something with a call. When it cannot, it is the call's page that says so, beside the
+    button."""
+
+    @wraps(action)
+    async def stays(visit: Visit) -> Response:
+        try:
+            return await action(visit)
+        except (Refused, StoreUnavailable) as trouble:
+            refused = STORE_AWAY if isinstance(trouble, StoreUnavailable) else trouble
+            context = await story.context(visit, visit.at("invocation"))
+            return visit.page(
+                "history/detail.html",
+                refused.problem.status,
+                **context | {"action_problem": problem_of(refused)},
+            )
+
+    return stays
+
+
+@staying
 async def replay(visit: Visit) -> Response:
-    await history.replay(visit.gateway, visit.actor, visit.at("invocation"))
-    return visit.to(f"/history/{visit.at('invocation')}", "replayed")
+    form = await visit.form()
+    values: history.Values = "recorded" if form.text("values") == "recorded" else "current"
+    done = await history.replay(visit.gateway, visit.actor, visit.at("invocation"), values)
+    held = done["delivery"]["state"] == "held"
+    return visit.to(f"/history/{visit.at('invocation')}", "replay-held" if held else "replayed")
 
 
+@staying
 async def fix(visit: Visit) -> Response:
     """One click in a refused call's story changes the webhook so that the next one like it comes in."""
     form = await visit.form()
@@ -97,13 +123,15 @@ async def fix(visit: Visit) -> Response:
     return visit.to(f"/history/{invocation_id}", "fixed")
 
 
+@staying
 async def admit(visit: Visit) -> Response:
     """Check a refused call with the present settings, and start it if it passes now."""
     found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
     one = found["items"][0]
     if not one["admitted"]:
-        raise Refused("conflict", f"It is still not accepted: {one['reason']}.")
-    return visit.to(f"/history/{visit.at('invocation')}", "admitted")
+        raise Refused("conflict", f"It was not admitted: {one['reason']}.")
+    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    return visit.to(f"/history/{item['id']}", "admitted-held" if item["status"] == "held" else "admitted")
 
 
 async def map_value(visit: Visit) -> Response:

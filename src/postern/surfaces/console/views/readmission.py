@@ -1,6 +1,9 @@
 """Refused calls, checked again with the settings as they are now: after a mended secret nothing need be sent
 again."""
 
+from collections import Counter
+from typing import Any
+
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
@@ -14,6 +17,11 @@ SHOWN = 50
 
 
 async def show(visit: Visit) -> Response:
+    return await _page(visit, None)
+
+
+async def _page(visit: Visit, result: dict[str, Any] | None) -> Response:
+    """``result``: what has just been admitted, and what not and why."""
     webhook = await loaded(visit)
     found = await readmission.recheck(visit.gateway, visit.actor, webhook["id"])
     passing = {one["invocationId"] for one in found["wouldPass"]}
@@ -24,7 +32,9 @@ async def show(visit: Visit) -> Response:
         webhook,
         shown="refused",
         passing=len(passing),
+        again=found["cameAgain"],
         failing=found["stillRefused"],
+        result=result,
         items=[item for item in refused.items if item["id"] in passing][:SHOWN],
         reason=story.reason,
         names={},
@@ -37,5 +47,9 @@ async def admit(visit: Visit) -> Response:
     """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
     webhook_id = visit.at("webhook")
     found = await readmission.recheck(visit.gateway, visit.actor, webhook_id)
-    await readmission.admit(visit.gateway, visit.actor, [one["invocationId"] for one in found["wouldPass"]])
-    return visit.to(f"/webhooks/{webhook_id}/history", "let-in")
+    wanted = [one["invocationId"] for one in found["wouldPass"]]
+    done = await readmission.admit(visit.gateway, visit.actor, wanted)
+    reasons = Counter(one["reason"] for one in done["items"] if not one["admitted"])
+    return await _page(
+        visit, {"admitted": done["admitted"], "of": len(done["items"]), "reasons": reasons.most_common(10)}
+    )

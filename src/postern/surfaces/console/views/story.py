@@ -47,6 +47,9 @@ async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "is_authentication": item["code"] in AUTHENTICATION_CODES,
         "advice": await _advice(visit, item),
         "unlisted_proxy": _unlisted_proxy(visit, item),
+        "values": await _values_to_choose(visit, item, webhook),
+        "may_replay": webhook is not None and bool(item["deliveries"]),
+        "action_problem": None,
         "under_way": _under_way(item, visit.gateway.clock()),
         "may_find": webhook is not None
         and webhook["authentication"]["method"] != "hmac"
@@ -56,6 +59,19 @@ async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
         and item["code"] not in NEVER_READ
         and webhook is not None,
     }
+
+
+async def _values_to_choose(
+    visit: Visit, item: dict[str, Any], webhook: dict[str, Any] | None
+) -> dict[str, tuple[str, str]] | None:
+    """By field: what was recorded and what the mapping finds now, where a replay could carry either."""
+    if webhook is None or not item["deliveries"]:
+        return None
+    recorded = item["deliveries"][0]["fields"]
+    paths = {name: path for name, path in webhook["fieldMapping"].items() if path}
+    now = await history.preview(visit.gateway, visit.actor, item["id"], paths)
+    both = {name: (recorded.get(name) or "", now.get(name) or "") for name in FIELD_NAMES}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]} or None
 
 
 def _unlisted_proxy(visit: Visit, item: dict[str, Any]) -> str | None:
