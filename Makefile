@@ -5,7 +5,7 @@ BIN := .venv/bin
 SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types lock bench screenshots reference clean
+.PHONY: help run test quick check lint types lock bench screenshots reference clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -19,6 +19,9 @@ run: .venv/.run ## set up, and serve in the foreground on http://127.0.0.1:8080 
 
 test: .venv/.test check ## install all that the tests need, and run everything: lint, types, tests
 	$(BIN)/pytest -n 3
+
+quick: .venv/.test ## the tests of the decision and the use cases on SQLite; ends at the first failure
+	$(BIN)/pytest -n 2 -x -k "not postgres" tests/core tests/presets tests/outbound tests/usecases tests/test_settings.py
 
 check: lint types ## lint and types only
 

@@ -19,6 +19,7 @@ import typer.main
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
 from postern.core.webhooks import settings as webhook_settings
+from postern.observe import REGISTRY
 from postern.settings import SETTINGS
 from postern.surfaces.cli.main import make_cli
 
@@ -127,6 +128,23 @@ def senders_page() -> str:
     )
 
 
+def metrics_page() -> str:
+    """As `/metrics` names them: a counter with `_total` at its end."""
+    rows = [
+        [
+            f"`{metric.name}{'_total' if metric.type == 'counter' else ''}`",
+            metric.type,
+            metric.documentation,
+        ]
+        for metric in sorted(REGISTRY.collect(), key=lambda metric: metric.name)
+    ]
+    return page(
+        "Metrics",
+        "What `/metrics` tells, for Prometheus. Where there are several workers, it tells the sum of all of them.",
+        table(["Metric", "Kind", "Meaning"], rows),
+    )
+
+
 def commands_page() -> str:
     parts = []
     for words, command in commands():
@@ -174,6 +192,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "problems.md": problems_page,
     "senders.md": senders_page,
     "commands.md": commands_page,
+    "metrics.md": metrics_page,
     "use-cases.md": use_cases_page,
 }
 
