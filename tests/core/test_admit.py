@@ -122,6 +122,20 @@ def test_a_preflight_needs_no_credential_and_a_foreign_one_is_refused() -> None:
     )
 
 
+def test_a_simple_call_from_a_page_that_is_not_listed_is_refused_before_its_body_is_read() -> None:
+    listed = Cors(("https://shop.example.com", "https://*.example.net"))
+    for origin, code in {
+        "https://shop.example.com": "accepted",
+        "https://a.example.net": "accepted",
+        "https://evil.example.com": "origin_not_allowed",
+        "null": "origin_not_allowed",
+    }.items():
+        assert judged(protected(cors=listed), call(b"{}", TOKEN, ("Origin", origin))).code == code
+        assert judged(protected(cors=Cors(("*",))), call(b"{}", TOKEN, ("Origin", origin))).code == "accepted"
+        assert judged(protected(), call(b"{}", TOKEN, ("Origin", origin))).code == "accepted"
+    assert judged(protected(cors=listed), call(b"{}", TOKEN)).code == "accepted"
+
+
 def test_a_missing_path_leaves_its_field_empty_and_the_call_accepted() -> None:
     verdict = judged(protected(), call(b"{}", TOKEN))
     assert verdict.outcome == "accepted" and verdict.fields == {}

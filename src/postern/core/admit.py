@@ -63,6 +63,10 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
         return _refuse([], "method", "method_not_allowed", f"{call.method[:20]} instead of POST")
     if not webhook.enabled:
         return _refuse([], "enabled", "webhook_disabled", "the webhook is switched off")
+    origin = call.first_header(b"origin") if webhook.cors else None
+    if webhook.cors and origin is not None and not webhook.cors.allows(origin):
+        # A browser asks nobody before it sends a form or a text: here is where such a call is stopped.
+        return _refuse([], "CORS", "origin_not_allowed", "the page's origin is not on this webhook's list")
     if webhook.allowlist is not None and not webhook.allowlist.allows(call.address):
         return _refuse([], "IP allowlist", "ip_not_allowed", f"{call.address[:60]} is not on the allowlist")
     return None

@@ -6,7 +6,9 @@ from playwright.sync_api import Page
 
 from support.browser import Notes
 from support.callers import made
+from support.client import admin_of
 from support.program import StartProgram
+from support.waiting import wait_until
 
 TOKEN = "whk_0123456789abcdef0123456789abcdef"
 
@@ -22,6 +24,9 @@ CALL = """async ([url, token]) => {
         return {blocked: error.name};
     }
 }"""
+
+
+BEACON = """([url, type]) => navigator.sendBeacon(url, new Blob(['{"n": 1}'], {type}))"""
 
 
 def test_a_storefront_on_the_list_is_answered_and_reads_errors_too_and_any_other_is_not(
@@ -50,4 +55,18 @@ def test_a_storefront_on_the_list_is_answered_and_reads_errors_too_and_any_other
     assert (refused["status"], refused["body"]["code"]) == (401, "credential_mismatch")
     assert call(elsewhere) == call(without) == {"blocked": "TypeError"}
     assert any("CORS" in error for error in notes.errors)
+    anonymous = {"authentication": {"method": "none"}}
+    beacons = made(program, **anonymous, cors={"enabled": True, "origins": [shop]})
+    foreign = made(program, **anonymous, cors={"enabled": True, "origins": ["https://shop.example.com"]})
+    for webhook in (foreign, beacons):
+        for kind in ("application/json", "text/plain"):
+            assert page.evaluate(BEACON, [webhook["url"], kind])
+    api = admin_of(program)
+
+    def codes(webhook: dict[str, Any]) -> list[str]:
+        return [one["code"] for one in api.get(f"invocations?webhookId={webhook['id']}").json["items"]]
+
+    wait_until(lambda: codes(beacons) == ["accepted", "accepted"], what="both beacons to arrive")
+    # The JSON one was stopped by its preflight, the text by us.
+    wait_until(lambda: codes(foreign) == ["origin_not_allowed"] * 2, what="both to be refused")
     notes.errors.clear()  # the browser's own words about the refusals

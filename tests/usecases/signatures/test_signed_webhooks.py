@@ -351,3 +351,57 @@ async def test_a_secret_that_a_sender_announces_is_kept_aside_until_its_owner_ta
         "announcedSecret"
     ] is False
     assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 200
+
+
+async def test_xero_hears_no_body_whatever_the_answer(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("xero", "xero-key"))
+
+    async def heard(body: bytes) -> tuple[int, bytes, bool]:
+        good = base64.b64encode(hmac.new(b"xero-key", body, hashlib.sha256).digest()).decode()
+        said = await house.call(webhook, body, headers={"x-xero-signature": good})
+        return said.status, said.body, "content-type" in said.headers
+
+    assert await heard(b'{"events":[{"resourceId":"1"}],"entropy":"x"}') == (200, b"", False)
+    assert await heard(b"nonsense") == (400, b"", False)
+    assert (await house.call(webhook, method="PUT")).body == b""
+    assert [one["code"] for one in await house.history()] == [
+        "method_not_allowed",
+        "malformed_json",
+        "accepted",
+    ]
+
+
+async def test_slacks_unsigned_check_of_the_certificate_is_answered_and_starts_nothing(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("slack"))
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    said = await house.call(webhook, b"token=abc&ssl_check=1", headers=form)
+    assert (said.status, said.body) == (200, b"")
+    assert (await house.call(webhook, b"token=abc&ssl_check=10", headers=form)).status == 401
+    await house.deliver()
+    assert house.engine.started == {}
+
+
+async def test_a_custom_sender_may_send_arrays(house: House) -> None:
+    custom = {"method": "hmac", "provider": "custom", "secret": "key", "scheme": {"sendsArrays": True}}
+    mapping = {"fieldOne": "items[1].id"}
+    webhook = await house.webhook(authentication=custom, fieldMapping=mapping)
+    body = b'[{"id":1},{"id":"two"}]'
+    signature = hmac.new(b"key", body, hashlib.sha256).hexdigest()
+    assert (await house.call(webhook, body, headers={"X-Signature": signature})).status == 200
+    await house.deliver()
+    assert [one.fields["fieldOne"] for one in house.engine.started.values()] == ["two"]
+
+
+async def test_easyposts_secret_is_taken_apart_as_its_own_libraries_do_it(house: House) -> None:
+    """The vector of its Python library: a secret with an accent, normalised to NFKD."""
+    scheme = {
+        "signature": "header:X-Hmac-Signature",
+        "signatureKey": "hmac-sha256-hex",
+        "keySeparator": "equals",
+        "secretEncoding": "utf8_nfkd",
+    }
+    custom = {"method": "hmac", "provider": "custom", "secret": "s\u00e9cret", "scheme": scheme}
+    webhook = await house.webhook(authentication=custom)
+    signature = hmac.new("se\u0301cret".encode(), b'{"id":1}', hashlib.sha256).hexdigest()
+    headers = {"X-Hmac-Signature": f"hmac-sha256-hex={signature}"}
+    assert (await house.call(webhook, b'{"id":1}', headers=headers)).status == 200

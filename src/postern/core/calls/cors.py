@@ -19,8 +19,8 @@ def origin_problem(origin: str) -> str | None:
 
 
 class Cors:
-    """The origins of one webhook. Credentials are never allowed: a webhook's caller proves itself in the
-    call."""
+    """The origins of one webhook. Those that are listed by name may send credentials, for browsers send a beacon
+    of JSON only so; a webhook looks at no cookie, and a caller proves itself in the call."""
 
     def __init__(self, origins: tuple[str, ...]) -> None:
         lowered = [origin.lower() for origin in origins]
@@ -51,9 +51,11 @@ class Cors:
         if origin is None or not self.allows(origin):
             return vary
         allowed = b"*" if self._any else origin
+        credentials = [] if self._any else [(b"access-control-allow-credentials", b"true")]
         return [
             *vary,
             (b"access-control-allow-origin", allowed),
+            *credentials,
             (b"access-control-expose-headers", b"X-Invocation-Id, Retry-After"),
         ]
 

@@ -1,12 +1,14 @@
 """How secrets and digests are written as text: hex, base64 and its URL-safe form, or the plain characters."""
 
 import binascii
+import unicodedata
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Literal, get_args
 
 Encoding = Literal["hex", "base64", "base64url", "auto"]
-SecretEncoding = Literal["utf8", "base64", "hex"]
+SecretEncoding = Literal["utf8", "utf8_nfkd", "base64", "hex"]
+"""NFKD takes letters and their accents apart, as EasyPost does with its secret."""
 
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 SECRET_ENCODINGS: tuple[SecretEncoding, ...] = get_args(SecretEncoding)
@@ -30,6 +32,8 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
         if encoding == "base64":
             text = text.strip().translate(_URL_SAFE)
             text = binascii.a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
+        elif encoding == "utf8_nfkd":
+            text = unicodedata.normalize("NFKD", text.decode()).encode()
         elif encoding == "hex":
             text = binascii.unhexlify(text.strip())
     except (binascii.Error, ValueError):

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar, get_args
 import msgspec
 
 from postern.core.answer import JSON, NOSNIFF, Answer
-from postern.core.calls.call import Call
+from postern.core.calls.call import Call, query_pairs
 from postern.core.signatures.credential import Unproven, VerifiedCall
 
 HandshakeKind = Literal[
@@ -61,6 +61,7 @@ class Handshake:
         self._verify_token = sha256(verify_token).digest() if verify_token else None
         self._sign = sign
         self._before = {
+            "slack": _slack_ssl_check,
             "meta": self._meta,
             "dropbox": _dropbox,
             "woocommerce_ping": _woocommerce_ping,
@@ -123,7 +124,7 @@ def needs_verify_token(kind: HandshakeKind) -> bool:
 
 
 def wants_empty_answers(kind: HandshakeKind) -> bool:
-    """Xero takes a webhook only if 200 and 401 both come without a body."""
+    """Xero takes no answer with a body: it would call again for a day, then disable the webhook."""
     return kind == "xero"
 
 
@@ -189,6 +190,16 @@ def _slack(call: Call) -> Reply:
     if probe is None or probe.type != "url_verification":
         return None
     return _echo(probe.challenge.encode("utf-8", "replace"), "challenge")
+
+
+def _slack_ssl_check(call: Call) -> Reply:
+    """Sent now and then, unsigned, to the URL of a slash command, to see whether its certificate is good."""
+    if call.method != "POST" or len(call.body) > _LONGEST_PROBE or b"ssl_check=1" not in call.body:
+        return None
+    signed = call.first_header(b"x-slack-signature") is not None
+    if signed or (b"ssl_check", b"1") not in query_pairs(call.body):
+        return None
+    return _empty("the sender's unsigned check of the certificate was answered; it starts nothing")
 
 
 def _twitch(call: Call) -> Reply:

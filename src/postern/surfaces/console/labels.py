@@ -25,6 +25,7 @@ LABELS = {
     "authentication.scheme.toleranceSeconds": "Valid for seconds",
     "authentication.scheme.deliveryId": "Where the delivery’s id is",
     "authentication.scheme.secretEncoding": "The secret is",
+    "authentication.scheme.sendsArrays": "A call’s body is",
     "authentication.scheme.secretPrefix": "Without its beginning",
     "fieldMapping.fieldOne": "Field one",
     "fieldMapping.fieldTwo": "Field two",

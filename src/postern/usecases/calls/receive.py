@@ -45,7 +45,7 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, he
         gateway.runtime.rejections.count(webhook.id, verdict.code, call.received_at)
         seconds = gateway.clock() - call.received_at
         call_counts.add(webhook.id, verdict.outcome, verdict.code, seconds, waited=False)
-        heard(_with_cors(webhook, call, _answer_of(webhook, verdict, None)))
+        heard(_for_sender(webhook, call, _answer_of(webhook, verdict, None)))
         return
     reception = Reception(gateway, webhook, call, verdict, heard)
     gateway.store.record(reception.entry, reception.recorded)
@@ -75,7 +75,7 @@ class Reception:
                 self._stored(result)
         except Exception:
             log.exception("a recorded call could not be answered", invocation=self.entry.invocation.id)
-            self._heard(say.refusal("internal_error"))
+            self._heard(_for_sender(self._webhook, self._call, say.refusal("internal_error")))
 
     def _stored(self, receipt: Receipt) -> None:
         gateway, webhook, entry = self._gateway, self._webhook, self.entry
@@ -111,7 +111,7 @@ class Reception:
                 self._not_stored()
             except Exception:
                 log.exception("a waiting caller could not be answered", invocation=self.entry.invocation.id)
-                self._heard(say.refusal("internal_error"))
+                self._heard(_for_sender(self._webhook, self._call, say.refusal("internal_error")))
             else:
                 self._answer(answer, waited)
 
@@ -125,11 +125,11 @@ class Reception:
     def _not_stored(self) -> None:
         refused_storage.inc()
         self._log("temporarily_unavailable", 503, waited=False)
-        self._heard(_with_cors(self._webhook, self._call, say.refusal("temporarily_unavailable")))
+        self._heard(_for_sender(self._webhook, self._call, say.refusal("temporarily_unavailable")))
 
     def _answer(self, answer: Answer, waited: bool = False) -> None:
         self._log(self.entry.invocation.code, answer.status, waited)
-        self._heard(_with_cors(self._webhook, self._call, answer))
+        self._heard(_for_sender(self._webhook, self._call, answer))
 
     def _log(self, code: str, status: int, waited: bool) -> None:
         gateway, invocation = self._gateway, self.entry.invocation
@@ -221,13 +221,6 @@ def _status_of(verdict: Verdict, waits: bool) -> int:
 def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
     if verdict.handshake is not None:
         return verdict.handshake.answer
-    answer = _refusal(webhook, verdict, invocation_id)
-    if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
-        return Answer(answer.status, [header for header in answer.headers if header[0] != b"content-type"])
-    return answer
-
-
-def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
     return say.refusal(
         verdict.code,
         invocation_id,
@@ -239,7 +232,10 @@ def _refusal(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> A
     )
 
 
-def _with_cors(webhook: Webhook, call: Call, answer: Answer) -> Answer:
+def _for_sender(webhook: Webhook, call: Call, answer: Answer) -> Answer:
+    """As this webhook's callers need it: readable for pages of other origins, without a body for Xero."""
+    if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
+        answer = Answer(answer.status, [header for header in answer.headers if header[0] != b"content-type"])
     if webhook.cors is not None:
         answer.headers = [*answer.headers, *webhook.cors.headers(call)]
     return answer

@@ -48,7 +48,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         calls_per_second=settings.rate_limit.calls_per_second,
         burst=settings.rate_limit.burst,
         answer_timeout=answer_timeout(settings, resolved),
-        wraps_arrays=resolved.sends_arrays,
+        wraps_arrays=resolved.sends_arrays or bool(resolved.scheme and resolved.scheme.sends_arrays),
         method=settings.authentication.method,
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
     )

@@ -171,6 +171,8 @@ def scheme_of(form: Form) -> dict[str, Any]:
     for name in _LISTS:
         if listed := [part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()]:
             scheme[name] = listed
+    if form.text("scheme.sendsArrays"):
+        scheme["sendsArrays"] = True
     if (tolerance := whole_number(form.text("scheme.toleranceSeconds"))) is not None:
         scheme["toleranceSeconds"] = tolerance
     return scheme
