@@ -37,7 +37,7 @@ oldest_due_seconds = Gauge(
 )
 ready = Gauge(
     "postern_ready",
-    "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed).",
+    "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded one can be started).",
     ["part"],
     registry=REGISTRY,
 )

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text, update
@@ -269,3 +270,21 @@ def test_a_start_without_the_database_of_before_does_not_begin_a_new_one(
     assert not database.exists()
     assert run_postern(tmp_path, "migrate").returncode == 0
     start_program(POSTERN_ENGINE="none")
+
+
+def test_an_engine_that_cannot_be_started_is_told(tmp_path: Path, start_program: StartProgram) -> None:
+    make_hook(tmp_path / "data")
+    (tmp_path / "data" / "engine.db").mkdir()  # no start can succeed
+    program = start_program(ready=False)
+    wait_until(lambda: "Postern is serving" in program.output(), what="the program to listen")
+
+    def told() -> Any:
+        said = exchange(program.port, "GET", "/readyz")
+        return said.status == 503 and said.json["engine"]
+
+    engine = wait_until(told, what="/readyz to say that the engine cannot be started")
+    assert engine["ok"] is False
+    assert "cannot be started" in engine["detail"]
+    wait_until(lambda: "No workflow is started" in program.output(), what="the log to say so")
+    (tmp_path / "data" / "engine.db").rmdir()
+    program.wait_until_ready()

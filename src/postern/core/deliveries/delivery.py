@@ -95,6 +95,8 @@ class Started:
 class EngineHealth:
     ok: bool
     detail: str
+    cannot_start: bool = False
+    """It was tried again and again: somebody has to help."""
 
 
 @dataclass(frozen=True, slots=True)

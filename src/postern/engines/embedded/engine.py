@@ -72,7 +72,7 @@ class EmbeddedEngine:
 
     async def health(self) -> EngineHealth:
         if defect := self._supervisor.defect():
-            return EngineHealth(False, defect)
+            return EngineHealth(False, defect, cannot_start=self._supervisor.cannot_start)
         known = len(self._supervisor.workflows)
         return EngineHealth(
             True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}"

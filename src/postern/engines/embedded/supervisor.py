@@ -33,6 +33,7 @@ STARTS_WITHIN = 60.0
 HANGS_AFTER = frames.HANGS_AFTER + 2.0
 """Longer than the process gives itself: it can say where it hangs, which we cannot."""
 SUSPICIOUS_AFTER = 3.0
+STARTS_TRIED = 3
 
 Stamps = dict[Path, tuple[int, int, int] | None]
 
@@ -54,6 +55,8 @@ class Supervisor:
         self._never_ready = True
         self._crashed = False
         """How the last process ended: by what a workflow did, and not by a kill from outside."""
+        self.failed_starts = 0
+        """Processes in a row that ended before they were ready."""
         self.trouble = "the engine process is starting"
         self.workflows: list[Workflow] = []
 
@@ -79,6 +82,11 @@ class Supervisor:
             return f"the engine process has been silent for {silent:.0f} seconds: a workflow may be holding its interpreter"
         return self._file_trouble
 
+    @property
+    def cannot_start(self) -> bool:
+        """Not by itself, that is: it was tried, or it says what is in its way."""
+        return not self._up.is_set() and (self.failed_starts >= STARTS_TRIED or bool(self._file_trouble))
+
     async def wait_until_up(self) -> None:
         await self._up.wait()
 
@@ -102,8 +110,10 @@ class Supervisor:
             if self._error:
                 self.trouble = f"workflows file has an error: {self._error}"
                 log.error("the workflows file has an error", error=self._error)
+                self.failed_starts = 0
                 await self._wait_for_change()
                 continue
+            self.failed_starts += 1
             deaths = 1 if time.monotonic() - began > STEADY_AFTER else deaths + 1
             pause = min(
                 LONGEST_PAUSE if self._never_ready else LONGEST_PAUSE_ONCE_READY, 0.1 * 2 ** (deaths - 1)
@@ -176,6 +186,7 @@ class Supervisor:
         self._error = frame.error
         if not frame.error:
             self.workflows = frame.workflows
+            self.failed_starts = 0
             log.info("the engine process is ready", workflows=len(frame.workflows))
             self._never_ready = False
             self._up.set()

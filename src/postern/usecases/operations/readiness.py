@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import structlog
 
+from postern.core.deliveries.delivery import EngineHealth
 from postern.observe import ready
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
 LOOK_EVERY = 1.0
 MOST_NAMED = 10
+
+NO_ENGINE = EngineHealth(False, "none in this process")
 
 log = structlog.get_logger("postern.ready")
 
@@ -23,8 +26,9 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Readiness:
     ready: bool
-    """Calls are taken and stored. An engine that is away makes them wait, not fail, and a webhook that cannot
-    be served costs no other one anything: both are told and do not count."""
+    """Calls are taken and stored, and nothing stands in the way of starting their workflows for good. An engine
+    that is away makes them wait, not fail, and a webhook that cannot be served costs no other one anything: both
+    are told and do not count."""
     store: Part
     webhooks: Part
     engine: Part
@@ -33,13 +37,28 @@ class Readiness:
 async def readiness(gateway: Gateway) -> Readiness:
     """Answers within a few seconds, whatever the store does."""
     store, webhooks = await _store(gateway), _webhooks(gateway)
-    engine = await gateway.engine.health() if gateway.engine is not None else None
+    engine = await gateway.engine.health() if gateway.engine is not None else NO_ENGINE
     return Readiness(
-        ready=store.ok and gateway.runtime.directory.trouble is None,
+        ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
         webhooks=webhooks,
-        engine=Part(engine.ok, engine.detail) if engine is not None else Part(False, "none in this process"),
+        engine=Part(engine.ok, _told(engine)),
     )
+
+
+def _told(engine: EngineHealth) -> str:
+    return f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail
+
+
+def _kind(alarm: str) -> str:
+    """What is behind the colon may change each second."""
+    return alarm.partition(":")[0]
+
+
+async def _own_engine(gateway: Gateway) -> EngineHealth:
+    """Other engines are not asked each second: that would be a request over the network."""
+    engine = gateway.engine
+    return await engine.health() if engine is not None and engine.name == "embedded" else NO_ENGINE
 
 
 async def _store(gateway: Gateway) -> Part:
@@ -66,13 +85,15 @@ async def watch(gateway: Gateway) -> None:
 
 
 async def _look(gateway: Gateway) -> None:
-    store, webhooks = await _store(gateway), _webhooks(gateway)
-    for name, part in (("store", store), ("webhooks", webhooks)):
-        ready.labels(name).set(part.ok)
+    store, webhooks, engine = await _store(gateway), _webhooks(gateway), await _own_engine(gateway)
+    for name, well in (("store", store.ok), ("webhooks", webhooks.ok), ("engine", not engine.cannot_start)):
+        ready.labels(name).set(well)
     alarms = [] if store.ok else [f"Calls are refused with 503: {store.detail}."]
     alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
+    alarms += [f"No workflow is started: {engine.detail}."] if engine.cannot_start else []
+    known = {_kind(alarm) for alarm in gateway.runtime.alarms}
     for alarm in alarms:
-        if alarm not in gateway.runtime.alarms:
+        if _kind(alarm) not in known:
             log.error("the gateway needs help", because=alarm)
     if gateway.runtime.alarms and not alarms:
         log.info("everything is well again")
