@@ -18,10 +18,11 @@ from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.vault import VaultError
 from postern.surfaces.cli.main import make_cli
-from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end, session
+from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end
 from postern.surfaces.http.workers import Place
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.gateway import database_held, opened
+from postern.wiring.starting import CannotStart
 
 
 def start(workers: int = 1, place: str | None = None) -> None:
@@ -29,7 +30,7 @@ def start(workers: int = 1, place: str | None = None) -> None:
 
     settings = _settings()
     set_up_logs(settings.log)
-    with _told_in_words():
+    with _ends_in_a_sentence():
         if workers > 1:
             sys.exit(asyncio.run(serve_with(settings, workers)))
         uvloop.run(serve(settings, Place.read(place) if place else None))
@@ -37,14 +38,14 @@ def start(workers: int = 1, place: str | None = None) -> None:
 
 def migrate() -> str:
     settings = _settings()
-    with _told_in_words():
+    with _ends_in_a_sentence():
         database = Database(settings.database)
         schema.migrate(database)
         database.close()
     return f"The schema is {schema.newest()}."
 
 
-def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict[str, int]:
+def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int]:
     """Everything from one database to another; how many rows each table has."""
     file = make_url(whence).database if whence.startswith("sqlite") else None
     if file is not None and not Path(file).exists():
@@ -53,11 +54,11 @@ def copy(whence: str, where: str, told: Callable[[str, int, int], None]) -> dict
     try:
         # A gateway on either of them would write what is not copied, or what nobody expects there.
         with (
+            _ends_in_a_sentence(),
             database_held(source.url.database or "") if source.is_sqlite else nullcontext(),
             database_held(target.url.database or "") if target.is_sqlite else nullcontext(),
-            _told_in_words(),
         ):
-            return {name: held.rows for name, held in copy_all(source, target, told).items()}
+            return {name: held.rows for name, held in copy_all(source, target, on_progress).items()}
     except CannotCopy as refused:
         end(str(refused), FAILED)
     finally:
@@ -72,7 +73,7 @@ def _settings() -> Settings:
         end(str(error), USAGE)
 
 
-def _say_if_new(settings: Settings) -> None:
+def _warn_if_new(settings: Settings) -> None:
     """Most likely the command was typed in another folder than the one from which the gateway was started."""
     file = make_url(settings.database).database if settings.is_sqlite else None
     if file is not None and not Path(file).exists():
@@ -83,10 +84,12 @@ def _say_if_new(settings: Settings) -> None:
 
 
 @contextmanager
-def _told_in_words() -> Iterator[None]:
+def _ends_in_a_sentence() -> Iterator[None]:
     """What stops the program at its start is said in a sentence, not in a traceback."""
     try:
         yield
+    except CannotStart as error:
+        end(str(error), error.exit_code)
     except (schema.SchemaMismatch, VaultError) as error:
         end(str(error), UNAVAILABLE)
     except StoreUnavailable as error:
@@ -106,10 +109,9 @@ def cli() -> Any:
     async def open_for_a_command() -> AsyncIterator[Gateway]:
         settings = _settings()
         set_up_logs("off" if settings.log == "off" else "text")
-        _say_if_new(settings)
-        with _told_in_words():
+        _warn_if_new(settings)
+        with _ends_in_a_sentence():
             async with opened(settings) as gateway:
                 yield gateway
 
-    session.open = open_for_a_command
-    return make_cli(start, lambda: _settings().listed(), migrate, copy)()
+    return make_cli(open_for_a_command, start, lambda: _settings().listed(), migrate, copy)()

@@ -22,7 +22,6 @@ from postern.settings import Settings
 from postern.stores.keys import holds_secrets
 from postern.stores.store import Store
 from postern.stores.vault import VaultError, key_from_file
-from postern.surfaces.cli.run import FAILED, end
 from postern.usecases.calls.respond import answer_of_workflow
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.operations.example import example_environment
@@ -34,6 +33,7 @@ from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine
+from postern.wiring.starting import CannotStart
 from postern.workflows.load import load
 
 
@@ -69,9 +69,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
     runs_workflows = serving_on is not None and settings.engine == "embedded"
     if runs_workflows and not store.alone():
         await store.close()
-        end(
-            "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share.",
-            FAILED,
+        raise CannotStart(
+            "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share."
         )
     base_url = _base_url(settings, serving_on)
 
@@ -143,10 +142,9 @@ def _refuse_to_begin_anew(settings: Settings) -> None:
     path = Path(make_url(settings.database).database or "") if settings.is_sqlite else None
     left = [name for name in ("secret.key", "engine.db") if (settings.data_dir / name).exists()]
     if path is not None and left and not path.exists():
-        end(
+        raise CannotStart(
             f"There is no database {path}, but {' and '.join(left)} of an earlier one lie in {settings.data_dir}: "
-            "was it moved or deleted? Put it back, or run `postern migrate` to begin an empty one.",
-            FAILED,
+            "was it moved or deleted? Put it back, or run `postern migrate` to begin an empty one."
         )
 
 
@@ -190,8 +188,7 @@ def held(lock: Path, what: Path, own: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            end(
-                f"Another Postern already serves {what.resolve()}. Stop it first, or give this one its own {own}.",
-                FAILED,
-            )
+            raise CannotStart(
+                f"Another Postern already serves {what.resolve()}. Stop it first, or give this one its own {own}."
+            ) from None
         yield

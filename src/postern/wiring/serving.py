@@ -15,7 +15,7 @@ import structlog
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
-from postern.surfaces.cli.run import FAILED, USAGE, end
+from postern.surfaces.cli.run import FAILED, USAGE
 from postern.surfaces.console import rehearse
 from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import Ingress
@@ -33,6 +33,7 @@ from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
 from postern.wiring.gateway import alone, opened
+from postern.wiring.starting import CannotStart
 
 LOOK_EVERY = 1.0
 
@@ -122,10 +123,10 @@ def _listener(settings: Settings, shared: bool = False) -> socket.socket:
         instead = "POSTERN_PORT to another port" if taken else "POSTERN_HOST to an address of this machine"
         # An address that is taken, or not there yet, may be had a moment later: a supervisor is to try again.
         again = error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
-        end(
+        raise CannotStart(
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Set {instead}.",
             FAILED if again else USAGE,
-        )
+        ) from error
 
 
 def _address(settings: Settings, listener: socket.socket) -> str:
@@ -165,7 +166,7 @@ async def serve_with(settings: Settings, count: int) -> int:
     """The parent of ``count`` workers."""
     if settings.is_sqlite or settings.engine == "embedded":
         what = "SQLite has one writer" if settings.is_sqlite else "The embedded engine belongs to one process"
-        end(
+        raise CannotStart(
             f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, http or shopify-flow.",
             USAGE,
         )

@@ -17,7 +17,7 @@ from postern.surfaces.cli import (
     signatures,
     workflows,
 )
-from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, out, show_page
+from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, Opened, end, err, out, session, show_page
 from postern.usecases.present import Page
 
 app = typer.Typer(
@@ -58,12 +58,14 @@ def _show_progress(table: str, done: int, total: int) -> None:
 
 
 def make_cli(
+    opened: Opened,
     serve: Callable[[int, str | None], None],
     list_settings: Callable[[], list[dict[str, Any]]],
     migrate: Callable[[], str],
     copy: Copy,
 ) -> typer.Typer:
-    """The commands that need the wiring are handed in by it."""
+    """The commands that need the wiring are handed in by it, and so is how the others open a gateway."""
+    session.open = opened
 
     @app.command("serve")
     def serve_command(

@@ -37,7 +37,7 @@ Opened = Callable[[], AbstractAsyncContextManager[Gateway]]
 
 
 class Session:
-    """What every command needs: how to open a gateway. The wiring says it before a command runs."""
+    """What every command needs: how to open a gateway; `make_cli` is given it."""
 
     open: Opened
 
