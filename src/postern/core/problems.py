@@ -64,7 +64,7 @@ _ALL = [
         "credential_mismatch",
         401,
         "Credential does not match",
-        "The call carries a token, and it is neither the main nor the second one.",
+        "The call carries a token that is neither the main nor the second one, or a username that is not the webhook's.",
     ),
     Problem(
         "signature_missing",

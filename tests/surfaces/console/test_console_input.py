@@ -86,3 +86,26 @@ def test_a_webhook_that_cannot_be_read_is_named_with_the_reason_and_can_be_delet
     assert Client(served.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {}).status == 503
     assert browser.post(f"{path}/delete", b"", **FORM).status == 303
     assert browser.get(path).status == 404
+
+
+def test_a_webhook_is_never_open_because_a_field_was_left_out(browser: Client, served: Program) -> None:
+    for form in ({"name": "No method"}, {"name": "No method", "method": "nothing"}):
+        assert browser.post("/webhooks/new/other", urlencode(form).encode(), **FORM).status == 422
+    listed = Client(served.port, served.admin_key).get("webhooks?search=No%20method").json
+    assert listed["items"] == []
+
+
+WEAK = ("Anybody who knows the URL", "short enough to be guessed")
+
+
+def test_the_ready_page_warns_of_what_is_weak(browser: Client, served: Program) -> None:
+    api = Client(served.port, served.admin_key)
+    for authentication, warning in (
+        ({"method": "none"}, WEAK[0]),
+        ({"method": "token", "token": "ab"}, WEAK[1]),
+        ({"method": "token", "token": "a token of the tests"}, None),
+    ):
+        made = api.post("webhooks", {"name": "Ready", "authentication": authentication}).json
+        page = browser.get(f"/webhooks/{made['id']}/ready").text
+        shown = [one for one in WEAK if one in page]
+        assert shown == ([warning] if warning else [])

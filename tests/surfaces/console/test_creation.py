@@ -152,7 +152,7 @@ def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None
 
 
 def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
-    answer(console, "Nothing; it runs on a schedule")
+    answer(console, "Nothing; runs on a schedule")
     console.page.get_by_label("Name").fill("Stock")
     console.click("Continue to the schedule")
     console.page.wait_for_url("**/schedule*")
@@ -168,7 +168,7 @@ def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
 
 
 def test_everything_else_chooses_its_method(console: Console) -> None:
-    answer(console, "Something else, or decide later")
+    answer(console, "Other, or decide later")
     console.page.get_by_label("Name").fill("Test only")
     console.page.get_by_label("None").check()
     console.click("Create webhook")

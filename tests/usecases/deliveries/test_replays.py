@@ -230,3 +230,13 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
     assert (len(leases), await emissions(desk)) == (4, Counter())
     await replays.cancel(desk.gateway, ACTOR, plan["id"])
     await asyncio.wait_for(waiting, PATIENCE)
+
+
+async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    invocation = await desk.accepted(webhook, {})
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
+    with pytest.raises(Refused, match="disabled"):
+        await history.replay(desk.gateway, ACTOR, invocation)
+    told = await run(desk)
+    assert (told["done"], told["skipped"], await emissions(desk)) == (0, 1, Counter())

@@ -214,8 +214,14 @@ async def test_the_tester_says_what_would_verify_and_shows_a_reader_no_forgery(h
     await house.call(webhook, BODY, headers=stripe("whsec_right", at=time.time() - 4000))
     [refused] = await house.history()
     request = validated(SignatureTest, {"webhookId": webhook["id"], "invocationId": refused["id"]})
-    for level, shown in (("read", 0), ("write", 1)):
-        told = await signatures.test(house.gateway, Actor("somebody", level), request)  # type: ignore[arg-type]
+    for actor, shown in (
+        (Actor("reader", "read", "usr_1", "ses_1"), 0),
+        (Actor("writer", "write", "usr_2", "ses_2"), 1),
+        (Actor("command line", "admin"), 1),
+        (Actor("a key", "write", "key_1"), 0),
+        (Actor("a key", "admin", "key_2"), 0),
+    ):
+        told = await signatures.test(house.gateway, actor, request)
         assert (told["verified"], told["code"]) == (False, "timestamp_expired")
         assert told["signedContent"].endswith(BODY.decode())
         assert len(told["expected"]) == shown

@@ -40,7 +40,7 @@ CODE_WORDS = {
     "origin_not_allowed": "Origin not allowed",
     "payload_too_large": "Payload too large",
     "credential_missing": "No token sent",
-    "credential_mismatch": "Wrong token",
+    "credential_mismatch": "Wrong credential",
     "signature_missing": "No signature sent",
     "signature_malformed": "Signature malformed",
     "signature_mismatch": "Signature does not match",

@@ -96,6 +96,8 @@ async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | st
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if webhook is None:
         return "its webhook has been deleted"
+    if not webhook.enabled:
+        return "its webhook is disabled and starts nothing"
     if invocation.outcome != "rejected":
         return "it was not rejected"
     if invocation.code in NEVER_READ or invocation.body is None:

@@ -142,10 +142,10 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
 
 
 def _start_of(gateway: Gateway, invocation: Invocation | None) -> tuple[str, dict[str, str], State] | None:
-    """With the mapping as it is now; None where the webhook or the body is gone."""
+    """With the mapping as it is now; None where the webhook is disabled, or it or the body is gone."""
     webhook = None if invocation is None else gateway.runtime.directory.by_id(invocation.webhook_id)
     payload = None if invocation is None else payload_of(invocation)
-    if invocation is None or webhook is None or payload is None:
+    if invocation is None or webhook is None or not webhook.enabled or payload is None:
         return None
     fields, _ = webhook.mapping.apply(payload)
     return invocation.id, fields, "held" if webhook.held else "queued"

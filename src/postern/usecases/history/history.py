@@ -50,6 +50,8 @@ async def replay(
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if webhook is None:
         raise Refused("conflict", "its webhook has been deleted")
+    if not webhook.enabled:
+        raise Refused("conflict", "its webhook is disabled and starts nothing; enable it first")
     payload = payload_of(invocation)
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")

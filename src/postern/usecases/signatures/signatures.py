@@ -217,9 +217,10 @@ async def _told(
 ) -> dict[str, Any]:
     found: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
-    # With a stored secret the expected signature is a forgery ready to use: only for those who could change
-    # the secret anyway.
-    may_see = not stored or actor.may("write")
+    # With a stored secret the expected signature is a forgery ready to use, and a key could ask for one of any
+    # bytes, as often as it likes: only for people who may be shown secrets.
+    by_key = bool(actor.id) and not actor.session
+    may_see = not stored or (actor.may("write") and not by_key)
     signed = found.signed_bytes
     return {
         "verified": found.verified,

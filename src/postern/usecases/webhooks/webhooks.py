@@ -29,6 +29,9 @@ stands in for it."""
 NO_WEBHOOK = "there is no webhook with this id"
 
 
+SHORT_TOKEN = 16
+
+
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
     """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
@@ -300,6 +303,12 @@ def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any]
         )
     if authentication.method == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+    if authentication.method == "token" and any(
+        len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()
+    ):
+        warnings.append(
+            "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
+        )
     if authentication.method == "hmac" and awaits_secret(webhook):
         sender = presets.about(authentication.provider)
         warnings.append(

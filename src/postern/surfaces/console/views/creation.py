@@ -36,10 +36,10 @@ ANSWERS = {
     ),
     "schedule": (
         "clock",
-        "Nothing; it runs on a schedule",
+        "Nothing; runs on a schedule",
         "Postern fetches from a URL of yours on a timer and starts the workflow.",
     ),
-    "other": ("later", "Something else, or decide later", "Choose yourself how callers prove who they are."),
+    "other": ("later", "Other, or decide later", "Choose yourself how callers prove who they are."),
 }
 NAMES = {"tool": "My automation", "browser": "Storefront form", "schedule": "Scheduled fetch", "other": ""}
 
@@ -148,11 +148,11 @@ def _request(answer: str, sent: Form) -> dict[str, Any]:
         case "browser":
             made["cors"] = {"enabled": True, "origins": sent.lines("origins") or ["*"]}
         case "other":
-            method = sent.get("method", "none")
+            method = sent.text("method")
             if method == "hmac":
                 made["authentication"] = {"method": "hmac", "provider": "generic", "secret": GENERATE}
-            elif method == "none":
-                made["authentication"] = {"method": "none"}
+            elif method != "token":
+                made["authentication"] = {"method": method}  # none, or nothing that there is
     return made
 
 
