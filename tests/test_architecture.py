@@ -75,6 +75,7 @@ PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 # Imports that wait inside a function because they are slow and most commands never need them: file -> what it
 # may fetch late.
 LATE_IMPORTS: dict[str, set[str]] = {
+    "__main__.py": {"postern.wiring.command"},  # while it loads, Ctrl-C is to end it without a traceback
     "wiring/command.py": {
         "postern.wiring.serving"
     },  # the web framework and the console: a second that every command would wait

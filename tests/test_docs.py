@@ -141,7 +141,7 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
 DEPLOYMENT = [
     ROOT / "Makefile",
     ROOT / "Dockerfile",
-    ROOT / "compose.yaml",
+    *sorted(ROOT.glob("compose*.yaml")),
     *sorted((ROOT / "deploy").iterdir()),
 ]
 

@@ -6,7 +6,7 @@ The webhook: synchronous response on, and ``orderNumber`` mapped to ``fieldOne``
     {"orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]}
 
 Every workflow gets the events of every webhook, so set ORDER_LOOKUP_WEBHOOK_ID to the ID on your webhook's
-page; `make run` sets it to the example webhook's. Unset, this workflow answers them all.
+page; `make run` sets it to the example webhook's. Unset, this workflow answers none.
 """
 
 import os
@@ -27,7 +27,7 @@ def find_orders(number: str) -> list[dict[str, str]]:
     return [order for order in ORDERS if order["name"] == f"#{number}"]
 
 
-@workflow(webhook_id=os.environ.get("ORDER_LOOKUP_WEBHOOK_ID"))
+@workflow(webhook_id=os.environ.get("ORDER_LOOKUP_WEBHOOK_ID", "none"))
 def order_lookup(event: Event) -> None:
     """Looks an order up by its number (field one) and answers with what was found."""
     number = event["fieldOne"].strip().removeprefix("#")

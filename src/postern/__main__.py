@@ -1,10 +1,15 @@
 """`postern` and `python -m postern`."""
 
-from postern.wiring.command import cli
+import sys
 
 
 def main() -> None:
-    cli()
+    try:
+        from postern.wiring.command import cli  # half a second, in which somebody may press Ctrl-C
+
+        cli()
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ class Cli:
     def _run(self, *arguments: str) -> Any:
         ran = typed(self._folder, *arguments, "--json")
         if ran.exit_code:
-            raise Told((ran.exit_code, set(re.findall(r"^  ([A-Za-z.0-9]+): ", ran.stderr, re.MULTILINE))))
+            raise Told((ran.exit_code, {error["field"] for error in json.loads(ran.stderr)["errors"]}))
         return json.loads(ran.stdout)
 
     def create(self, name: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from postern.stores.sql import schema
 from postern.stores.sql.bulk import insert_rows
 from postern.stores.sql.database import Database
-from postern.stores.sql.tables import epochs, metadata
+from postern.stores.sql.tables import epochs, meta, metadata
 
 STEP_ROWS = 2_000
 STEP_BYTES = 8 * 1024 * 1024
@@ -38,6 +38,8 @@ _notes = MetaData()
 progress = Table(
     "copying", _notes, Column("name", Text, primary_key=True), Column("state", Text, nullable=False)
 )
+
+COPIED_FROM = "copied from"
 
 OnProgress = Callable[[str, int, int], None]
 """Called with a table's name, its rows so far, and how many there are."""
@@ -70,7 +72,27 @@ def copy_all(source: Database, target: Database, on_progress: OnProgress) -> dic
             sums[table.name] = _compared(reading, target, table)
     with target.writer.begin() as writing:
         progress.drop(writing)
+        writing.execute(delete(meta).where(meta.c.name == COPIED_FROM))
+        writing.execute(insert(meta).values(name=COPIED_FROM, value=_origin(source)))
     return sums
+
+
+def finished(source: Database, target: Database) -> bool:
+    """Whether everything of this source was copied into that target already: whoever was cut off at the very
+    end asks again."""
+
+    def asked(connection: Connection) -> bool:
+        present = set(inspect(connection).get_table_names())
+        if "meta" not in present or progress.name in present:
+            return False
+        origin = connection.scalar(select(meta.c.value).where(meta.c.name == COPIED_FROM))
+        return origin == _origin(source)
+
+    return target.read_now(asked)
+
+
+def _origin(source: Database) -> str:
+    return msgspec.json.encode({"from": source.url.render_as_string(hide_password=True)}).decode()
 
 
 def _prepare(source: Database, target: Database) -> None:
@@ -91,7 +113,7 @@ def _prepare(source: Database, target: Database) -> None:
     if "alembic_version" not in present:
         schema.migrate(target)
     schema.verify(target)
-    whence = msgspec.json.encode({"from": source.url.render_as_string(hide_password=True)}).decode()
+    whence = _origin(source)
     with target.writer.begin() as connection:
         _notes.create_all(connection)
         begun = connection.scalar(select(progress.c.state).where(progress.c.name == ""))

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe import set_up_logs
 from postern.settings import SettingError, Settings
-from postern.stores.copying import CannotCopy, copy_all
+from postern.stores.copying import CannotCopy, copy_all, finished
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.vault import VaultError
@@ -45,8 +45,8 @@ def migrate() -> str:
     return f"The schema is {schema.newest()}."
 
 
-def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int]:
-    """Everything from one database to another; how many rows each table has."""
+def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
+    """Everything from one database to another; how many rows each table has, or None where it was done before."""
     file = make_url(whence).database if whence.startswith("sqlite") else None
     if file is not None and not Path(file).exists():
         end(f"There is no database {file}.", USAGE)
@@ -58,6 +58,8 @@ def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) 
             database_held(source.url.database or "") if source.is_sqlite else nullcontext(),
             database_held(target.url.database or "") if target.is_sqlite else nullcontext(),
         ):
+            if finished(source, target):
+                return None
             return {name: held.rows for name, held in copy_all(source, target, on_progress).items()}
     except CannotCopy as refused:
         end(str(refused), FAILED)

@@ -2,14 +2,21 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import metadata
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from reference import commands
+from rich.console import Console
 
+from postern.surfaces.cli import run
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
@@ -428,3 +435,49 @@ def test_what_strangers_wrote_moves_no_terminal_in_json_either(folder: Path) -> 
     ran = typed(folder, "history", "show", invocation, "--json")
     assert all(char.isprintable() or char == "\n" for char in ran.stdout)
     assert json.loads(json.loads(ran.stdout)["body"])["a"] == hostile
+
+
+def test_ids_and_urls_are_never_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = StringIO()
+    monkeypatch.setattr(run, "out", Console(file=page, width=80, highlight=False, soft_wrap=True))
+    webhook, url = f"wh_{'0123456789abcdef' * 2}", f"https://hooks.example.com/webhook/{'x' * 22}"
+    run.show_table(["id", "url", "name"], [[webhook, url, "A name that is so long that it is folded"]], "")
+    first, *folded = page.getvalue().splitlines()[1:]
+    assert first.startswith(f"{webhook}  {url}  A name")
+    assert folded
+
+
+def test_what_goes_wrong_is_json_where_json_was_asked_for(program: Program, folder: Path) -> None:
+    missing = typed(folder, "webhooks", "show", "wh_none", "--json")
+    assert (missing.exit_code, missing.stdout) == (3, "")
+    assert json.loads(missing.stderr)["code"] == "not_found"
+    wrong = typed(folder, "webhooks", "create", "Wrong", "payloadLimitBytes=0", "--json")
+    assert [error["field"] for error in json.loads(wrong.stderr)["errors"]] == ["payloadLimitBytes"]
+    assert "payloadLimitBytes: " in typed(folder, "webhooks", "create", "Wrong", "payloadLimitBytes=0").stderr
+
+
+def test_a_promotion_that_is_not_known_to_be_safe_says_so(program: Program, folder: Path) -> None:
+    two = {"method": "token", "token": {"generate": True}, "secondToken": {"generate": True}}
+    made = said(folder, "webhooks", "create", "Two", f"authentication={json.dumps(two)}")
+    promoted = typed(folder, "webhooks", "promote", made["id"])
+    assert promoted.exit_code == 0
+    assert "not known to be safe" in promoted.stderr
+
+
+def test_the_version_is_told(folder: Path) -> None:
+    assert typed(folder, "--version").stdout == f"postern {metadata.version('postern')}\n"
+
+
+def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path) -> None:
+    """Half a second goes by before any of our code that could handle it runs."""
+    (tmp_path / "sqlalchemy.py").write_text("raise KeyboardInterrupt")
+    ran = subprocess.run(
+        [sys.executable, "-m", "postern", "webhooks", "list"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

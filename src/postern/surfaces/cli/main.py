@@ -1,6 +1,7 @@
 """`postern …`: the table of commands."""
 
 from collections.abc import Callable
+from importlib import metadata
 from typing import Annotated, Any
 
 import typer
@@ -46,7 +47,24 @@ app.add_typer(people.sessions, name="sessions")
 app.command("audit")(people.audit)
 app.add_typer(workflows.commands, name="workflows")
 
-Copy = Callable[[str, str, Callable[[str, int, int], None]], dict[str, int]]
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        out.print(f"postern {metadata.version('postern')}", markup=False)
+        raise typer.Exit
+
+
+@app.callback()
+def postern(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    pass
+
+
+Copy = Callable[[str, str, Callable[[str, int, int], None]], dict[str, int] | None]
 
 
 def _show_progress(table: str, done: int, total: int) -> None:
@@ -102,6 +120,9 @@ def make_cli(
             if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
                 end("--from and --to are sqlite:///… or postgresql://…", USAGE)
         rows = copy(whence, where, _show_progress)
+        if rows is None:
+            out.print("This copy was finished before; nothing was done now.", markup=False)
+            return
         out.print(f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables.", markup=False)
 
     @app.command("settings")

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -19,10 +19,19 @@ from postern.usecases.runtime.gateway import Gateway
 
 T = TypeVar("T")
 
+NARROWEST = 24
+"""Characters that a column of sentences has at least."""
+
 OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS = 0, 1, 2, 3, 4, 5, 6
 EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 store or engine not reachable · 6 a dry run found something to change"
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+def _json_asked(asked: bool) -> bool:
+    session.as_json = asked
+    return asked
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.", callback=_json_asked)]
 Limit = Annotated[int, typer.Option(help="How many.")]
 Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 
@@ -40,6 +49,8 @@ class Session:
     """What every command needs: how to open a gateway; `make_cli` is given it."""
 
     open: Opened
+    as_json: bool = False
+    """The command was typed with --json: what goes wrong is told as JSON, too."""
 
     def run(self, use_case: Callable[[Gateway], Awaitable[T]]) -> T:
         async def inside() -> T:
@@ -49,8 +60,12 @@ class Session:
         try:
             return asyncio.run(inside())
         except Refused as refused:
-            lines = [f"  {error.field}: {error.message}" for error in refused.errors]
-            end("\n".join([refused.detail or refused.problem.help, *lines]), _exit_code(refused))
+            end(
+                refused.detail or refused.problem.help,
+                _exit_code(refused),
+                refused.code,
+                {error.field: error.message for error in refused.errors},
+            )
         except StoreUnavailable as trouble:
             end(f"The database cannot be used: {trouble}", UNAVAILABLE)
 
@@ -64,16 +79,24 @@ def _exit_code(refused: Refused) -> int:
     )
 
 
-def end(message: str, code: int) -> NoReturn:
-    err.print(message, style="red", markup=False)
-    sys.exit(code)
+def end(message: str, status: int, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:
+    fields = fields or {}
+    if session.as_json:
+        told: dict[str, Any] = {"code": code or None, "detail": message}
+        told["errors"] = [{"field": field, "message": problem} for field, problem in fields.items()]
+        show_json(told, sys.stderr)
+    else:
+        lines = [f"  {field}: {problem}" for field, problem in fields.items()]
+        err.print("\n".join([message, *lines]), style="red", markup=False)
+    sys.exit(status)
 
 
-def show_json(value: Any) -> None:
+def show_json(value: Any, stream: TextIO | None = None) -> None:
+    stream = stream or sys.stdout
     text = json.dumps(value, ensure_ascii=False, indent=2)
     # What cannot be seen can still move a terminal, and strangers write into the history.
-    sys.stdout.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
-    sys.stdout.write("\n")
+    stream.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
+    stream.write("\n")
 
 
 def _escaped(char: str) -> str:
@@ -116,11 +139,21 @@ def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> No
     if not rows:
         out.print(when_empty, markup=False)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*("" if cell is None else plain(str(cell)) for cell in row))
+    shown = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    # Ids and URLs are there to be copied: a terminal that is too narrow breaks a line by itself, and copies it
+    # whole. Only sentences are folded.
+    folded = [any(" " in row[place] for row in shown) for place in range(len(columns))]
+    least = [
+        NARROWEST if folded[place] else max(len(text) for text in (name, *(row[place] for row in shown)))
+        for place, name in enumerate(columns)
+    ]
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", width=max(out.width, sum(least) + 2 * len(least))
+    )
+    for column, fold in zip(columns, folded, strict=True):
+        table.add_column(column, overflow="fold", no_wrap=not fold)
+    for row in shown:
+        table.add_row(*map(plain, row))
     out.print(table)
 
 

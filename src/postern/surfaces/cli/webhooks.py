@@ -15,6 +15,7 @@ from postern.surfaces.cli.run import (
     Json,
     Limit,
     end,
+    err,
     out,
     plain,
     report,
@@ -223,7 +224,19 @@ def disable(webhook: WebhookId, as_json: Json = False) -> None:
 @commands.command("promote")
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
-    done = session.run(lambda gateway: webhooks.promote(gateway, ACTOR, webhook))
+
+    async def use_case(gateway: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        before = await webhooks.show(gateway, ACTOR, webhook)
+        done = await webhooks.promote(gateway, ACTOR, webhook)
+        return before["authentication"].get("rotation"), done
+
+    rotation, done = session.run(use_case)
+    if rotation and not rotation["safeToPromote"] and not as_json:
+        err.print(
+            "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
+            "used the second one yet. Calls that still carry the old one are refused from now on.",
+            markup=False,
+        )
     report(done, f"The second secret of {done['name']} is now the main one.", as_json)
 
 
