@@ -117,8 +117,8 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
 
 def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -> Verdict:
-    """What a genuine call says: its object, the mapped fields, its key. Also asked when a refused call is
-    checked again."""
+    """What a genuine call says: its object, the mapped fields, its key. Also asked of what a schedule has
+    fetched."""
     payload = read_object(verified.call, webhook.wraps_arrays)
     if isinstance(payload, Unreadable):
         return _refuse(trace, "content", payload.code, payload.detail, matched=verified.matched)

@@ -255,6 +255,25 @@ async def test_a_call_refused_for_a_wrong_secret_is_admitted_after_the_fix_and_n
     assert {one["status"] for one in await house.history()} == {"started", "rejected"}
 
 
+async def test_what_is_a_handshake_by_now_is_not_admitted_as_a_call(house: House) -> None:
+    challenge = b'{"type":"url_verification","challenge":"abc"}'
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    rejected = await house.call(webhook, challenge)
+    assert rejected.status == 401
+    stamp = str(int(time.time()))
+    signed = hmac.new(b"whsec_right", f"v0:{stamp}:".encode() + challenge, hashlib.sha256).hexdigest()
+    slack = {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={signed}"}
+    assert (await house.call(webhook, challenge, headers=slack)).status == 401
+    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": signed_by("slack")})
+    found = await readmission.recheck(house.gateway, OWNER, webhook["id"])
+    assert (found["wouldPass"], found["stillRefused"]) == ([], 2)
+    ids = [item["id"] for item in await house.history()]
+    done = await readmission.admit(house.gateway, OWNER, ids)
+    assert {one["reason"] for one in done["items"]} >= {
+        "it is a set-up handshake of the sender, which starts no workflow"
+    }
+
+
 async def test_an_admitted_call_is_replayed_like_any_other_alone_and_among_many(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe", "whsec_typo"))
     call = (await house.call(webhook, BODY, headers=stripe("whsec_right"))).json["invocationId"]

@@ -1,15 +1,15 @@
 """A second chance: rejected calls that the present settings would let in, and starting them, none of them
 twice."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from postern.core.access.accounts import Actor
-from postern.core.admit import NEVER_READ, read_verified
+from postern.core.admit import NEVER_READ, Verdict, admit_head
+from postern.core.admit import admit as judge
 from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, Gone, HistoryFilter, Invocation
-from postern.core.problems import FieldError, Refused
-from postern.core.signatures.credential import Unproven
+from postern.core.limits import NO_LIMITS
+from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.access.audit import noted
 from postern.usecases.history.history import recorded
@@ -26,13 +26,14 @@ async def recheck(
     require(actor, "read")
     passing, again, failing = [], [], 0
     for invocation in await _rejected(gateway, webhook_id, limit):
-        judged = await _judged_now(gateway, invocation)
-        if isinstance(judged, str):
+        webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+        verdict = _verdict_now(webhook, invocation, gateway.site.base_url)
+        if isinstance(verdict, str):
             failing += 1
         elif retried := await gateway.store.history.same_body(invocation):
             again.append({"invocationId": invocation.id, "acceptedAs": retried})
         else:
-            passing.append({"invocationId": invocation.id, "code": invocation.code, "fields": judged.fields})
+            passing.append({"invocationId": invocation.id, "code": invocation.code, "fields": verdict.fields})
     return {
         "webhookId": webhook_id,
         "wouldPass": passing,
@@ -59,27 +60,21 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
     return {"items": results, "admitted": sum(1 for one in results if one["admitted"])}
 
 
-@dataclass(slots=True)
-class _Passed:
-    webhook: Webhook
-    fields: dict[str, str]
-    duplicate_key: bytes | None
-
-
 async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> dict[str, Any]:
-    judged = await _judged_now(gateway, invocation)
-    if isinstance(judged, str):
-        return {"admitted": False, "reason": judged}
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+    verdict = _verdict_now(webhook, invocation, gateway.site.base_url)
+    if webhook is None or isinstance(verdict, str):
+        return {"admitted": False, "reason": verdict}
     retried = await gateway.store.history.same_body(invocation)
     if retried is not None:
         return {"admitted": False, "reason": f"the sender sent it again, and it was accepted as {retried}"}
     now = gateway.clock()
-    until = now + judged.webhook.duplicates.window_seconds if judged.webhook.duplicates else 0.0
-    state: State = "held" if judged.webhook.held else "queued"
+    until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
+    state: State = "held" if webhook.held else "queued"
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
         admitted = await gateway.store.deliveries.admit(
-            invocation, judged.fields, now, state, judged.duplicate_key, until, note
+            invocation, verdict.fields, now, state, verdict.duplicate_key, until, note
         )
     except Gone:
         return {"admitted": False, "reason": "retention has taken it just now"}
@@ -90,10 +85,9 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
     return {"admitted": False, "reason": f"it is a duplicate of {admitted}"}
 
 
-async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | str":
-    """The call under the present settings, at the time it was received; or the reason why it is still
-    refused."""
-    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str) -> Verdict | str:
+    """The verdict on the call under the present settings, at the time it was received; or the reason why it
+    is still refused."""
     if webhook is None:
         return "its webhook has been deleted"
     if not webhook.enabled:
@@ -104,20 +98,15 @@ async def _judged_now(gateway: Gateway, invocation: Invocation) -> "_Passed | st
         return "its body was never read"
     if len(invocation.body) < invocation.body_size:
         return "only the beginning of its body is kept"
-    call = invocation.as_call(gateway.site.base_url)
-    if webhook.allowlist is not None and not webhook.allowlist.allows(call.address):
-        return "its address is not on the allowlist"
-    verified = webhook.credential.check(call)
-    if isinstance(verified, Unproven):
-        return (
-            "its credential was masked and cannot be checked again"
-            if webhook.method == "token"
-            else verified.detail
-        )
-    verdict = read_verified(webhook, verified, [])
-    if verdict.outcome != "accepted":
-        return verdict.detail
-    return _Passed(webhook, verdict.fields, verdict.duplicate_key)
+    call = invocation.as_call(base_url)
+    verdict = admit_head(webhook, call) or judge(webhook, call, NO_LIMITS)
+    if verdict.outcome == "accepted":
+        return verdict
+    if verdict.outcome != "rejected":
+        return "it is a set-up handshake of the sender, which starts no workflow"
+    if webhook.method == "token" and PROBLEMS[verdict.code].status == 401:
+        return "its credential was masked and cannot be checked again"
+    return verdict.detail
 
 
 async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invocation]:
