@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -407,6 +408,26 @@ def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
     """One process for one of them: the others differ in nothing that a process would show."""
     ran = run_postern(folder, "audit", "--limit", "1")
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
+
+
+def test_a_generated_token_is_mentioned_with_where_to_read_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN", "a token of the tests")
+    for words, what in (
+        ([], "A token was generated. The console shows it: "),
+        (
+            ["--auth", "hmac", "--provider", "generic"],
+            "A signing secret was generated. The console shows it: ",
+        ),
+        (["--auth", "none"], ""),
+        (["--secret", "env:OWN"], ""),
+    ):
+        told = typed(folder, "webhooks", "create", "Told", *words).stdout.replace("\n", "")
+        webhook = re.search(r"wh_[0-9a-f]{32}", told)
+        assert webhook is not None
+        assert ("was generated" in told) == bool(what)
+        assert what in told and (not what or f"/webhooks/{webhook[0]}/ready" in told.replace(" ", ""))
 
 
 BILLIONS = "a0: &a0 [x, x]\n" + "".join(

@@ -141,6 +141,16 @@ def create(
         out.print(f"Note: {warning}", style="yellow", markup=False)
     if made["authentication"].get("secretAwaited"):
         out.print(f"Next: postern webhooks set {made['id']} --secret file:PATH", markup=False)
+    elif auth != "none" and not secret:
+        what, console = (
+            ("token" if auth == "token" else "signing secret"),
+            made["url"].rpartition("/webhook/")[0],
+        )
+        out.print(
+            f"A {what} was generated. The console shows it: {console}/webhooks/{made['id']}/ready. "
+            f"Or set one of your own: postern webhooks set {made['id']} --secret file:PATH",
+            markup=False,
+        )
 
 
 @commands.command("list")
