@@ -2,11 +2,13 @@
 be decrypted costs its own webhook alone."""
 
 import base64
+import sqlite3
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select, text, update
 
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.stores.sql.tables import secrets
 from postern.stores.store import Store
@@ -128,3 +130,11 @@ async def test_changing_the_key_leaves_out_what_cannot_be_decrypted(tmp_path: Pa
         assert (
             set(noted.split()) == store.vault.fingerprints
         )  # the altered one is still encrypted with the old key
+
+
+async def test_a_database_that_takes_no_note_is_told_in_a_sentence(tmp_path: Path) -> None:
+    other = sqlite3.connect(unpack_database(tmp_path), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked"):
+        await Store(f"sqlite:///{tmp_path / 'postern.db'}", [OURS]).open()
+    other.close()

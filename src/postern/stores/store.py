@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+from sqlalchemy.exc import DBAPIError
+
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores import keys
 from postern.stores.access import Access
@@ -55,6 +57,9 @@ class Store:
                 schema.migrate(self.database)
             schema.verify(self.database)
             keys.check(self.database, self.vault)
+        except DBAPIError as error:
+            self.database.close()
+            raise StoreUnavailable(str(error.orig)) from error
         except BaseException:
             self.database.close()
             raise
