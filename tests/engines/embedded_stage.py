@@ -105,15 +105,7 @@ class Stage:
         self, key: str, *, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str
     ) -> Started:
         """As the gateway does: an engine that is unavailable is asked again."""
-        invocation = key.rpartition(".")[0] or key
-        trigger = Trigger(
-            key,
-            webhook_id,
-            invocation,
-            fields,
-            json.dumps({"orderNumber": "1001", "n": 10**30}).encode(),
-            slot,
-        )
+        trigger = self.trigger(key, slot, webhook_id, **fields)
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -122,6 +114,14 @@ class Stage:
                 if time.monotonic() > end:
                     raise
                 await asyncio.sleep(0.05)
+
+    @staticmethod
+    def trigger(
+        key: str, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str
+    ) -> Trigger:
+        invocation = key.rpartition(".")[0] or key
+        payload = json.dumps({"orderNumber": "1001", "n": 10**30}).encode()
+        return Trigger(key, webhook_id, invocation, fields, payload, slot)
 
     async def ended(self, key: str) -> str:
         return await asyncio.wait_for(self.engine.ended(key), PATIENCE)

@@ -27,15 +27,22 @@ class EmbeddedEngine:
         *,
         at_once: int = 100,
         keep_runs_days: float = 7.0,
+        hangs_after: float = 10.0,
         log: str = "json",
     ) -> None:
         self._data_dir = data_dir.resolve()
         self._path = workflows.resolve()
         self.environment: dict[str, str] = {}
         """What workflow files find in their environment besides the gateway's own, which wins."""
-        keep_seconds = keep_runs_days * 86400
-        arguments = [self._data_dir / "engine.db", self._path, keep_seconds, at_once, log]
-        self._supervisor = Supervisor(list(map(str, arguments)), self._path, self.environment)
+        setup = frames.Setup(
+            file=str(self._data_dir / "engine.db"),
+            workflows=str(self._path),
+            keep_seconds=keep_runs_days * 86400,
+            at_once=at_once,
+            hangs_after=hangs_after,
+            log=log,
+        )
+        self._supervisor = Supervisor(setup, self.environment)
         self._task: asyncio.Task[None] | None = None
 
     def answers_go_to(self, take_answer: TakeAnswer) -> None:

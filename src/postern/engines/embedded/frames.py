@@ -10,9 +10,24 @@ from postern.core.deliveries.delivery import Run, Started, Workflow
 LARGEST = 64 * 1024 * 1024
 LENGTH = struct.Struct(">I")
 BEAT_EVERY = 1.0
-HANGS_AFTER = 10.0
-"""Seconds without a heartbeat after which the engine process is ended and started again."""
+FILE_LOST = 4  # the process's exit status when its file was taken away
 IN_USE = 3  # the process's exit status when another one has the data directory
+
+
+class Setup(msgspec.Struct, kw_only=True):
+    """What the engine process is started with, as JSON on its command line."""
+
+    file: str
+    workflows: str
+    keep_seconds: float
+    at_once: int
+    hangs_after: float
+    """Seconds without a heartbeat after which it is ended and started again."""
+    log: str
+    socket: int = -1
+    after_crash: bool = False
+    """The process before it was ended by what a workflow did, and not from outside."""
+
 
 # --- from the gateway -------------------------------------------------------------------------------------------------
 

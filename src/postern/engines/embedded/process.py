@@ -1,7 +1,4 @@
-"""The engine process: ``python -m postern.engines.embedded.process SOCKET FILE WORKFLOWS KEEP_SECONDS AT_ONCE
-LOG BEFORE``.
-
-BEFORE is "crashed" when it follows one that did, or that hung.
+"""The engine process: ``python -m postern.engines.embedded.process SETUP``, which is a ``frames.Setup`` as JSON.
 
 It answers the gateway over the inherited socket and lives exactly as long as that: when the other end is
 gone, so is the gateway, and the process ends by itself.
@@ -23,6 +20,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from postern.core.deliveries.delivery import Started, Workflow
 from postern.engines.embedded import frames
@@ -108,48 +107,47 @@ class Desk:
 
 
 def main() -> None:
-    descriptor, file, workflows, keep_seconds, at_once, log_style, before = sys.argv[1:]
+    setup = msgspec.json.decode(sys.argv[1], type=frames.Setup)
     # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and
     # stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.set_inheritable(int(descriptor), False)
-    _log_lines(log_style)
-    conversation = Conversation(socket.socket(fileno=int(descriptor)))
-    threading.Thread(target=_beat, args=(conversation,), name="heartbeat", daemon=True).start()
-    _wait_for_predecessor(Path(file).with_suffix(".lock"))
-    loaded = load(Path(workflows))
+    os.set_inheritable(setup.socket, False)
+    _log_lines(setup.log)
+    conversation = Conversation(socket.socket(fileno=setup.socket))
+    beating = threading.Thread(
+        target=_beat, args=(conversation, setup.hangs_after), name="heartbeat", daemon=True
+    )
+    beating.start()
+    _wait_for_predecessor(Path(setup.file).with_suffix(".lock"))
+    loaded = load(Path(setup.workflows))
     if loaded.error:
         conversation.send(frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error))
         sys.exit(0)
-    _serve(conversation, loaded, Path(file), float(keep_seconds), int(at_once), before == "crashed")
+    _serve(conversation, loaded, setup)
 
 
-def _serve(
-    conversation: Conversation,
-    loaded: Loaded,
-    file: Path,
-    keep_seconds: float,
-    at_once: int,
-    after_crash: bool,
-) -> None:
+def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> None:
+    file = Path(setup.file)
     awaited = Awaited(conversation.send)
     try:
         runs = WorkflowRuns(
             file,
             loaded.workflows,
-            keep_seconds=keep_seconds,
-            at_once=at_once,
+            keep_seconds=setup.keep_seconds,
+            at_once=setup.at_once,
+            hangs_after=setup.hangs_after,
             answer=conversation.answer,
             ended=awaited.ended,
             troubled=lambda detail: conversation.send(frames.Trouble(detail)),
             group_over=conversation.flush,
+            lost=lambda: os._exit(frames.FILE_LOST),
         )
     except Exception as error:
         log.error("the engine's file cannot be used: %s", error)
         conversation.send(frames.Trouble(f"{file.name} cannot be used: {error}"))
         os._exit(1)
-    runs.open(after_crash=after_crash)
+    runs.open(after_crash=setup.after_crash)
     workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
     conversation.send(frames.Ready(workflows, [str(path) for path in loaded.files]))
     end(runs, Desk(conversation, runs, awaited).serve())
@@ -161,12 +159,12 @@ def end(runs: WorkflowRuns, grace: float) -> None:
     os._exit(0)  # what still runs is taken up by the next process; Python would wait for its threads
 
 
-def _beat(conversation: Conversation) -> None:
+def _beat(conversation: Conversation, hangs_after: float) -> None:
     """A workflow that never lets go of the interpreter stops this too. The gateway then ends the process; should
     there be no gateway any more, the process ends itself, and says where it hangs."""
     while True:
         with suppress(ValueError, OSError):  # standard error is no file
-            faulthandler.dump_traceback_later(frames.HANGS_AFTER, exit=True)
+            faulthandler.dump_traceback_later(hangs_after, exit=True)
         conversation.send(frames.Beat())
         time.sleep(frames.BEAT_EVERY)
 

@@ -13,7 +13,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,8 @@ class Run:
     """Nothing can be recorded of it yet."""
     gone: bool = False
     """It is not in the journal: forgotten, or its start could not be written."""
+    again: bool = False
+    """It was woken before its thread had let go of it."""
 
     @property
     def id(self) -> str:
@@ -82,10 +84,12 @@ class WorkflowRuns:
         *,
         keep_seconds: float,
         at_once: int,
+        hangs_after: float = 10.0,
         answer: Callable[[str, float, str], bool],
         ended: Callable[[str, str], None],
         troubled: Callable[[str], None] = lambda _: None,
         group_over: Callable[[], None] = lambda: None,
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         """``answer`` hands a delivery's answer to the gateway; ``ended`` is told how a delivery's runs ended,
         where that was asked."""
@@ -94,7 +98,7 @@ class WorkflowRuns:
         self._at_once = at_once
         self._answer = answer
         self._tell_ended = ended
-        self._journal = Journal(file, troubled, group_over)
+        self._journal = Journal(file, troubled, group_over, lost)
         self._at_work = AtWork(file.with_suffix(".working"), at_once)
         self._next_seq = self._journal.read("SELECT coalesce(max(seq), 0) + 1 FROM runs")[0][0]
         self._lock = threading.Lock()
@@ -103,9 +107,11 @@ class WorkflowRuns:
         self._backlogs = {
             one.name: Backlog(one.function, one.at_once or _UNLIMITED) for one in self._workflows
         }
-        self._suspects = Backlog(limit=1)
-        """Runs that were working when an earlier process died. One at a time: a second death then tells who
-        did it."""
+        self._suspects = Backlog()
+        """Runs that were working when an earlier process died. One begins when the one before has ended, or has
+        had the time to hang: a second death then tells who did it."""
+        self._next_suspect_at = 0.0
+        self._hangs_after = hangs_after
         self._turns = deque([*self._backlogs.values(), self._suspects])
         self._in_memory: dict[int, Run] = {}
         self._working: set[int] = set()
@@ -156,11 +162,15 @@ class WorkflowRuns:
                 self._let_go(begun)
                 told(result)
             else:
+                if not a_caller_waits:
+                    self._admit(begun)
                 told(Started(len(wanted), wanted))
 
-        # A run may work while its start is being written: whatever it records comes after it. If the start
-        # fails, so does that, and the gateway asks again.
-        self._journal.submit(change, done, before_commit=self._admit, insist=False)
+        # With a caller waiting, the run works while its start is being written: whatever it records comes after
+        # that, and if the start fails the gateway asks again. The others wait: a run that ends the process at
+        # once must be on disk to be blamed for it.
+        a_caller_waits = asked.deadline is not None
+        self._journal.submit(change, done, self._admit if a_caller_waits else None, insist=False)
 
     def await_end(self, key: str) -> None:
         """Have the end of this delivery's runs told, once."""
@@ -215,12 +225,15 @@ class WorkflowRuns:
     # --- who gets a thread -----------------------------------------------------------------------------------
 
     def _admit(self, runs: list[Run]) -> None:
-        """Give them their turn. In the journal's thread only: what it leaves on disk must be seen by the next
-        ``_load_more``."""
+        """Give them their turn. Fresh ones in the journal's thread only: what is left on disk must be seen by the
+        next ``_load_more``."""
         with self._lock:
             for run in runs:
                 home = self._backlogs.get(run.workflow)
-                if home is None or run.seq in self._in_memory:
+                if home is None:
+                    continue
+                if (there := self._in_memory.get(run.seq)) is not None:
+                    there.again = True
                     continue
                 if run.fresh and (home.more_on_disk or len(home.ready) >= WINDOW):
                     home.more_on_disk = True
@@ -229,12 +242,16 @@ class WorkflowRuns:
                     home.loaded_up_to = max(home.loaded_up_to, run.seq) if run.fresh else home.loaded_up_to
                 self._in_memory[run.seq] = run
                 (self._suspects if run.blame else home).ready.append(run)
-                if self._idle > self._called:
-                    self._called += 1
-                    self._work.notify()
-                elif self._threads < self._at_once:
-                    threading.Thread(target=self._take_turns, args=(self._threads,), daemon=True).start()
-                    self._threads += 1
+                self._call_a_thread()
+
+    def _call_a_thread(self) -> None:
+        """There is something to do for one more."""
+        if self._idle > self._called:
+            self._called += 1
+            self._work.notify()
+        elif self._threads < self._at_once:
+            threading.Thread(target=self._take_turns, args=(self._threads,), daemon=True).start()
+            self._threads += 1
 
     def _load_more(self, name: str, backlog: Backlog) -> None:
         """Read the next waiting runs, if they are wanted, when everything submitted so far is on disk."""
@@ -269,17 +286,19 @@ class WorkflowRuns:
                     self._work.wait()
                     self._idle -= 1
                     self._called = max(0, self._called - 1)
-            self._at_work[place] = run.seq
+            self._at_work.begins(place, run.seq)
             try:
                 self._carry_on(run)
             except Exception:  # a defect of ours; the run is taken up by the next process
                 log.exception("run %s could not be carried on", run.id)
             finally:
-                self._at_work[place] = 0
+                self._at_work.ends(place)
                 with self._lock:
                     self._working.discard(run.seq)
                     self._backlogs[run.workflow].working -= 1
-                    self._suspects.working -= run.blame > 0
+                    if run.blame:
+                        self._next_suspect_at = 0.0
+                        self._call_a_thread()
                     if self._stopping:
                         self._work.notify_all()
 
@@ -297,10 +316,13 @@ class WorkflowRuns:
             home = self._backlogs[backlog.ready[0].workflow]
             if home.working >= home.limit:
                 continue
+            if backlog is self._suspects and time.monotonic() < self._next_suspect_at:
+                continue
             run = backlog.ready.popleft()
             self._load_more(run.workflow, backlog)
             home.working += 1
-            self._suspects.working += run.blame > 0
+            if run.blame:
+                self._next_suspect_at = time.monotonic() + self._hangs_after
             self._working.add(run.seq)
             return run
         return None
@@ -323,6 +345,8 @@ class WorkflowRuns:
         except LeftOff:
             with self._lock:
                 self._in_memory.pop(run.seq, None)
+            if run.again:
+                self._admit([replace(run, again=False, fresh=False)])
             return
         except BaseException as failure:
             log.error("workflow %s failed in run %s: %s", run.workflow, run.id, _traceback(failure))
@@ -351,7 +375,11 @@ class WorkflowRuns:
                     "UPDATE runs SET wake_at = ?, blame = 0 WHERE seq = ? AND state IS NULL",
                     (wake_at, run.seq),
                 )
-            return there.rowcount == 1
+            if there.rowcount == 1:
+                return True
+            # Done already, by a commit that was reported as failed.
+            found = connection.execute("SELECT 1 FROM runs WHERE seq = ? AND state IS NULL", (run.seq,))
+            return found.fetchone() is not None
 
         if run.gone or not self._journal.write(change):
             raise Forgotten
@@ -439,12 +467,18 @@ class WorkflowRuns:
     def _blame(self, blame: int, connection: sqlite3.Connection) -> None:
         """Whoever was working when the last process died may have ended it. They come back one by one and
         after the others; one that does so again and again is put aside."""
-        now = time.time()
+        suspects = []
         for seq in self._at_work.left_behind:
-            connection.execute(
-                "UPDATE runs SET blame = blame + ?1, wake_at = ?2 + min(blame + ?1, ?3) WHERE seq = ?4 AND state IS NULL",
-                (blame, now, LONGEST_SUSPENSION, seq),
-            )
+            found = connection.execute(
+                "SELECT blame FROM runs WHERE seq = ? AND state IS NULL", (seq,)
+            ).fetchone()
+            if found == (0,):
+                self._accuse(connection, seq, blame)
+            elif found:
+                suspects.append(seq)
+        if suspects:  # they began one after the other, and the last one has done it
+            self._accuse(connection, suspects[-1], blame)
+        now = time.time()
         error = (
             "put aside: again and again the engine process died or hung while this run was at the same step."
             " Replay the call when the cause is mended"
@@ -456,6 +490,13 @@ class WorkflowRuns:
         )
         for (id,) in put_aside.fetchall():
             log.error("run %s is %s", id, error)
+
+    @staticmethod
+    def _accuse(connection: sqlite3.Connection, seq: int, blame: int) -> None:
+        connection.execute(
+            "UPDATE runs SET blame = blame + ?1, wake_at = ?2 + min(blame + ?1, ?3) WHERE seq = ?4",
+            (blame, time.time(), LONGEST_SUSPENSION, seq),
+        )
 
     def _keep_house(self) -> None:
         """Wake sleepers, delete old runs, and do again what the journal could not be asked for."""
@@ -479,9 +520,12 @@ class WorkflowRuns:
                 time.sleep(LOOK_EVERY)
 
     def _look_again(self) -> None:
+        self._journal.submit(lambda _: None)  # a file that is gone is noticed without anybody's call
         with self._lock:
             for name, backlog in self._backlogs.items():
                 self._load_more(name, backlog)
+            if self._suspects.ready:
+                self._call_a_thread()
             awaited = list(self._awaited)
         for key in awaited:
             self._look_whether_ended(key)

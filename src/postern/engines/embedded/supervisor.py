@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import structlog
 
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
@@ -30,8 +31,6 @@ LONGEST_PAUSE = 30.0
 LONGEST_PAUSE_ONCE_READY = 1.0
 """It came up, so a run has ended it; and that run is put aside when it does so again."""
 STARTS_WITHIN = 60.0
-HANGS_AFTER = frames.HANGS_AFTER + 2.0
-"""Longer than the process gives itself: it can say where it hangs, which we cannot."""
 SUSPICIOUS_AFTER = 3.0
 STARTS_TRIED = 3
 
@@ -41,11 +40,13 @@ Stamps = dict[Path, tuple[int, int, int] | None]
 class Supervisor:
     """``link`` is there while the engine can be asked; otherwise ``trouble`` says why not."""
 
-    def __init__(self, arguments: list[str], workflows: Path, environment: dict[str, str]) -> None:
+    def __init__(self, setup: frames.Setup, environment: dict[str, str]) -> None:
         self.take_answer: TakeAnswer = nobody_waits
-        self._arguments = arguments
+        self._setup = setup
         self._environment = environment
-        self._path = workflows
+        # The process ends itself first: it can say where it hangs, which we cannot.
+        self._patience = setup.hangs_after + 2.0
+        self._path = Path(setup.workflows)
         self._seen: Stamps = {}
         self._up = asyncio.Event()
         self._link: Link | None = None
@@ -53,8 +54,6 @@ class Supervisor:
         self._error = ""
         self._file_trouble = ""
         self._never_ready = True
-        self._crashed = False
-        """How the last process ended: by what a workflow did, and not by a kill from outside."""
         self.failed_starts = 0
         """Processes in a row that ended before they were ready."""
         self.trouble = "the engine process is starting"
@@ -125,18 +124,12 @@ class Supervisor:
     async def _live(self) -> Literal["changed", "died"]:
         ours, theirs = socket.socketpair()
         with theirs:
+            self._setup.socket = theirs.fileno()
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     # -P: what lies in the directory the gateway was started from must not stand in for a library.
-                    *(
-                        sys.executable,
-                        "-P",
-                        "-m",
-                        "postern.engines.embedded.process",
-                        str(theirs.fileno()),
-                        *self._arguments,
-                        "crashed" if self._crashed else "",
-                    ),
+                    *(sys.executable, "-P", "-m", "postern.engines.embedded.process"),
+                    msgspec.json.encode(self._setup),
                     pass_fds=(theirs.fileno(),),
                     env={**self._environment, **workflows_environment(os.environ)},
                     stdin=subprocess.DEVNULL,
@@ -146,7 +139,7 @@ class Supervisor:
             except BaseException:
                 ours.close()
                 raise
-        self._crashed = False
+        self._setup.after_crash = False
         self._link = await Link.over(ours)
         listening = asyncio.create_task(self._link.listen(self.take_answer, self._ready, self._troubled))
         changing = asyncio.create_task(self._wait_for_change())
@@ -160,15 +153,17 @@ class Supervisor:
                 await self._end(GRACE)
                 return "changed"
             if hanging.done():
-                self.trouble = f"the engine process was silent for {HANGS_AFTER:.0f} seconds and was ended"
+                self.trouble = f"the engine process was silent for {self._patience:g} seconds and was ended"
                 self._process.kill()
                 await self._process.wait()
-                self._crashed = True
+                self._setup.after_crash = True
                 return "died"
             await self._end(0)
-            self._crashed = self._process.returncode != -signal.SIGKILL
+            self._setup.after_crash = self._process.returncode not in (-signal.SIGKILL, frames.FILE_LOST)
             self.trouble = self._file_trouble or (
-                f"the engine process ended unexpectedly (exit {self._process.returncode})"
+                "the engine process hung, held by a workflow, and was ended"
+                if time.monotonic() - self._link.last_heard > self._setup.hangs_after / 2
+                else f"the engine process ended unexpectedly (exit {self._process.returncode})"
             )
             if self._process.returncode == frames.IN_USE:
                 self.trouble = "another gateway's engine process is using the data directory"
@@ -196,12 +191,11 @@ class Supervisor:
         if not self._up.is_set() and detail:
             self.trouble = detail
 
-    @staticmethod
-    async def _wait_until_it_hangs(link: Link) -> None:
+    async def _wait_until_it_hangs(self, link: Link) -> None:
         """Counted in looks, not by the clock: when it was we who stood still, what was sent meanwhile is read
         between one look and the next."""
         silent, heard = -STARTS_WITHIN, link.last_heard
-        while silent < HANGS_AFTER:
+        while silent < self._patience:
             await asyncio.sleep(1.0)
             if link.last_heard == heard:
                 silent += 1.0

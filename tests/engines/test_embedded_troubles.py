@@ -1,0 +1,230 @@
+"""Workflows that misbehave and files that go away: what happens to the other runs, and what health says."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from engines.embedded_stage import Stage, resident_kilobytes, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_run_that_holds_the_interpreter_is_put_aside_and_the_others_run(stage: Stage) -> None:
+    engine = await stage.open(
+        """
+        import re
+        @workflow("stuck")
+        def stuck(event):
+            mark("stuck")
+            re.fullmatch("(a+)+", "a" * 60 + "b")
+        @workflow("good")
+        def good(event):
+            mark("good", event["invocationId"])
+        """,
+        hangs_after=2.0,
+    )
+    await stage.up()
+    await stage.start("s.1", webhook_id="stuck")
+    await stage.health_says("held by a workflow")
+    for number in range(10):
+        await stage.start(f"g{number}.1", webhook_id="good")
+    assert await stage.ended("s.1") == "failed"
+    for number in range(10):
+        assert await stage.ended(f"g{number}.1") == "completed"
+    assert len(stage.marked("stuck")) == 3
+    assert len(set(stage.marked("good"))) == 10
+    [run] = await engine.runs(5, "s.1") or []
+    assert run.error.startswith("put aside: again and again the engine process died or hung")
+    await stage.up()
+
+
+async def test_a_run_that_ends_the_process_is_put_aside_and_one_beside_it_is_not(stage: Stage) -> None:
+    await stage.open(
+        """
+        @step
+        def long():
+            mark("long")
+            while not marked("go"):
+                time.sleep(0.02)
+        @workflow("patient")
+        def patient(event):
+            long()
+        @workflow("bad")
+        def bad(event):
+            mark("bad")
+            os._exit(7)
+        """,
+        hangs_after=2.0,
+    )
+    await stage.start("p.1", webhook_id="patient")
+    await until(lambda: stage.marked("long"))
+    await stage.start("b.1", webhook_id="bad")
+    assert await stage.ended("b.1") == "failed"
+    stage.mark("go")
+    assert await stage.ended("p.1") == "completed"
+    assert len(stage.marked("bad")) == 3
+
+
+async def test_a_process_that_stands_still_is_told_of_and_replaced(stage: Stage) -> None:
+    engine = await stage.open(
+        """
+        @workflow
+        def flow(event): mark("ran")
+        """,
+        hangs_after=3.0,
+    )
+    await stage.up()
+    stopped = engine.process_id or 0
+    os.kill(stopped, signal.SIGSTOP)
+    await stage.health_says("has been silent for")
+    await until(lambda: engine.process_id not in (stopped, None))
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "completed"
+
+
+async def test_a_journal_that_is_deleted_is_written_anew_and_nothing_is_lost(stage: Stage) -> None:
+    engine = await stage.open("""
+        @step
+        def first(): mark("first")
+        @workflow("sleeps")
+        def sleeps(event):
+            first()
+            sleep(3)
+            mark("awake")
+        @workflow("quick")
+        def quick(event): mark("quick", event["invocationId"])
+        """)
+    await stage.start("s.1", webhook_id="sleeps")
+    await until(lambda: stage.marked("first"))
+    await stage.start("q0.1", webhook_id="quick")
+    before = engine.process_id
+    for file in stage.data.glob("engine.db*"):
+        file.unlink()
+    # What is said to be started is on disk, in the file that there is then.
+    for number in range(1, 20):
+        await stage.start(f"q{number}.1", webhook_id="quick")
+    await until(lambda: engine.process_id not in (before, None))
+    assert await stage.ended("s.1") == "completed"
+    for number in range(20):
+        assert await stage.ended(f"q{number}.1") == "completed"
+    assert (stage.marked("first"), stage.marked("awake")) == (["x"], ["x"])
+    assert {f"q{number}" for number in range(20)} == set(stage.marked("quick"))
+    assert len(await engine.runs(50) or []) == 21
+
+
+async def test_a_damaged_journal_is_told_of_by_what_is_wrong_with_it(stage: Stage) -> None:
+    stage.data.mkdir()
+    (stage.data / "engine.db").write_bytes(b"this is no database, and longer than a header of one" * 100)
+    engine = await stage.open("""
+        @workflow
+        def flow(event): pass
+        """)
+    await stage.health_says("engine.db cannot be used: file is not a database")
+    (stage.data / "engine.db").unlink()
+    await stage.up()
+    await stage.start("inv.1")
+    assert await stage.ended("inv.1") == "completed"
+    assert (await engine.health()).ok
+
+
+async def test_a_thousand_runs_that_wait_in_a_step_take_turns_on_a_bounded_number_of_threads(
+    stage: Stage,
+) -> None:
+    engine = await stage.open("""
+        import threading
+        @step
+        def wait():
+            time.sleep(0.2)
+            mark("threads", threading.active_count())
+        @workflow
+        def flow(event): wait()
+        """)
+    await stage.up()
+    keys = [f"inv{number}.1" for number in range(1000)]
+    await asyncio.gather(*(stage.start(key) for key in keys))
+    assert set(await asyncio.gather(*(stage.ended(key) for key in keys))) == {"completed"}
+    threads = [int(count) for count in stage.marked("threads")]
+    assert len(threads) == 1000
+    assert 100 <= max(threads) <= 110
+    assert resident_kilobytes(engine.process_id or 0) < 80_000
+
+
+async def test_a_workflow_with_a_limit_of_its_own_never_has_more_runs_at_work(stage: Stage) -> None:
+    await stage.open("""
+        import threading
+        at_work, most, lock = 0, 0, threading.Lock()
+        @step
+        def work():
+            global at_work, most
+            with lock:
+                at_work += 1
+                most = max(most, at_work)
+            time.sleep(0.02)
+            with lock:
+                at_work -= 1
+            return most
+        @workflow("limited", at_once=2)
+        def limited(event):
+            mark("most", work())
+        @workflow("others")
+        def others(event):
+            mark("others")
+        """)
+    await asyncio.gather(*(stage.start(f"l{number}.1", webhook_id="limited") for number in range(30)))
+    await stage.start("o.1", webhook_id="others")
+    assert await stage.ended("o.1") == "completed"
+    for number in range(30):
+        await stage.ended(f"l{number}.1")
+    assert max(map(int, stage.marked("most"))) == 2
+    assert len(stage.marked("most")) == 30
+
+
+async def test_a_backlog_larger_than_memory_is_worked_off_in_full(stage: Stage) -> None:
+    """More runs of one workflow than are held in memory, left by a process that was killed, and new ones."""
+    engine = await stage.open("""
+        @workflow(at_once=4)
+        def flow(event):
+            if marked("go"):
+                mark("ran", event["invocationId"])
+            else:
+                while not marked("go"):
+                    time.sleep(0.02)
+                mark("ran", event["invocationId"])
+        """)
+    keys = [f"inv{number}.1" for number in range(900)]
+    await asyncio.gather(*(stage.start(key) for key in keys))
+    os.kill(engine.process_id or 0, signal.SIGKILL)
+    stage.mark("go")
+    more = [f"more{number}.1" for number in range(50)]
+    await asyncio.gather(*(stage.start(key) for key in more))
+    assert set(await asyncio.gather(*(stage.ended(key) for key in keys + more))) == {"completed"}
+    assert len(set(stage.marked("ran"))) == 950
+
+
+async def test_many_runs_leave_neither_memory_nor_file_handles_behind(stage: Stage) -> None:
+    engine = await stage.open("""
+        @step
+        def one(): return "x" * 1000
+        @workflow
+        def flow(event):
+            one()
+            sleep(0.06)
+        """)
+    await stage.up()
+    process = engine.process_id or 0
+
+    async def thousand(name: str) -> tuple[int, int]:
+        keys = [f"{name}{number}.1" for number in range(1000)]
+        await asyncio.gather(*(stage.start(key) for key in keys))
+        await asyncio.gather(*(stage.ended(key) for key in keys))
+        return resident_kilobytes(process), len(list(Path(f"/proc/{process}/fd").iterdir()))
+
+    await thousand("warm")
+    memory, handles = await thousand("a")
+    for name in ("b", "c"):
+        memory_now, handles_now = await thousand(name)
+    assert handles_now == handles
+    assert memory_now < memory + 6_000
