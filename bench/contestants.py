@@ -43,11 +43,18 @@ def free_port() -> int:
 
 
 @contextmanager
-def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
-    """The real program: token in a header, answer at once, everything durable."""
+def gateway(
+    folder: Path,
+    engine: str,
+    workflow: str = WORKFLOW,
+    settings_of_the_webhook: tuple[str, ...] = (),
+    python: str = sys.executable,
+) -> Iterator[Contestant]:
+    """The real program: token in a header, answer at once, everything durable. ``python`` is another
+    checkout's, to have that one measured."""
     workflows = folder / "workflows"
     workflows.mkdir(parents=True)
-    (workflows / "nothing.py").write_text(WORKFLOW)
+    (workflows / "nothing.py").write_text(workflow)
     port = free_port()
     settings = {
         "POSTERN_PORT": str(port),
@@ -59,7 +66,7 @@ def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
     environment = {**inherited, **settings, "TOKEN": TOKEN}
     make = [
-        sys.executable,
+        python,
         "-m",
         "postern",
         "webhooks",
@@ -74,11 +81,12 @@ def gateway(folder: Path, engine: str) -> Iterator[Contestant]:
         "rateLimit.burst=1000000",
         "fieldMapping.fieldOne=customer.email",
         "fieldMapping.fieldTwo=id",
+        *settings_of_the_webhook,
     ]
     made = json.loads(subprocess.run(make, env=environment, capture_output=True, check=True).stdout)
     name = "gateway, engine none" if engine == "none" else "gateway, embedded engine"
     with _running(
-        name, [sys.executable, "-m", "postern", "serve"], environment, f"http://127.0.0.1:{port}", "/readyz"
+        name, [python, "-m", "postern", "serve"], environment, f"http://127.0.0.1:{port}", "/readyz"
     ) as contestant:
         if engine != "none":
             _wait_for_the_engine(contestant.url)

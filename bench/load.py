@@ -41,7 +41,9 @@ def with_what() -> str:
     return "wrk" if shutil.which("wrk") else "the built-in client (wrk is not installed)"
 
 
-def load(url: str, headers: dict[str, str], body: bytes, seconds: float) -> Measured:
+def load(
+    url: str, headers: dict[str, str], body: bytes, seconds: float, connections: int = CONNECTIONS
+) -> Measured:
     if shutil.which("wrk"):
         lines = "\n".join(
             f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in headers.items()
@@ -49,7 +51,7 @@ def load(url: str, headers: dict[str, str], body: bytes, seconds: float) -> Meas
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder) / "post.lua"
             script.write_text(_SCRIPT.format(body=json.dumps(body.decode()), headers=lines))
-            command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "-s", str(script), url]
+            command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), url]
             printed = subprocess.run(
                 _beside_the_server(command), capture_output=True, text=True, check=True
             ).stdout
@@ -60,7 +62,7 @@ def load(url: str, headers: dict[str, str], body: bytes, seconds: float) -> Meas
                 "headers": headers,
                 "body": body.decode(),
                 "seconds": seconds,
-                "connections": CONNECTIONS,
+                "connections": connections,
             }
         )
         command = [sys.executable, "-m", "bench.client", asked]

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from journeys.cluster import make_webhook as make_webhook
 from stores.conftest import entry as entry
 from support import postgres as bed
+from support import power_cut as power_cut
 from support.callers import called as called
 from support.callers import flood as flood
 from support.callers import made as made

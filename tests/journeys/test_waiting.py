@@ -121,6 +121,16 @@ def test_a_workflow_that_fails_is_a_bad_gateway(house: House) -> None:
     assert house.story(answer)["httpStatus"] == 502
 
 
+def test_the_first_workflow_that_fails_after_a_start_is_told_like_any_other(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    try:
+        house.ready()
+        answer = house.call(house.patient, b'{"fail": true}')
+        assert (answer.status, answer.code) == (502, "workflow_failed")
+    finally:
+        house.program.kill()
+
+
 def test_where_nobody_listens_the_call_is_completed_and_history_says_so(house: House) -> None:
     answer = house.call(house.unheard, b'{"answer": 1}')
     assert (answer.status, answer.json["status"]) == (200, "completed")

@@ -1,0 +1,40 @@
+"""This version beside another checkout of it, in turn in the same run: ``--against FOLDER``, with its ``.venv``."""
+
+import argparse
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.__main__ import RESULTS
+from bench.rooms import table
+
+Versions = list[tuple[str, str]]
+"""Names and their Python interpreters."""
+
+
+def parser(program: str, description: str | None) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog=program, description=description)
+    made.add_argument("--against", type=Path, help="another checkout, installed in its .venv")
+    made.add_argument("--rounds", type=int, default=2, help="how often, in turn")
+    return made
+
+
+def versions(against: Path | None) -> Versions:
+    found = [("this version", sys.executable)]
+    if against is not None:
+        found.insert(0, (f"the other ({against.name})", str(against / ".venv" / "bin" / "python")))
+    return found
+
+
+def write(title: str, how: str, heading: list[str], rows: list[list[str]], sync_takes: int) -> None:
+    told = table(heading, rows)
+    now = datetime.now(UTC)
+    disk = f"each sync made to take {sync_takes / 1000:g} ms" if sync_takes else "this machine's disk"
+    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}, {disk}"
+    print(told)
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
+        file.write(f"# {title}, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n{told}\n\n")
+    print(f"Written to {file.name}")
