@@ -140,6 +140,18 @@ class Webhooks:
 
         return await self._database.read(query)
 
+    async def names(self, among: list[str] | None = None, limit: int = 2_000) -> list[tuple[str, str, bool]]:
+        """Id, name, and whether it is deleted: the newest, or these."""
+
+        def query(connection: Connection) -> list[tuple[str, str, bool]]:
+            found = select(webhooks.c.id, webhooks.c.name, webhooks.c.deleted_at.is_not(None))
+            if among is not None:
+                found = found.where(webhooks.c.id.in_(among))
+            rows = connection.execute(found.order_by(webhooks.c.id.desc()).limit(limit))
+            return [(row[0], row[1], bool(row[2])) for row in rows]
+
+        return await self._database.read(query)
+
     async def page(self, limit: int, before: str | None = None, search: str | None = None) -> list[Stored]:
         def query(connection: Connection) -> list[Stored]:
             statement = (

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.surfaces.console import console_routes
+from postern.surfaces.console import console_routes, trouble_page
 from postern.surfaces.health import Numbers, health_routes
 from postern.surfaces.http.ingress import Ingress
 from postern.surfaces.mcp.door import PATH as MCP
@@ -31,7 +31,9 @@ def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
         Route("/problems/{code}", problem_page),
         *console_routes(gateway),
     ]
-    pages = Envelope(make_api(gateway, beside))
+    api = make_api(gateway, beside)
+    api.state.trouble_page = trouble_page
+    pages = Envelope(api)
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":

@@ -1,6 +1,11 @@
 """What the console says is so, even where it would be easier to say something else."""
 
-from playwright.sync_api import expect
+import hmac
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
 
 from surfaces.console.conftest import Console, shopify_signature
 
@@ -59,3 +64,185 @@ def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(co
     expect(console.page.get_by_text("Replayed: the workflow is started again")).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
     assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x"]
+
+
+def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Console) -> None:
+    webhook = console.webhook(
+        name="Headers",
+        schedule={
+            "url": "https://api.example.com/x",
+            "every": "1d",
+            "headers": {"Authorization": "Bearer topsecret", "X-Foo": "1"},
+        },
+    )
+
+    def saved(text: str) -> list[str]:
+        console.open(f"/webhooks/{webhook['id']}/schedule")
+        console.page.get_by_text("Headers and limits").click()
+        console.page.get_by_label("Headers to send").fill(text)
+        console.click("Save the schedule")
+        expect(console.page.get_by_text("Saved. It applies from the next call on.")).to_be_visible()
+        return list(console.api.get(f"webhooks/{webhook['id']}").json["schedule"]["headers"])
+
+    assert saved("authorization\nX-Foo\nX-Bar: 2") == ["Authorization", "X-Bar", "X-Foo"]
+    assert saved("Authorization") == ["Authorization"]
+    assert saved("") == []
+    console.open(f"/webhooks/{webhook['id']}/schedule")
+    console.page.get_by_text("Headers and limits").click()
+    console.page.get_by_label("Headers to send").fill("X-New")
+    console.click("Save the schedule")
+    expect(console.page.locator("#wrong-headers")).to_be_visible()
+
+
+UNUSUAL = {
+    "signature": ["header:X-One", "query:sig"],
+    "encoding": "auto",
+    "signedContent": "{method}\n{body}\n",
+    "timestamp": ["header:X-Time"],
+    "timestampFormat": "http_date",
+    "timestampRequired": False,
+    "toleranceSeconds": 300,
+    "urlUnescape": ":/?",
+    "bodyDigest": ["header:X-Digest"],
+}
+
+
+def test_saving_a_custom_scheme_unchanged_changes_nothing(console: Console) -> None:
+    how = {"method": "hmac", "provider": "custom", "secret": "a secret", "scheme": UNUSUAL}
+    webhook = console.webhook(name="Unusual", authentication=how)
+    before = webhook["authentication"]["scheme"]
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.click("Save")
+    expect(console.page.get_by_text("Saved. It applies from the next call on.")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["scheme"] == before
+
+
+@pytest.mark.parametrize("preset", ["hubspot", "klaviyo"])
+def test_a_custom_scheme_is_made_while_creating_from_a_preset_with_all_of_it(
+    console: Console, preset: str
+) -> None:
+    console.open(f"/webhooks/new/signed?provider=custom&start={preset}")
+    console.page.get_by_label("Name", exact=True).fill(f"Like {preset}")
+    console.page.get_by_label("Signing secret").fill("a secret of theirs")
+    console.click("Create webhook")
+    console.page.wait_for_url("**/ready")
+    made = console.api.get(f"webhooks/{console.path.split('/')[2]}").json["authentication"]
+    known = next(one for one in console.api.get("providers").json["items"] if one["name"] == preset)
+    assert (made["provider"], {name: made["scheme"][name] for name in known["scheme"]}) == (
+        "custom",
+        known["scheme"],
+    )
+
+
+def test_a_custom_scheme_that_cannot_be_is_said_beside_its_field_and_stays_typed(console: Console) -> None:
+    console.open("/webhooks/new/signed?provider=custom")
+    console.page.get_by_label("Name", exact=True).fill("Wrong")
+    console.page.get_by_label("Where the signature is").fill("nowhere")
+    console.click("Create webhook")
+    expect(console.page.get_by_label("Where the signature is")).to_have_value("nowhere")
+    expect(console.page.get_by_label("Where the signature is")).to_have_attribute("aria-invalid", "true")
+
+
+def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(console: Console) -> None:
+    webhook = console.webhook(name="Units", cors={"enabled": True, "origins": ["https://a.example"]})
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.page.get_by_label("Window in hours").fill("169")
+    console.click("Save settings")
+    expect(console.page.locator("#wrong-hours")).to_contain_text("to 168")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.page.get_by_label("Which sites").fill("")
+    console.click("Save settings")
+    expect(console.page.get_by_text("Name the sites, one a line").first).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["cors"]["origins"] == ["https://a.example"]
+
+
+def test_many_webhooks_keep_their_names_and_deleted_ones_too(console: Console) -> None:
+    first = console.webhook(name="The very first")
+    gone = console.webhook(name="Gone again")
+    kept, lost = (console.call(one["url"], {})[1]["invocationId"] for one in (first, gone))
+    console.api.delete(f"webhooks/{gone['id']}")
+    for number in range(205):
+        console.webhook(name=f"Many {number}")
+    console.open("/history")
+    rows = console.page.locator("#calls tr")
+    expect(rows.filter(has=console.page.locator(f"a[href='/history/{kept}']"))).to_contain_text(
+        "The very first"
+    )
+    expect(rows.filter(has=console.page.locator(f"a[href='/history/{lost}']"))).to_contain_text(
+        "Gone again (deleted)"
+    )
+    console.page.get_by_label("Webhook", exact=True).select_option(label="Gone again (deleted)")
+    expect(console.page.locator("#calls tbody tr")).to_have_count(1)
+    console.open(f"/workflows?webhook={first['id']}")
+    expect(console.page.get_by_text("Create a webhook first")).to_have_count(0)
+
+
+def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(console: Console) -> None:
+    response = console.page.goto(console.program.url + "/no/such/page")
+    assert response is not None and response.status == 404
+    expect(console.page.get_by_role("link", name="Back to the console")).to_be_visible()
+    call = console.call(console.webhook(name="Reloaded")["url"], {})[1]["invocationId"]
+    console.open(f"/history/{call}/replay")
+    assert console.path == f"/history/{call}"
+    said = console.api.get("/no/such/page")
+    assert (said.status, said.json["code"]) == (404, "not_found")
+
+
+def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
+    browser: Browser, console: Console, signed_in: Any
+) -> None:
+    context = browser.new_context(locale="en-US", timezone_id="America/New_York", storage_state=signed_in)
+    page = context.new_page()
+    page.goto(console.program.url + "/live")
+    expect(page.get_by_text("Listening")).to_be_visible()
+    expect(page.get_by_text("Times in America/New_York")).to_be_visible()
+    call = console.call(console.webhook(name="Timed")["url"], {})[1]["invocationId"]
+    time = page.locator(f"#call-{call} time").first
+    expect(time).to_have_text(re.compile(r"^\d\d:\d\d:\d\d [AP]M$"))
+    said = time.inner_text()
+    page.goto(console.program.url + f"/history/{call}")
+    expect(page.locator("time[data-exact]").first).to_contain_text(said)
+    expect(page.locator("time[data-exact]").first).to_contain_text(re.compile("E[SD]T"))
+    page.goto(console.program.url + "/tester")
+    expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{said} E[SD]T: Timed: "))
+    context.close()
+
+
+def test_raw_is_what_was_sent_to_the_byte(console: Console) -> None:
+    body = '{"a":1,\r\n\t"b" : [2]}  \n'
+    call = console.call(console.webhook(name="Raw")["url"], body.encode())[1]["invocationId"]
+    console.open(f"/history/{call}")
+    console.click("Raw")
+    shown = console.page.locator("[data-shown=raw]")
+    assert shown.locator("code").evaluate("one => one.textContent") == body
+    assert shown.locator("[data-copy]").get_attribute("data-copy") == body
+    console.click("Pretty")
+    expect(console.page.get_by_text("its signature would be another one")).to_be_visible()
+
+
+def test_a_fix_says_how_many_of_the_last_calls_it_would_refuse(console: Console) -> None:
+    webhook = console.webhook(
+        name="Shop", authentication={"method": "hmac", "provider": "shopify", "secret": "right"}
+    )
+    for body in (b'{"n":1}', b'{"n":2}'):
+        assert (
+            console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[0]
+            == 200
+        )
+    in_hex = hmac.digest(b"right", b"{}", "sha256").hex()
+    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=in_hex)[1]["invocationId"]
+    console.open(f"/history/{call}")
+    remedy = console.page.locator(".remedy", has_text="hex")
+    expect(remedy.first).to_contain_text("Would refuse 2 of the last 2 accepted calls.")
+
+
+def test_a_scheduled_webhook_and_one_with_its_token_in_the_url_say_so(console: Console) -> None:
+    scheduled = console.webhook(name="Timer", schedule={"url": "https://api.example.com/x", "every": "2d"})
+    console.open(f"/webhooks/{scheduled['id']}")
+    expect(console.page.get_by_text("Postern fetches every 2 days; next")).to_be_visible()
+    how = {"method": "token", "placement": "url", "parameterName": "t", "token": {"generate": True}}
+    in_url = console.webhook(name="In the URL", authentication=how)
+    console.open(f"/webhooks/{in_url['id']}")
+    expect(console.page.get_by_text("Callers need the token in the URL too")).to_be_visible()
+    console.open("/webhooks")
+    expect(console.page.get_by_text("Fetches every 2 days")).to_be_visible()

@@ -1,6 +1,17 @@
 """What stands beside the inputs, by the name a setting has everywhere else: a message on a page speaks of
 what the page shows."""
 
+IN_UNITS = {
+    "duplicateProtection.windowSeconds": "write a number of hours, from 0.02 (about a minute) to 168",
+    "payloadLimitBytes": "write a number of KiB, up to 25600",
+}
+"""What is wrong with a number that the page asks for in another unit than the setting has."""
+
+
+def message(field: str, told: str) -> str:
+    return IN_UNITS.get(field, told)
+
+
 LABELS = {
     "name": "Name",
     "authentication.provider": "Who signs",

@@ -13,7 +13,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
-from postern.surfaces.console.labels import label
+from postern.surfaces.console.labels import label, message
 from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases.access import accounts
 from postern.usecases.runtime.gateway import Gateway
@@ -185,13 +185,22 @@ def _with_query(path: str, query: str) -> str:
     return f"{path}?{query}" if query else path
 
 
+def trouble_page(request: Request, refused: Refused) -> Response:
+    """For an address of ours that leads nowhere. One that only takes forms was opened again, perhaps by reloading
+    a page that said what was wrong with one: that leads back to the form."""
+    parent = request.url.path.rpartition("/")[0]
+    if refused.code == "method_not_allowed" and request.method == "GET" and _opens(request, parent):
+        return RedirectResponse(parent, 303, {"cache-control": "no-store"})
+    return pages.page(request, "stopped.html", refused.problem.status, problem=problem_of(refused))
+
+
 def _refusal(visit: Visit, refused: Refused) -> Response:
     return visit.page("refusal.html", refused.problem.status, problem=problem_of(refused))
 
 
 def problem_of(refused: Refused) -> dict[str, Any]:
     detail = refused.detail or refused.problem.help
-    listed = [f"{label(error.field)}: {error.message}" for error in refused.errors]
+    listed = [f"{label(error.field)}: {message(error.field, error.message)}" for error in refused.errors]
     return {
         "title": refused.problem.title,
         "detail": "; ".join(listed) or detail[:1].upper() + detail[1:],

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup, escape
+
 STATUS_WORDS = {
     "rejected": ("Refused", "bad"),
     "duplicate": ("Duplicate", "plain"),
@@ -142,7 +144,9 @@ def percent(part: float, whole: float) -> str:
 
 
 def authentication(webhook: dict[str, Any], titles: dict[str, str] | None = None) -> str:
-    """One line that says how callers prove themselves."""
+    """One line that says how callers prove themselves, or that nobody has to call."""
+    if state := webhook.get("scheduleState"):
+        return f"Fetches {state['inWords']}" if not state["pausedAt"] else "Its schedule is paused"
     how = webhook["authentication"]
     if how["method"] == "token":
         place = how["placement"]
@@ -234,6 +238,11 @@ def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
     return list(zip(first, second, strict=True))
 
 
+def verbatim(text: str) -> Markup:
+    """As it is, carriage returns too, which a browser would read as line feeds."""
+    return Markup(str(escape(text)).replace("\r", "&#13;"))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "lasting": lasting,
@@ -247,6 +256,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ms": milliseconds,
     "percent": percent,
     "code": code,
+    "verbatim": verbatim,
     "shown": shown,
     "changed": changed,
     "under": under,

@@ -94,7 +94,7 @@ class SearchHistory(Filter):
 
 
 class PlanReplay(Filter):
-    """Which accepted calls to replay: every part that is given must hold."""
+    """Which calls to replay, accepted ones and those admitted later: every part that is given must hold."""
 
 
 class OneReplay(Shape):

@@ -82,7 +82,7 @@ class Replayed(Told):
 
 
 class ReplayFilter(Shape):
-    """Which invocations: every part that is given must hold. Only accepted calls can be replayed; the others
+    """Which invocations: every part that is given must hold. Only calls that were accepted, or admitted later, can be replayed; the others
     are skipped."""
 
     webhook_id: str | None = Field(None, max_length=80)

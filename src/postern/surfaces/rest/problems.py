@@ -1,5 +1,6 @@
 """Refusals over HTTP: every one is a problem document (RFC 9457), and its type is a page that can be read."""
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -37,9 +38,24 @@ def problem_response(refused: Refused) -> Response:
     return JSONResponse(problem_document(refused), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-async def on_refused(_: Request, error: Exception) -> Response:
+Trouble = Callable[[Request, Refused], Response]
+
+
+def response_for(request: Request, refused: Refused) -> Response:
+    """A page for a person who has a browser, where there is a console beside the API; a problem for programs."""
+    page: Trouble | None = getattr(request.app.state, "trouble_page", None)
+    if page is not None and wants_page(request):
+        return page(request, refused)
+    return problem_response(refused)
+
+
+def wants_page(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+
+
+async def on_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return problem_response(error)
+    return response_for(request, error)
 
 
 STORE_AWAY = Refused("temporarily_unavailable", "The store cannot be reached now; nothing was changed.")
@@ -59,11 +75,11 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = ", ".join(allowed_methods(request.app.routes, request.scope))
-        response = problem_response(Refused("method_not_allowed", f"This path answers {allowed}."))
+        response = response_for(request, Refused("method_not_allowed", f"This path answers {allowed}."))
         response.headers["allow"] = allowed
         return response
     if error.status_code == 404:
-        return problem_response(Refused("not_found", "There is nothing at this path."))
+        return response_for(request, Refused("not_found", "There is nothing at this path."))
     return problem_response(Refused("malformed_request", str(error.detail)))
 
 

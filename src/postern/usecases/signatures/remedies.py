@@ -1,16 +1,31 @@
 """Applying what the diagnosis of a refused call found: one change of its webhook's settings, and calls like
 it verify."""
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from postern.core.access.accounts import Actor
+from postern.core.calls.call import Call
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
+from postern.core.signatures.credential import Credential, Unproven
 from postern.core.webhooks.settings import SignatureAuthentication
+from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import SECRETS
+
+LAST_CALLS = 50
+LARGEST_TRIED = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    refused: int
+    of: int
 
 
 async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> dict[str, Any]:
@@ -20,9 +35,46 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     changes = (await signatures.explain(gateway, actor, invocation_id))["wouldVerifyIf"]
     if number >= len(changes) or changes[number]["patch"] is None:
         raise Refused("conflict", "this fix is no longer on offer: the webhook was changed meanwhile")
-    patch = dict(changes[number]["patch"])
     invocation, _ = await recorded(gateway, invocation_id)
     webhook = await webhooks.stored(gateway, invocation.webhook_id)
+    patch = _with_secrets(webhook, changes[number]["patch"])
+    return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})
+
+
+async def effects(
+    gateway: Gateway, actor: Actor, webhook_id: str, patches: list[dict[str, Any] | None]
+) -> list[Effect | None]:
+    """Of the last accepted calls, how many each of these changes would refuse: one call that was signed in
+    another way must not cost all the others. None where a change cannot be tried."""
+    require(actor, "read")
+    page = await gateway.store.history.page(HistoryFilter(webhook_id, code="accepted"), LAST_CALLS)
+    small = [call.id for call, _ in page.rows if call.body_size <= LARGEST_TRIED]
+    kept = [call for call in (await gateway.store.history.many(small)).values() if call.body is not None]
+    calls = [call.as_call(gateway.site.base_url) for call in kept]
+    found: list[Effect | None] = []
+    for patch in patches:
+        if patch is None:
+            found.append(None)
+            continue
+        webhook = await webhooks.stored(gateway, webhook_id)
+        try:
+            credential = webhooks.tried(
+                gateway, webhook, {"authentication": _with_secrets(webhook, patch)}
+            ).credential
+        except (Refused, ValueError):
+            found.append(None)
+            continue
+        refused = await signatures.line.run(partial(_refused, credential, calls))
+        found.append(Effect(refused, len(calls)))
+    return found
+
+
+def _refused(credential: Credential, calls: list[Call]) -> int:
+    return sum(isinstance(credential.check(call), Unproven) for call in calls)
+
+
+def _with_secrets(webhook: StoredWebhook, change: dict[str, Any]) -> dict[str, Any]:
+    patch = dict(change)
     authentication = webhook.settings.authentication
     provider = authentication.provider if isinstance(authentication, SignatureAuthentication) else ""
     if patch.get("provider", "") not in ("", provider):
@@ -32,4 +84,4 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
             for name, field in SECRETS["hmac"].items()
             if field in webhook.secrets
         }
-    return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})
+    return patch

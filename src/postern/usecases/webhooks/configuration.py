@@ -270,6 +270,8 @@ def _in_words(kind: str, message: str) -> str:
         return "is not a known setting"
     if kind.startswith("union_tag"):
         return "method must be none, token or hmac"
+    if kind == "string_too_short" and "at least 1 " in message:
+        return "is required"
     return message[:1].lower() + message[1:]
 
 

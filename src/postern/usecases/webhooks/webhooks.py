@@ -10,6 +10,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.settings import Authentication, Resolved, as_document
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
+from postern.core.webhooks.webhook import Webhook
 from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.present import Page, iso
@@ -76,6 +77,32 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any
     return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
 
 
+async def names(
+    gateway: Gateway, actor: Actor, among: list[str] | None = None, deleted: bool = False
+) -> dict[str, str]:
+    """What webhooks are called, by id: the newest two thousand, or these. Of deleted ones too, where asked for:
+    their calls are still in the history."""
+    require(actor, "read")
+    found = await gateway.store.webhooks.names(among)
+    return {
+        webhook_id: f"{name} (deleted)" if is_deleted else name
+        for webhook_id, name, is_deleted in found
+        if deleted or not is_deleted
+    }
+
+
+async def signed(gateway: Gateway, actor: Actor) -> list[dict[str, str]]:
+    """The webhooks whose callers sign, by name."""
+    require(actor, "read")
+    called = await names(gateway, actor)
+    known = gateway.runtime.directory.by_id
+    return [
+        {"id": webhook_id, "name": name}
+        for webhook_id, name in called.items()
+        if (webhook := known(webhook_id)) is not None and webhook.method == "hmac"
+    ]
+
+
 async def listing(
     gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None
 ) -> Page:
@@ -122,6 +149,12 @@ def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> 
     given = patch.get("authentication")
     removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
     return replaced(gateway, webhook, request, removed)
+
+
+def tried(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> Webhook:
+    """The webhook as calls would meet it after this change. Nothing is stored."""
+    changes = altered(gateway, webhook, patch)
+    return _compiles(webhook, changes)
 
 
 def as_request(webhook: StoredWebhook) -> dict[str, Any]:
@@ -398,7 +431,7 @@ def _same_sender(before: Authentication, after: Authentication) -> bool:
     return before.method == after.method
 
 
-def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
+def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhook:
     """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried
     first."""
     secrets = {
@@ -408,7 +441,7 @@ def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> None:
     secrets = {field: secret for field, secret in secrets.items() if changes.get(field, b"") is not None}
     unreadable = {field: why for field, why in webhook.unreadable_secrets.items() if field not in changes}
     try:
-        compile_webhook(replace(webhook, secrets=secrets, unreadable_secrets=unreadable))
+        return compile_webhook(replace(webhook, secrets=secrets, unreadable_secrets=unreadable))
     except ValueError as error:
         raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from postern.surfaces.console.views.webhook import loaded, save, tab
+from postern.core.problems import FieldError, Refused
+from postern.surfaces.console.views.webhook import loaded, refused_tab, save, tab
 from postern.surfaces.console.visit import Form, Visit
 
 
@@ -14,7 +15,11 @@ async def show(visit: Visit) -> Response:
 
 async def store(visit: Visit) -> Response:
     form = await visit.form()
-    return await save(visit, "advanced", request_of(form), form)
+    patch = request_of(form)
+    if form.on("cors") and not patch["cors"]["origins"]:
+        nobody = FieldError("cors.origins", "name the sites, one a line, or write * for every site")
+        return await refused_tab(visit, "advanced", patch, Refused("invalid_request", errors=[nobody]))
+    return await save(visit, "advanced", patch, form)
 
 
 def request_of(form: Form) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """How callers prove who they are: the method, its settings, its secrets."""
 
+import json
 from typing import Any
 
 from starlette.responses import Response
@@ -21,7 +22,7 @@ SHAPES = {
 """Nearly every scheme has one of three shapes; the rest of its form follows from that."""
 
 _SECRET_NAMES = ("token", "secondToken", "secret", "secondSecret", "verifyToken")
-_LISTS = ("signature", "timestamp", "bodyDigest", "deliveryId")
+_LISTS = ("signature", "timestamp", "deliveryId")
 
 
 async def show(visit: Visit) -> Response:
@@ -51,9 +52,8 @@ def _page(
         about=senders.about(provider) if provider in names() else None,
         generic=senders.about("generic") if "generic" in names() else None,
         rotation=rotation(webhook),
-        scheme=_as_fields(scheme),
         start=start,
-        shapes=SHAPES,
+        **scheme_context(scheme, others=start in names() or provider == "custom"),
         snippets=snippets.snippets(webhook, secrets["main"]) if secrets and how["method"] == "token" else [],
         **({"errors": {}} | context),
     )
@@ -160,22 +160,53 @@ def request_of(form: Form) -> dict[str, Any]:
             return {"method": "none"}
 
 
+_TEXTS = (
+    "encoding",
+    "secretEncoding",
+    "secretPrefix",
+    "signatureKey",
+    "timestampFormat",
+    "itemSeparator",
+    "keySeparator",
+)
+_IN_THE_FORM = (*_TEXTS, *_LISTS, "signedContent", "toleranceSeconds")
+
+
 def scheme_of(form: Form) -> dict[str, Any]:
-    names = ("encoding", "signedContent", "secretEncoding", "secretPrefix", "signatureKey", "timestampFormat")
-    scheme: dict[str, Any] = {
-        name: form.text(f"scheme.{name}") for name in names if form.text(f"scheme.{name}")
-    }
-    for name in ("itemSeparator", "keySeparator"):
-        if form.text(f"scheme.{name}"):
-            scheme[name] = form.text(f"scheme.{name}")
+    """A whole scheme: what was emptied goes back to its default, and what the form has no field for stays."""
+    scheme: dict[str, Any] = {name: form.text(f"scheme.{name}") or None for name in _TEXTS}
+    # Exactly as written: a blank or a line break at its end is signed too.
+    scheme["signedContent"] = form.get("scheme.signedContent", "").replace("\r\n", "\n") or None
     for name in _LISTS:
-        if listed := [part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()]:
-            scheme[name] = listed
-    if form.text("scheme.sendsArrays"):
-        scheme["sendsArrays"] = True
-    if (tolerance := whole_number(form.text("scheme.toleranceSeconds"))) is not None:
-        scheme["toleranceSeconds"] = tolerance
-    return scheme
+        scheme[name] = [
+            part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()
+        ] or None
+    tolerance = form.text("scheme.toleranceSeconds")
+    scheme["toleranceSeconds"] = whole_number(tolerance) if tolerance else None
+    if tolerance and scheme["toleranceSeconds"] is None:
+        scheme["toleranceSeconds"] = tolerance  # refused by its name
+    others = _others_of(form)
+    if "{timestamp}" in str(scheme["signedContent"]):
+        others.pop("timestampRequired", None)  # a time that is signed is always required
+    return scheme | others
+
+
+def _others_of(form: Form) -> dict[str, Any]:
+    try:
+        others = json.loads(form.get("scheme.others", "{}"))
+    except ValueError:
+        return {}
+    return (
+        {name: value for name, value in others.items() if name not in _IN_THE_FORM}
+        if isinstance(others, dict)
+        else {}
+    )
+
+
+def scheme_context(scheme: dict[str, Any], others: bool = True) -> dict[str, Any]:
+    """What the form of a scheme is filled with. ``others``: what it has no field for comes along, as in a copy."""
+    kept = {name: value for name, value in scheme.items() if others and name not in _IN_THE_FORM}
+    return {"scheme": _as_fields(scheme), "scheme_others": json.dumps(kept), "shapes": SHAPES}
 
 
 _SEPARATORS = {"": "", " ": "space", ",": "comma", ";": "semicolon", "=": "equals"}

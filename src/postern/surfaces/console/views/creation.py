@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
+from postern.surfaces.console.views.authentication import scheme_context, scheme_of
 from postern.surfaces.console.views.tester import read_request
 from postern.surfaces.console.visit import Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
@@ -70,9 +71,24 @@ async def _form(
     if answer == "signed":
         if provider not in (*names(), "custom"):
             raise Refused("not_found", "There is no sender of this name.")
+        if provider == "custom":
+            common |= _custom_scheme(visit, values)
         about = None if provider == "custom" else senders.about(provider)
         return visit.page("creation/signed.html", status, provider=provider, about=about, **common)
     return visit.page(f"creation/{answer}.html", status, **common)
+
+
+def _custom_scheme(visit: Visit, values: dict[str, str]) -> dict[str, Any]:
+    start = visit.query.get("start", "")
+    scheme = senders.about(start)["scheme"] if start in names() else {}
+    if values:
+        scheme = {name: value for name, value in scheme_of(Form(values)).items() if value is not None}
+    return {
+        **scheme_context(scheme),
+        "senders": senders.offered(),
+        "start": start,
+        "starts_at": "?provider=custom&start=",
+    }
 
 
 async def _choose(visit: Visit, status: int = 200, **common: Any) -> Response:
@@ -121,6 +137,7 @@ async def create(visit: Visit) -> Response:
         errors = {
             _field(error.field): error.message[:1].upper() + error.message[1:] for error in refused.errors
         }
+        errors |= {error.field: errors[_field(error.field)] for error in refused.errors}
         return await _form(visit, answer, sent, errors, refused.problem.status)
     if answer == "schedule":
         return visit.to(f"/webhooks/{webhook['id']}/schedule", "created")
@@ -141,6 +158,11 @@ def _request(answer: str, sent: Form) -> dict[str, Any]:
                 "provider": sent.text("provider"),
                 "secret": sent.get("secret") or GENERATE,
             }
+            if sent.text("provider") == "custom":
+                scheme = scheme_of(sent)
+                made["authentication"]["scheme"] = {
+                    name: value for name, value in scheme.items() if value is not None
+                }
             if sent.text("publicUrl"):
                 made["authentication"]["publicUrl"] = sent.text("publicUrl")
             # Senders that sign also retry: the workflow must not run twice for one event.

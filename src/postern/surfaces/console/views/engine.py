@@ -15,9 +15,8 @@ KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Sho
 
 
 async def show(visit: Visit) -> Response:
-    known = await webhooks.listing(visit.gateway, visit.actor, 200)
-    names = {webhook["id"]: webhook["name"] for webhook in known.items}
-    chosen = visit.query.get("webhook", "") or (known.items[0]["id"] if known.items else "")
+    names = await webhooks.names(visit.gateway, visit.actor)
+    chosen = visit.query.get("webhook", "") or next(iter(names), "")
     return visit.page(
         "workflows.html",
         engine=await engine.state(visit.gateway, visit.actor),

@@ -1,6 +1,6 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import wraps
 from urllib.parse import urlencode
 
@@ -26,7 +26,7 @@ async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
     looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
     page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
-    known = await names(visit)
+    known = await names(visit, {item["webhookId"] for item in page.items})
     return visit.page(
         "history/list.html",
         items=page.items,
@@ -61,10 +61,14 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
     return history.filter_of(webhook_id=chosen["webhook"], **given)
 
 
-async def names(visit: Visit) -> dict[str, str]:
-    """The newest webhooks by id: what a filter offers and a row is called by."""
-    page = await webhooks.listing(visit.gateway, visit.actor, 200)
-    return {webhook["id"]: webhook["name"] for webhook in page.items}
+async def names(visit: Visit, shown: Collection[str] = ()) -> dict[str, str]:
+    """The newest webhooks by id, and those on the page: what a filter offers and a row is called by. Deleted ones
+    too, for their calls stay."""
+    newest = await webhooks.names(visit.gateway, visit.actor, deleted=True)
+    missing = [one for one in shown if one not in newest]
+    if not missing:
+        return newest
+    return newest | await webhooks.names(visit.gateway, visit.actor, missing, deleted=True)
 
 
 async def detail(visit: Visit) -> Response:

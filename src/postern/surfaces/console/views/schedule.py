@@ -50,8 +50,12 @@ async def store(visit: Visit) -> Response:
     form = await visit.form()
     setting = None if form.get("remove") else request_of(form)
     try:
+        saved = (await loaded(visit))["schedule"]
+        patch = setting and setting | {
+            "headers": _header_changes(setting["headers"], saved["headers"] if saved else [])
+        }
         await webhooks.change(
-            visit.gateway, visit.actor, visit.at("webhook"), {"schedule": setting}, version_seen(form)
+            visit.gateway, visit.actor, visit.at("webhook"), {"schedule": patch}, version_seen(form)
         )
     except Refused as refused:
         webhook = await loaded(visit)
@@ -93,6 +97,18 @@ def request_of(form: Form) -> dict[str, Any]:
         "splitArray": form.on("splitArray"),
         "pauseAfterFailures": form.text("pauseAfterFailures") or 10,
         "enabled": form.on("enabled"),
+    }
+
+
+def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str, str | None]:
+    """As a merge patch, where None takes a header away and one that is not named stays: the other way round
+    than on the page, where a name alone keeps its value."""
+    kept = {name.lower() for name in saved}
+    named = {name.lower() for name in written}
+    gone: dict[str, str | None] = {name: None for name in saved if name.lower() not in named}
+    # A new one without a value is sent as such, to be refused by its name.
+    return gone | {
+        name: value or "" for name, value in written.items() if value is not None or name.lower() not in kept
     }
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.problems import Refused
-from postern.surfaces.console.views.history import names
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
@@ -124,12 +123,21 @@ async def end_session(visit: Visit) -> Response:
     return visit.to("/settings/sessions")
 
 
+async def _all_webhooks(visit: Visit) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        page = await webhooks.listing(visit.gateway, visit.actor, 200, cursor)
+        found, cursor = found + page.items, page.next_cursor
+        if cursor is None:
+            return found
+
+
 async def retained(visit: Visit) -> Response:
     """How long what is kept is kept, what sets it, and what retention did last."""
-    known = await webhooks.listing(visit.gateway, visit.actor, 200)
     own = [
         webhook
-        for webhook in known.items
+        for webhook in await _all_webhooks(visit)
         if webhook["historyRetentionDays"] or webhook["bodyRetentionDays"] is not None
     ]
     listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
@@ -158,7 +166,13 @@ async def log(visit: Visit) -> Response:
     page = await audit.listing(
         visit.gateway, visit.actor, 50, visit.query.get("after"), visit.query.get("subject") or None
     )
-    return _page(visit, "audit", entries=page.items, after=page.next_cursor, names=await names(visit))
+    return _page(
+        visit,
+        "audit",
+        entries=page.items,
+        after=page.next_cursor,
+        names=await webhooks.names(visit.gateway, visit.actor),
+    )
 
 
 async def connect(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import history
-from postern.usecases.signatures import signatures
+from postern.usecases.signatures import remedies, signatures
 from postern.usecases.webhooks import webhooks
 
 FIELD_LABELS = {
@@ -38,7 +38,8 @@ async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "help": PROBLEMS[item["code"]].help if item["code"] in PROBLEMS else "",
         "steps": _steps(item),
         "root": tree.tree(payload) if payload is not None else None,
-        "raw": tree.indented(item["body"]) if item["body"] else "",
+        "raw": item["body"] or "",
+        "pretty": _pretty(item["body"]),
         "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
         "awaited": senders.awaited(webhook) if item["code"] == "signature_mismatch" else None,
@@ -59,6 +60,12 @@ async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
         and item["code"] not in NEVER_READ
         and webhook is not None,
     }
+
+
+def _pretty(body: str | None) -> str:
+    """Re-indented, where that makes a difference."""
+    indented = tree.indented(body) if body else ""
+    return indented if indented != body else ""
 
 
 async def _values_to_choose(
@@ -109,7 +116,20 @@ async def _advice(visit: Visit, item: dict[str, Any]) -> dict[str, Any] | None:
     """What would make a refused signature verify, tried out one by one."""
     if item["status"] != "rejected" or not item["code"].startswith(("signature_", "timestamp_")):
         return None
-    return await signatures.explain(visit.gateway, visit.actor, item["id"])
+    found = await signatures.explain(visit.gateway, visit.actor, item["id"])
+    patches = [change["patch"] for change in found["wouldVerifyIf"]]
+    tried = (
+        await remedies.effects(visit.gateway, visit.actor, item["webhookId"], patches) if any(patches) else []
+    )
+    found["effects"] = [_in_words(effect) for effect in tried]
+    return found
+
+
+def _in_words(effect: remedies.Effect | None) -> str:
+    if effect is None or not effect.of:
+        return ""
+    calls = f"the last {effect.of} accepted calls" if effect.of > 1 else "the last accepted call"
+    return f"Would refuse {effect.refused} of {calls}." if effect.refused else f"Would still accept {calls}."
 
 
 async def webhook_or_none(visit: Visit, webhook_id: str) -> dict[str, Any] | None:

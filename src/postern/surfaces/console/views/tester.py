@@ -31,8 +31,7 @@ async def check(visit: Visit) -> Response:
 async def _page(
     visit: Visit, form: Form, found: dict[str, Any] | None, status: int = 200, **context: Any
 ) -> Response:
-    known = await webhooks.listing(visit.gateway, visit.actor, 200)
-    signed = [webhook for webhook in known.items if webhook["authentication"]["method"] == "hmac"]
+    signed = await webhooks.signed(visit.gateway, visit.actor)
     recent = await history.listing(
         visit.gateway, visit.actor, history.filter_of(webhook_id=form.text("webhook")), 30
     )
@@ -42,6 +41,7 @@ async def _page(
         form=form,
         found=found,
         signed=signed,
+        names=await webhooks.names(visit.gateway, visit.actor, deleted=True),
         recent=[item for item in recent.items if item["bodySize"]],
         senders=[*senders.offered(), senders.about("generic")],
         **context,

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, tree
+from postern.surfaces.console.labels import message
 from postern.surfaces.console.views import story
 from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
@@ -178,13 +179,17 @@ async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Re
     try:
         await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), patch, version_seen(form))
     except Refused as refused:
-        webhook = await loaded(visit)
-        more = await _example(visit, webhook) if name == "mapping" else {}
-        problem, errors = problem_of(refused), field_messages(refused)
-        return tab(
-            visit, name, _with(webhook, patch), refused.problem.status, errors=errors, problem=problem, **more
-        )
+        return await refused_tab(visit, name, patch, refused)
     return visit.to(f"/webhooks/{visit.at('webhook')}/{name}", "saved")
+
+
+async def refused_tab(visit: Visit, name: str, patch: dict[str, Any], refused: Refused) -> Response:
+    webhook = await loaded(visit)
+    more = await _example(visit, webhook) if name == "mapping" else {}
+    problem, errors = problem_of(refused), field_messages(refused)
+    return tab(
+        visit, name, _with(webhook, patch), refused.problem.status, errors=errors, problem=problem, **more
+    )
 
 
 def version_seen(form: Form) -> int | None:
@@ -194,7 +199,8 @@ def version_seen(form: Form) -> int | None:
 
 
 def field_messages(refused: Refused) -> dict[str, str]:
-    return {error.field: error.message[:1].upper() + error.message[1:] for error in refused.errors}
+    told = {error.field: message(error.field, error.message) for error in refused.errors}
+    return {field: text[:1].upper() + text[1:] for field, text in told.items()}
 
 
 def _with(webhook: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -43,10 +43,12 @@ function put(feed, markup) {
   const there = document.getElementById(row.id);
   if (there) {
     there.querySelector("summary").replaceWith(row.querySelector("summary"));
+    document.dispatchEvent(new Event("postern:times"));
     return;
   }
   feed.querySelector(".feed-empty")?.remove();
   feed.prepend(row);
+  document.dispatchEvent(new Event("postern:times"));
   htmx.process(row);
   while (feed.children.length > MOST_ROWS) feed.lastElementChild.remove();
   if (row.classList.contains("fresh")) say(row.querySelector("summary").innerText);

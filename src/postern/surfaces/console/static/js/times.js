@@ -6,6 +6,13 @@ export function times() {
   show();
   setInterval(show, 15_000);
   document.addEventListener("htmx:after:swap", show);
+  document.addEventListener("postern:times", show);
+}
+
+const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+
+function exact(iso) {
+  return new Date(iso).toLocaleString(undefined, EXACT);
 }
 
 function show() {
@@ -14,13 +21,19 @@ function show() {
     const then = new Date(time.dateTime);
     const seconds = (now - then) / 1000;
     if (seconds > -60) time.textContent = ago(seconds, then);
-    time.title = then.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+    time.title = exact(time.dateTime);
   }
   for (const time of document.querySelectorAll("time[data-clock]")) {
-    time.textContent = new Date(time.dateTime).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+    const seconds = time.dataset.clock === "seconds" ? { second: "2-digit" } : {};
+    time.textContent = new Date(time.dateTime).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", ...seconds });
+    time.title = exact(time.dateTime);
   }
-  for (const time of document.querySelectorAll("time[data-exact]")) {
-    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  for (const time of document.querySelectorAll("time[data-exact]")) time.textContent = exact(time.dateTime);
+  for (const option of document.querySelectorAll("option[data-at]")) {
+    option.textContent = `${exact(option.dataset.at)}: ${option.dataset.what}`;
+  }
+  for (const zone of document.querySelectorAll("[data-zone]")) {
+    zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
   }
 }
 
