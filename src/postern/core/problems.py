@@ -122,6 +122,12 @@ _ALL = [
         "Send JSON, or a URL-encoded form, uncompressed.",
     ),
     Problem(
+        "unsupported_transfer_coding",
+        501,
+        "Transfer coding not supported",
+        "Of Transfer-Encoding only chunked is understood, and nothing else beside it.",
+    ),
+    Problem(
         "malformed_json",
         400,
         "Malformed JSON",

@@ -99,6 +99,16 @@ def post(
         b"POST / HTTP/1.1\r\nHost: x\r\nX A: 1\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\n: 1\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n folded\r\n\r\n",
+        b"GET / HTTP/2.0\r\nHost: x\r\n\r\n",
+        b"GET / RTSP/1.0\r\nHost: x\r\n\r\n",
+        b"OPTIONS rtsp://x/a RTSP/1.0\r\nCSeq: 1\r\n\r\n",
+        b"SOURCE /a ICE/1.0\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.0\r\nHost: x\r\nhost: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x/y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x@y\r\n\r\n",
+        b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_what_is_not_http_is_a_malformed_request(house: House, data: bytes) -> None:
@@ -253,6 +263,8 @@ def test_a_length_that_is_no_number_is_malformed(house: House, length: str) -> N
         [("Transfer-Encoding", "chunked, identity")],
         [("Transfer-Encoding", "xchunked")],
         [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "identity")],
+        [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
+        [("Transfer-Encoding", "chunked, chunked")],
     ],
 )
 def test_two_ways_to_tell_the_length_are_malformed(house: House, headers: list[tuple[str, str]]) -> None:
@@ -261,6 +273,30 @@ def test_two_ways_to_tell_the_length_are_malformed(house: House, headers: list[t
         send(house, post(*headers, to=house.hook, body=b"c\r\n" + BODY + b"\r\n0\r\n\r\n")).code
         == "malformed_request"
     )
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "x-own,chunked", "identity, chunked"])
+def test_a_transfer_coding_that_is_not_understood_is_refused_by_its_name(house: House, coding: str) -> None:
+    answer = send(house, post(("Transfer-Encoding", coding), to=house.hook, body=chunked(BODY)))
+    assert (answer.status, answer.code) == (501, "unsupported_transfer_coding")
+
+
+def test_a_host_may_be_left_out_in_http_1_0_and_have_any_form(house: House) -> None:
+    assert send(house, b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
+    for host in (b"", b"gateway.example:8080", b"[2001:db8::1]:443", b"a_b.example"):
+        assert send(house, b"GET /healthz HTTP/1.1\r\nHost: " + host + b"\r\n\r\n").status == 200
+
+
+def test_a_request_line_of_another_protocol_is_noticed_in_pieces_and_in_a_body_it_is_none(
+    house: House,
+) -> None:
+    with wire(house.port) as connection:
+        for byte in b"GET /a RTSP/1.0\r\nHost: x\r\n\r\n":
+            connection.send(bytes([byte]))
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.code == "malformed_request"
+    assert send(house, post(to=house.hook, body=b'{"a": "GET /a RTSP/1.0"}')).status == 200
 
 
 def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
@@ -428,7 +464,7 @@ def test_bytes_that_are_no_text_in_headers_and_query_are_kept_as_they_came(house
         "/webhook/" + "a" * 8000,
         "/webhook/%00%ff%2e%2e%2f",
         "/webhook/..%2f..%2fetc%2fpasswd",
-        "/webhook/{code}/",
+        "/webhook/{code}//",
         "/webhook//{code}",
         "/webhook/{code}%20",
         "/WEBHOOK/{code}",
@@ -443,6 +479,13 @@ def test_a_path_that_leads_nowhere_is_not_found(house: House, target: str) -> No
     assert answer.status in (404, 405)
     assert answer.headers["content-type"] == "application/problem+json"
     assert len(stories(house.program.data_dir)) == before
+
+
+def test_a_slash_at_the_end_makes_no_difference(house: House) -> None:
+    for target in (house.hook.path + "/", house.hook.path + "/?a=b"):
+        assert send(house, post(to=house.hook, target=target)).status == 200
+    story = stories(house.program.data_dir, house.hook)[0]
+    assert (story["path"], story["query"]) == (house.hook.path + "/", "a=b")
 
 
 def test_a_target_with_scheme_and_host_is_its_path(house: House) -> None:

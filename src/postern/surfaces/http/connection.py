@@ -16,9 +16,9 @@ from postern.core.address import limit_key
 from postern.core.calls.call import Headers
 from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
 from postern.surfaces.http.exchange import Exchange
+from postern.surfaces.http.head import LARGEST_HEAD, is_http, wrong_with
 from postern.surfaces.http.ingress import PREFIX
 
-LARGEST_HEAD = 32 * 1024
 MOST_DISCARDED = 64 * 1024 * 1024
 IDLE_SECONDS = 75
 
@@ -76,6 +76,8 @@ class Protocol(HttpToolsProtocol):
         self._idle_since = self.began
         self._in_head = True
         self._chunk = 0
+        self._received = b""
+        """The piece that is being read, and those before it in which the same head began."""
         self._head_at_most = 0
         self._head_at_least = 0
         self._overhead = 0
@@ -128,11 +130,14 @@ class Protocol(HttpToolsProtocol):
         if self._refused is not None:
             return
         self._chunk = len(data)
+        self._received = self._received[-LARGEST_HEAD:] + data
         try:
             self._feed(data)
         except httptools.HttpParserError:
             self.refuse(self._invalid)
             return
+        if not self._in_head:
+            self._received = b""
         if self.began is not None:
             self._count(len(data))
 
@@ -192,6 +197,12 @@ class Protocol(HttpToolsProtocol):
         ):
             self._invalid = "headers_too_large"
             raise httptools.HttpParserError("headers too large")
+        invalid = wrong_with(self.parser.get_http_version(), self.headers)
+        if invalid is None and not is_http((self.parser.get_method(), self.url), self._received):
+            invalid = "malformed_request"
+        if invalid is not None:
+            self._invalid = invalid
+            raise httptools.HttpParserError(invalid)
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise httptools.HttpParserError("no proxy")

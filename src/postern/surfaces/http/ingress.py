@@ -73,7 +73,7 @@ class Arrival:
 
     def head(self, method: str, path: bytes, query: bytes, headers: Headers, peer: str | None) -> None:
         gateway = self._ingress.gateway
-        code = path[len(PREFIX) :].decode("latin-1")
+        code = path[len(PREFIX) :].removesuffix(b"/").decode("latin-1")
         webhook = gateway.runtime.directory.by_code(code)
         if webhook is None:
             if gateway.runtime.directory.knows(code):
