@@ -209,6 +209,58 @@ def test_a_worker_that_dies_is_started_again(
         program.kill()
 
 
+def test_while_a_worker_cannot_start_the_others_get_all_callers(
+    migrated_url: str, tmp_path: Path, engine: CountingEngine
+) -> None:
+    program = Program(
+        tmp_path,
+        {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url},
+        ("--workers", "2"),
+    )
+    try:
+        wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
+        first = set(program.processes_left()) - {program.process.pid}
+        with psycopg.connect(migrated_url) as connection:
+            # What every start asks for: a new worker waits for it.
+            connection.execute("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE")
+            os.kill(min(first), signal.SIGKILL)
+            wait_until(lambda: "is started again" in program.output(), what="its end to be noticed")
+            for _ in range(40):
+                assert ask(program, "GET", "/healthz", timeout=20)[0] == 200
+            assert set(program.processes_left()) & first == {max(first)}
+        wait_until(
+            lambda: set(metrics(program, "postern_writer_waiting")) == {"0", "1"},
+            what="both workers to serve",
+        )
+        assert program.stop() == 0
+    finally:
+        program.kill()
+
+
+def test_workers_whose_parent_was_killed_end_and_leave_nothing_behind(
+    migrated_url: str, tmp_path: Path, engine: CountingEngine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    temporary = tmp_path_factory.mktemp("t")  # a socket's path may have a hundred characters
+    program = Program(
+        tmp_path,
+        {
+            "POSTERN_DATABASE_URL": migrated_url,
+            "POSTERN_ENGINE": "http",
+            "POSTERN_HTTP_URL": engine.url,
+            "TMPDIR": str(temporary),
+        },
+        ("--workers", "2"),
+    )
+    try:
+        wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
+        assert len(list(temporary.glob("postern-*/worker-*.sock"))) == 2
+        program.process.kill()
+        wait_until(lambda: not program.processes_left(), what="the workers to end")
+        assert list(temporary.iterdir()) == []
+    finally:
+        program.kill()
+
+
 def test_workers_need_what_several_processes_can_share(tmp_path: Path) -> None:
     refused = run_postern(tmp_path, "serve", "--workers", "2")
     assert refused.returncode == 2

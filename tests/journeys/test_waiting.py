@@ -157,7 +157,7 @@ def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(hous
     )
 
 
-@pytest.mark.parametrize("told_to_stop", ["SIGTERM", "Ctrl-C"])
+@pytest.mark.parametrize("told_to_stop", ["SIGTERM", "SIGHUP", "Ctrl-C"])
 def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
     tmp_path: Path, told_to_stop: str
 ) -> None:
@@ -172,10 +172,10 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
         for caller in callers:
             caller.start()
         wait_until((tmp_path / "go.waits").exists, what="the runs")
-        if told_to_stop == "SIGTERM":
-            house.program.process.send_signal(signal.SIGTERM)
-        else:
+        if told_to_stop == "Ctrl-C":
             os.killpg(house.program.process.pid, signal.SIGINT)
+        else:
+            house.program.process.send_signal(signal.Signals[told_to_stop])
         wait_until(
             lambda: house.call(house.hasty, b"{}").status == 503,
             what="new callers to be sent elsewhere",

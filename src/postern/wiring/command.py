@@ -19,13 +19,13 @@ from postern.stores.sql.database import Database
 from postern.stores.vault import VaultError
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end
-from postern.surfaces.http.workers import Place
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.gateway import database_held, opened
 from postern.wiring.starting import CannotStart
+from postern.wiring.workers.slot import WorkerSlot
 
 
-def start(workers: int = 1, place: str | None = None) -> None:
+def start(workers: int = 1, slot: str | None = None) -> None:
     from postern.wiring.serving import serve, serve_with
 
     settings = _settings()
@@ -33,7 +33,7 @@ def start(workers: int = 1, place: str | None = None) -> None:
     with _ends_in_a_sentence():
         if workers > 1:
             sys.exit(asyncio.run(serve_with(settings, workers)))
-        uvloop.run(serve(settings, Place.read(place) if place else None))
+        uvloop.run(serve(settings, WorkerSlot.parse(slot) if slot else None))
 
 
 def migrate() -> str:

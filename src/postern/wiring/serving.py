@@ -8,7 +8,6 @@ import signal
 import socket
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 
 import structlog
 
@@ -21,8 +20,6 @@ from postern.surfaces.http.exchange import Exchange
 from postern.surfaces.http.ingress import Ingress
 from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
-from postern.surfaces.http.siblings import Siblings
-from postern.surfaces.http.workers import Place, Workers, up
 from postern.usecases.access.accounts import ensure_admin
 from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
@@ -34,23 +31,27 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
 from postern.wiring.gateway import alone, opened
 from postern.wiring.starting import CannotStart
+from postern.wiring.workers.metrics import WorkerMetrics
+from postern.wiring.workers.parent import Workers
+from postern.wiring.workers.slot import Lifeline, WorkerSlot
 
 LOOK_EVERY = 1.0
 
 log = structlog.get_logger("postern.serving")
 
 
-async def serve(settings: Settings, place: Place | None = None) -> None:
-    """``place``: in a worker, what its parent has said. The parent holds the data folder and has greeted the
+async def serve(settings: Settings, slot: WorkerSlot | None = None) -> None:
+    """``slot``: in a worker, what its parent has said. The parent holds the data folder and has greeted the
     user."""
-    listener = socket.socket(fileno=place.listener) if place else _listener(settings)
-    with listener, nullcontext() if place else alone(settings):
+    listener = socket.socket(fileno=slot.listener) if slot else _listener(settings)
+    with listener, nullcontext() if slot else alone(settings):
         address = _address(settings, listener)
         async with opened(settings, address) as gateway:
-            greeting = "" if place else await _greeting(gateway, settings, address)
-            siblings = Siblings(Path(place.room), place.number, place.of, own_numbers) if place else None
-            if siblings is not None:
-                await siblings.open()
+            greeting = "" if slot else await _greeting(gateway, settings, address)
+            lifeline = Lifeline(slot) if slot else None
+            worker_metrics = WorkerMetrics(slot, own_numbers) if slot else None
+            if worker_metrics is not None:
+                await worker_metrics.open()
 
             def when_up() -> None:
                 # What the start made stays for ever: collections need not look through it again. With
@@ -59,8 +60,8 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                 gc.collect()
                 gc.freeze()
                 gc.set_threshold(20_000, 20, 100)
-                if place:
-                    up(place)
+                if lifeline:
+                    lifeline.serving()
                 else:
                     print(greeting, flush=True)
 
@@ -80,7 +81,7 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
             dispatching = [asyncio.create_task(dispatcher.run())] if gateway.engine is not None else []
             try:
                 ingress = Ingress(gateway, settings.trusted_proxies, settings.client_header)
-                app = make_app(ingress, siblings.all if siblings else None)
+                app = make_app(ingress, worker_metrics.all if worker_metrics else None)
                 await serve_http(
                     partial(Exchange, ingress),
                     app,
@@ -91,6 +92,8 @@ async def serve(settings: Settings, place: Place | None = None) -> None:
                     gateway.runtime.begin_to_end,
                 )
             finally:
+                if worker_metrics and lifeline and lifeline.orphaned:
+                    worker_metrics.remove()
                 for task in watching:
                     task.cancel()
                 for worker in workers:
@@ -173,8 +176,12 @@ async def serve_with(settings: Settings, count: int) -> int:
     _listener(settings).close()  # sockets that share an address would join another program's without a word
     first = _listener(settings, shared=True)
     settings.port = first.getsockname()[1]
-    listeners = [first, *(_listener(settings, shared=True) for _ in range(count - 1))]
+    unused = iter([first])
+
+    def one_more() -> socket.socket:
+        return next(unused, None) or listen(settings.host, settings.port, shared=True)
+
     with alone(settings):
         async with opened(settings) as gateway:
             greeting = await _greeting(gateway, settings, _address(settings, first))
-        return await Workers(listeners, lambda: print(greeting, flush=True)).run()
+        return await Workers(count, one_more, lambda: print(greeting, flush=True)).run()

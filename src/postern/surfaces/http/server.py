@@ -18,7 +18,7 @@ DRAIN_SECONDS = 25
 
 
 class Server(uvicorn.Server):
-    """Ends on SIGINT and SIGTERM: lets what is under way finish, stops listening, and returns."""
+    """Ends on SIGINT, SIGTERM and SIGHUP: lets what is under way finish, stops listening, and returns."""
 
     def __init__(
         self,
@@ -50,7 +50,10 @@ class Server(uvicorn.Server):
         # uvicorn's own raises the signal again afterwards, which would end the process before it has closed
         # its store.
         loop = asyncio.get_running_loop()
-        for one in (signal.SIGINT, signal.SIGTERM):
+        ending = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` leaves it
+            ending.append(signal.SIGHUP)
+        for one in ending:
             loop.add_signal_handler(one, self._end)
         sweeper = loop.create_task(self._sweep())
         try:

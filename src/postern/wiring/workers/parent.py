@@ -2,8 +2,9 @@
 them in order.
 
 Each has a listening socket of its own on the same address, and the kernel deals connections out among them.
-The parent keeps every socket open, so that while a process is replaced its callers wait in line instead of
-being turned away.
+The parent keeps every socket open while its worker lives. The socket of one that has died would only collect
+callers, who would wait for a new process while the others serve: it is closed, and the new process gets
+another.
 """
 
 import asyncio
@@ -14,11 +15,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
 from postern.surfaces.http.server import DRAIN_SECONDS
+from postern.wiring.workers.slot import WorkerSlot
 
 LONGEST_PAUSE = 10.0
 START_SECONDS = 180.0
@@ -27,54 +29,23 @@ END_SECONDS = DRAIN_SECONDS + 20.0
 log = structlog.get_logger("postern.workers")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a worker is told by its parent, as one word on its command line."""
-
-    number: int
-    of: int
-    listener: int
-    lifeline: int
-    """Written to when it serves; at its end the parent is gone."""
-    room: str
-    """The folder where workers meet: `siblings.py`."""
-
-    def __str__(self) -> str:
-        return f"{self.number}:{self.of}:{self.listener}:{self.lifeline}:{self.room}"
-
-    @classmethod
-    def read(cls, word: str) -> "Place":
-        number, of, listener, lifeline, room = word.split(":", 4)
-        return cls(int(number), int(of), int(listener), int(lifeline), room)
-
-
-def up(place: Place) -> None:
-    """Called in the worker once it serves. From then on it ends when its parent does, however that ended."""
-    lifeline = socket.socket(fileno=os.dup(place.lifeline))
-    lifeline.setblocking(False)
-    lifeline.send(b"u")
-    loop = asyncio.get_running_loop()
-
-    def gone() -> None:
-        loop.remove_reader(lifeline)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    loop.add_reader(lifeline, gone)
-
-
 class Worker:
     def __init__(self, number: int, listener: socket.socket) -> None:
         self.number = number
         self.listener = listener
         self.process: asyncio.subprocess.Process | None = None
+        """None while a new one is on its way."""
+        self.serving = False
 
 
 class Workers:
     """SIGTERM and SIGINT end all of them; SIGHUP replaces one after the other, each only when its successor
     serves."""
 
-    def __init__(self, listeners: list[socket.socket], when_up: Callable[[], None]) -> None:
-        self._workers = [Worker(number, listener) for number, listener in enumerate(listeners)]
+    def __init__(self, count: int, listen: Callable[[], socket.socket], when_up: Callable[[], None]) -> None:
+        """``listen`` opens one more socket on the address that all share."""
+        self._workers = [Worker(number, listen()) for number in range(count)]
+        self._listen = listen
         self._when_up = when_up
         self._stopping = asyncio.Event()
         self._status = 0
@@ -87,8 +58,8 @@ class Workers:
         for one in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(one, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._replace_all)
-        with tempfile.TemporaryDirectory(prefix="postern-") as room:
-            self._room = room
+        with tempfile.TemporaryDirectory(prefix="postern-") as socket_dir:
+            self._socket_dir = Path(socket_dir)
             began = await asyncio.gather(
                 *(self._start(worker) for worker in self._workers), return_exceptions=True
             )
@@ -108,26 +79,26 @@ class Workers:
         return self._status
 
     async def _start(self, worker: Worker) -> asyncio.subprocess.Process | None:
-        """A new process in the worker's place, once it serves; None where it ended before that."""
+        """A new process for the worker, once it serves; None where it ended before that."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
-            place = Place(
-                worker.number, len(self._workers), worker.listener.fileno(), theirs.fileno(), self._room
+            slot = WorkerSlot(
+                worker.number, len(self._workers), worker.listener.fileno(), theirs.fileno(), self._socket_dir
             )
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "postern", "serve", "--worker", str(place),
-                pass_fds=(place.listener, place.lifeline),
+                sys.executable, "-m", "postern", "serve", "--worker", str(slot),
+                pass_fds=(slot.listener, slot.lifeline),
                 process_group=0,  # Ctrl-C is for the parent alone, which ends the workers in order
             )  # fmt: skip
         if worker.process is None:
             worker.process = process
-        said, trouble = b"", "a worker ended before it served"
+        sign, trouble = b"", "a worker ended before it served"
         try:
-            said = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 1), START_SECONDS)
+            sign = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 1), START_SECONDS)
         except TimeoutError:
             trouble = "a worker took too long to serve"
-        if not said:
+        if not sign:
             ours.close()
             _signal(process, signal.SIGKILL)
             status = await process.wait()
@@ -135,25 +106,39 @@ class Workers:
                 log.error(trouble, worker=worker.number, status=status)
             return None
         self._lifelines[process.pid] = ours
+        worker.serving = True
         return process
 
     async def _keep(self, worker: Worker) -> None:
         pause = 0.1
         while not self._stopping.is_set():
             process = worker.process
-            assert process is not None
-            status = await process.wait()
-            if process.pid in self._lifelines:
-                self._lifelines.pop(process.pid).close()
-            if worker.process is not process or self._stopping.is_set():
-                continue  # it was replaced, or everything ends
-            log.warning("a worker ended and is started again", worker=worker.number, status=status)
-            worker.process = None
-            if await self._start(worker) is None:
+            if process is not None:
+                status = await process.wait()
+                if process.pid in self._lifelines:
+                    self._lifelines.pop(process.pid).close()
+                if worker.process is not process or self._stopping.is_set():
+                    continue  # it was replaced, or everything ends
+                log.warning("a worker ended and is started again", worker=worker.number, status=status)
+                worker.process, worker.serving = None, False
+            try:
+                self._turn_away_from(worker)
+                process = await self._start(worker)
+            except OSError as error:  # no socket or no process to be had
+                process = None
+                log.error("a worker could not be started", worker=worker.number, error=str(error))
+            if process is None:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
                 pause = 0.1
+
+    def _turn_away_from(self, worker: Worker) -> None:
+        """New callers are dealt to the others from now on. The new socket gets none until its process serves;
+        where nobody else does, the old one stays, and callers wait."""
+        if any(other.serving for other in self._workers):
+            worker.listener.close()
+            worker.listener = self._listen()
 
     def _replace_all(self) -> None:
         if self._replacing is None or self._replacing.done():

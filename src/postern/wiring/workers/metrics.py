@@ -1,0 +1,88 @@
+"""The metrics of all workers from whichever of them is asked: each gives its own to the others on a socket in
+their folder.
+
+Every sample carries its worker's number instead of being added up here: a worker that was replaced counts
+from zero again, and only whoever watches each series by itself can tell that from a drop.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from postern.wiring.workers.slot import WorkerSlot
+
+PATIENCE = 2.0
+
+_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
+
+
+class WorkerMetrics:
+    def __init__(self, slot: WorkerSlot, own: Callable[[], str]) -> None:
+        """``own`` gives this process's metrics as text."""
+        self._slot = slot
+        self._own = own
+
+    async def open(self) -> None:
+        path = self._path(self._slot.number)
+        path.unlink(missing_ok=True)  # of the worker before this one in the same slot
+        self._server = await asyncio.start_unix_server(self._give_own, path)
+
+    def remove(self) -> None:
+        """After a parent that could not do it. The folder goes with the last worker."""
+        self._path(self._slot.number).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._slot.socket_dir.rmdir()
+
+    async def _give_own(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            writer.write(self._own().encode())
+            await writer.drain()
+        writer.close()
+
+    async def all(self) -> str:
+        """Everybody's metrics; of a worker that does not answer in time there are none."""
+        others = [number for number in range(self._slot.of) if number != self._slot.number]
+        answers = await asyncio.gather(*(self._ask(number) for number in others))
+        return merged({self._slot.number: self._own(), **dict(zip(others, answers, strict=True))})
+
+    async def _ask(self, number: int) -> str:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                reader, writer = await asyncio.open_unix_connection(self._path(number))
+                text = await reader.read()
+                writer.close()
+                return text.decode()
+        except (OSError, TimeoutError):
+            return ""
+
+    def _path(self, number: int) -> Path:
+        return self._slot.socket_dir / f"worker-{number}.sock"
+
+
+def merged(by_worker: dict[int, str]) -> str:
+    """One exposition of several: each family once, with everybody's samples under it, labelled with their
+    worker."""
+    families: dict[str, list[str]] = {}
+    for number, text in sorted(by_worker.items()):
+        heading = ""
+        first = False
+        for line in text.splitlines():
+            if line.startswith("# HELP"):
+                heading = line
+                first = heading not in families
+                families.setdefault(heading, [])
+            elif line.startswith("#"):
+                if first:
+                    families[heading].append(line)
+            elif sample := _SAMPLE.match(line):
+                name, labels, value = sample.groups()
+                families.setdefault(heading, []).append(
+                    f'{name}{{{labels + "," if labels else ""}worker="{number}"}} {value}'
+                )
+    return "".join(
+        f"{line}\n"
+        for heading, lines in families.items()
+        for line in ([heading, *lines] if heading else lines)
+    )
