@@ -24,6 +24,7 @@ from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.frames import Start
 from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.replay import Forgotten, LeftOff, Recorded, Replay
+from postern.workflows.event import event_of
 from postern.workflows.language import Automation, Declared, running
 
 log = logging.getLogger("postern.engine")
@@ -339,7 +340,7 @@ class WorkflowRuns:
         state, error = "completed", ""
         try:
             with running(replay):
-                function(json.loads(run.event))
+                function(event_of(run.event))
             if replay.over is not None:  # the workflow's code has caught what was to stop it
                 raise replay.over
         except LeftOff:
