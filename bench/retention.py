@@ -84,7 +84,7 @@ async def measure(folder: Path, rows: int) -> str:
             made: WebhookRequest = validated(
                 WebhookRequest, {"name": f"Hook {number}", "authentication": {"method": "none"}}
             )
-            id = (await webhooks.create(gateway, WHO, made))["id"]
+            id = (await webhooks.create(gateway, WHO, made)).id
             with (
                 store.database.writer.begin() as connection
             ):  # the rows that are filled in know their webhooks by number

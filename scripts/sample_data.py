@@ -91,7 +91,7 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         chance = random.Random(7)
         for name, settings_of in reversed(WEBHOOKS.items()):
             await webhooks.create(gateway, ACTOR, validated(WebhookRequest, {"name": name, **settings_of}))
-        ids = {webhook["name"]: webhook["id"] for webhook in (await webhooks.listing(gateway, ACTOR)).items}
+        ids = {webhook.name: webhook.id for webhook in (await webhooks.listing(gateway, ACTOR)).items}
         now = time.time()
         moments = sorted(now - 60 - _spread(chance) for _ in range(calls))
         for number, moment in enumerate(moments):

@@ -235,7 +235,7 @@ def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
     assert preset_update("paddle", saved("paddle")) == {"version": 1, "changes": []}
     update = preset_update("paddle", saved("paddle", tolerance_seconds=30, delivery_id=()))
     assert {
-        change["field"]: (change["saved"], change["present"]) for change in (update or {})["changes"]
+        change.field: (change.saved, change.present) for change in (update.changes if update else [])
     } == {
         "toleranceSeconds": (30, 5),
         "deliveryId": ([], ["body:event_id"]),

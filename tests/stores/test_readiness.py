@@ -152,7 +152,7 @@ async def test_a_webhook_that_cannot_be_served_is_told_and_costs_no_other(tmp_pa
         await house.gateway.store.writer.write(
             lambda connection: connection.execute(
                 update(webhooks)
-                .where(webhooks.c.id == bad["id"])
+                .where(webhooks.c.id == bad.id)
                 .values(document='{"authentication": {}}', epoch=99)
             )
         )
@@ -162,7 +162,7 @@ async def test_a_webhook_that_cannot_be_served_is_told_and_costs_no_other(tmp_pa
         await house.gateway.runtime.directory.refresh()
         found = await readiness(house.gateway)
         assert (found.ready, found.webhooks.ok) == (True, False)
-        assert bad["id"] in found.webhooks.detail
+        assert bad.id in found.webhooks.detail
         assert (await house.call(good)).status == 200
         assert (await house.call(bad)).status == 503
 

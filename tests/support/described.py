@@ -2,57 +2,88 @@
 nothing that is."""
 
 from collections.abc import Iterator
-from functools import cache
+from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
-from starlette.routing import Match
+import msgspec
+from starlette.routing import compile_path
 
-from postern.surfaces.rest.app import make_api
-from postern.surfaces.rest.shapes import Problem
+from postern.surfaces.rest.app import OPERATIONS
+from postern.surfaces.rest.document import answer_types
+from postern.surfaces.rest.problems import Problem
 from postern.surfaces.rest.table import PREFIX, Operation
+from postern.usecases.answers import UNSET, Time, as_plain
 
-PROBLEM: TypeAdapter[Any] = TypeAdapter(Problem)
-
-
-@cache
-def operations() -> list[tuple[Operation, dict[int | str, TypeAdapter[Any]]]]:
-    """Each with the shapes of its answers, by their status."""
-    found = [route for route in make_api(None).routes if isinstance(route, Operation)]  # type: ignore[arg-type]
-    return [
-        (
-            one,
-            {
-                status: TypeAdapter(answer["model"])
-                for status, answer in one.responses.items()
-                if "model" in answer
-            },
-        )
-        for one in found
-    ]
+PATHS = [(one, compile_path(one.path)[0]) for one in OPERATIONS]
 
 
-def operation_of(method: str, path: str) -> tuple[Operation, dict[int | str, TypeAdapter[Any]]] | None:
-    scope = {"type": "http", "method": method, "path": path.partition("?")[0]}
-    return next((found for found in operations() if found[0].matches(scope)[0] is Match.FULL), None)
+class NotAsDescribed(AssertionError):
+    pass
+
+
+def operation_of(method: str, path: str) -> Operation | None:
+    path = path.partition("?")[0]
+    return next((one for one, form in PATHS if one.method == method and form.match(path)), None)
 
 
 def as_described(method: str, path: str, status: int, text: str) -> Any:
-    """The answer as its shape; raises pydantic's ``ValidationError`` where it has another one. None where
-    none is described."""
+    """The answer as its type; raises ``NotAsDescribed`` where it is another one. None where none is
+    described."""
     found = operation_of(method, path) if path.startswith(PREFIX) else None
     if found is None or not text:
         return None
-    shape = PROBLEM if status >= 400 else found[1].get(status)
-    return shape and shape.validate_json(text, strict=True, extra="forbid")
+    kinds = (Problem,) if status >= 400 else answer_types(found) if status == found.status else ()
+    wrong = []
+    for kind in kinds:
+        try:
+            answer = msgspec.json.decode(text, type=kind, dec_hook=_time)
+        except msgspec.ValidationError as error:
+            wrong.append(f"{kind}: {error}")
+            continue
+        told, meant = msgspec.json.decode(text), as_plain(answer)
+        if told == meant:
+            return answer
+        wrong.append(f"{kind}: {told} is not {meant}")
+    if wrong:
+        raise NotAsDescribed("\n".join(wrong))
+    return None
 
 
-def fields_told(answer: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """Which fields of which shapes are in an answer, all the way down."""
-    if isinstance(answer, BaseModel):
-        for name in answer.model_fields_set:
-            yield type(answer), name
-            yield from fields_told(getattr(answer, name))
-    elif isinstance(answer, list):
+def _time(kind: type, text: Any) -> Any:
+    assert kind is Time
+    return Time(datetime.fromisoformat(text).timestamp())
+
+
+def fields_in(answer: Any) -> Iterator[str]:
+    """Which fields of which types an answer fills, all the way down: ``Webhook.schedule``."""
+    if isinstance(answer, msgspec.Struct):
+        for field in msgspec.structs.fields(answer):
+            value = getattr(answer, field.name)
+            if value is not UNSET:
+                yield f"{type(answer).__name__}.{field.name}"
+                yield from fields_in(value)
+    elif isinstance(answer, list | tuple):
         for one in answer:
-            yield from fields_told(one)
+            yield from fields_in(one)
+
+
+def fields_described() -> Iterator[tuple[str, bool]]:
+    """Every field of every answer, and whether it may be left out."""
+    seen: set[Any] = set()
+    waiting: list[Any] = [Problem, *(kind for one in OPERATIONS for kind in answer_types(one))]
+    for kind in msgspec.inspect.multi_type_info(waiting):
+        yield from _fields(kind, seen)
+
+
+def _fields(kind: msgspec.inspect.Type, seen: set[Any]) -> Iterator[tuple[str, bool]]:
+    match kind:
+        case msgspec.inspect.StructType(cls=cls, fields=fields) if cls not in seen:
+            seen.add(cls)
+            for field in fields:
+                yield f"{cls.__name__}.{field.name}", field.default is UNSET
+                yield from _fields(field.type, seen)
+        case msgspec.inspect.UnionType(types=types):
+            for one in types:
+                yield from _fields(one, seen)
+        case msgspec.inspect.ListType(item_type=item):
+            yield from _fields(item, seen)

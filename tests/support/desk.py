@@ -33,7 +33,7 @@ class Desk:
     async def webhook(self, name: str = "Orders", **settings: Any) -> str:
         given = {"name": name, "authentication": {"method": "none"}, **settings}
         request: WebhookRequest = validated(WebhookRequest, given)
-        return str((await webhooks.create(self.gateway, ACTOR, request))["id"])
+        return str((await webhooks.create(self.gateway, ACTOR, request)).id)
 
     async def call(
         self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
 from postern.settings import Settings
+from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 from support.waiting import wait_until
 
@@ -59,12 +61,12 @@ def make_hook(
         **settings,
     }
 
-    async def create(gateway: Gateway) -> dict[str, Any]:
+    async def create(gateway: Gateway) -> Webhook:
         request: WebhookRequest = validated(WebhookRequest, wanted)
         return await webhooks.create(gateway, OWNER, request)
 
     made = within(data_dir, create, **(environment or {}))
-    return Hook(made["id"], made["url"].rpartition("/")[2])
+    return Hook(made.id, made.url.rpartition("/")[2])
 
 
 def stories(data_dir: Path, hook: Hook | None = None, **environment: str) -> list[dict[str, Any]]:
@@ -76,7 +78,7 @@ def stories(data_dir: Path, hook: Hook | None = None, **environment: str) -> lis
             page = await history.listing(
                 gateway, OWNER, HistoryFilter(webhook_id=hook.id if hook else None), 200, cursor
             )
-            found += [await history.show(gateway, OWNER, item["id"]) for item in page.items]
+            found += [as_plain(await history.show(gateway, OWNER, item.id)) for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 return found

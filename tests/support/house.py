@@ -17,9 +17,11 @@ from postern.settings import Settings
 from postern.surfaces.http.ingress import Arrival, Ingress
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
+from postern.usecases.history.views import InvocationSummary
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 
 OWNER = Actor("owner", "admin")
@@ -91,14 +93,14 @@ class House:
     dispatcher: Dispatcher
     urls: dict[str, str] = field(default_factory=dict)
 
-    async def webhook(self, **settings: Any) -> dict[str, Any]:
+    async def webhook(self, **settings: Any) -> Webhook:
         """A new webhook; what is not given is method None."""
         document = {"name": "Orders", "authentication": {"method": "none"}, **settings}
         return await webhooks.create(self.gateway, OWNER, validated(WebhookRequest, document))
 
     async def call(
         self,
-        webhook: dict[str, Any],
+        webhook: Webhook,
         body: bytes = b"{}",
         *,
         headers: dict[str, str] | None = None,
@@ -116,9 +118,7 @@ class House:
             *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()),
         )
         call = Hearing(Ingress(self.gateway, Allowlist.parse([]), "X-Forwarded-For"))
-        call.head(
-            method, b"/webhook/" + webhook["url"].rpartition("/")[2].encode(), query.encode(), given, peer
-        )
+        call.head(method, b"/webhook/" + webhook.url.rpartition("/")[2].encode(), query.encode(), given, peer)
         for arrives in (lambda: call.body(body), call.end):
             if not call.settled:
                 arrives()
@@ -134,7 +134,7 @@ class House:
         while await self.dispatcher.round():
             await self.dispatcher.finish()
 
-    async def history(self, **wanted: Any) -> list[dict[str, Any]]:
+    async def history(self, **wanted: Any) -> list[InvocationSummary]:
         return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items
 
 

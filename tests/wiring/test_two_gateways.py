@@ -30,7 +30,7 @@ async def thousand(settings: Settings, source_url: str) -> None:
             "schedule": {"url": source_url, "every": "1d"},
         }
         pattern: WebhookRequest = validated(WebhookRequest, request)
-        made = await gateway.store.webhooks.get((await webhooks.create(gateway, ACTOR, pattern))["id"])
+        made = await gateway.store.webhooks.get((await webhooks.create(gateway, ACTOR, pattern)).id)
         assert isinstance(made, StoredWebhook)
         assert made.settings.schedule is not None
         settings, schedule = made.settings, made.settings.schedule

@@ -81,7 +81,7 @@ async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_pat
         webhook = await house.webhook()
         wrong = {"ipAllowlist": ["10.0.0.1", "nowhere"], "rateLimit": {"callsPerSecond": 0}}
         with pytest.raises(Refused) as refused:
-            await change(house.gateway, OWNER, webhook["id"], wrong)
+            await change(house.gateway, OWNER, webhook.id, wrong)
     told = problem_of(refused.value)["detail"]
     assert "Calls a second: " in told and "Addresses that may call, line 2: " in told
     assert "rateLimit" not in told and "ipAllowlist" not in told
@@ -97,7 +97,7 @@ async def test_titles_begin_with_the_tab_and_a_reader_can_operate_no_input(tmp_p
             (webhook_tabs.response, "Response"),
             (schedule.show, "Schedule"),
         ):
-            request = rehearsal._request({"webhook": webhook["id"]})
+            request = rehearsal._request({"webhook": webhook.id})
             pages = [
                 bytes((await view(Visit(request, house.gateway, actor))).body).decode()
                 for actor in (OWNER, READER)

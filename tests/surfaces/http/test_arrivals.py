@@ -38,7 +38,7 @@ async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_
             call = Hearing(door)
             call.head(
                 "POST",
-                b"/webhook/" + hook["url"].rpartition("/")[2].encode(),
+                b"/webhook/" + hook.url.rpartition("/")[2].encode(),
                 b"",
                 ((b"content-type", b"application/json"),),
                 "127.0.0.1",
@@ -64,7 +64,7 @@ async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_
 
 async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
-        path = "/webhook/" + (await house.webhook())["url"].rpartition("/")[2]
+        path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
         door = door_of(house)
         loop = asyncio.get_running_loop()
         config = uvicorn.Config(lambda *_: None, ws="none", lifespan="off", log_config=None)  # type: ignore[arg-type]

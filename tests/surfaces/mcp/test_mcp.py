@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from postern.surfaces.mcp.told import MOST_TEXT
+from postern.surfaces.mcp.shown import MOST_TEXT
 from support.client import admin_of
 from support.program import Program, StartProgram, run_postern
 from support.waiting import wait_until

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from postern.core.access.accounts import Actor
+from postern.usecases.answers import Time
 from postern.usecases.history.live import follow
+from postern.usecases.history.views import InvocationSummary
 from postern.usecases.runtime.live_feed import GATHER, LONGEST_QUEUE, Event, Listener, LiveFeed
 from support.client import Client, admin_of
 from support.house import OWNER, a_house
@@ -218,10 +220,29 @@ def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_
     asyncio.run(story())
 
 
+def a_summary(invocation_id: str) -> InvocationSummary:
+    return InvocationSummary(
+        id=invocation_id,
+        webhook_id="wh_1",
+        received_at=Time(0),
+        status="accepted",
+        code="accepted",
+        detail="",
+        http_status=200,
+        method="POST",
+        address="127.0.0.1",
+        body_size=2,
+        duration_ms=1.0,
+        matched=None,
+        duplicate_of=None,
+        config_version=1,
+    )
+
+
 def test_what_waits_for_a_listener_is_bounded() -> None:
     listener = Listener(None)
     for number in range(10 * LONGEST_QUEUE):
-        listener.hear(Event("invocation", f"inv_{number}", "wh_1", b"{}"))
+        listener.hear(Event("invocation", a_summary(f"inv_{number}")))
         assert len(listener.waiting) <= LONGEST_QUEUE
     assert listener.lost
 

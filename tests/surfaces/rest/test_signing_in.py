@@ -262,7 +262,7 @@ def test_a_level_holds_from_the_next_request(tell: Callable[[Story], None]) -> N
         made = await accounts.create_user(gateway, ADMIN, "Edgar", PASSWORD, "write")
         secret = await sign_in(gateway, "edgar")
         await accounts.create_user(gateway, ADMIN, "Ada", PASSWORD, "admin")
-        await accounts.change_user(gateway, ADMIN, made["id"], level="read")
+        await accounts.change_user(gateway, ADMIN, made.id, level="read")
         assert (await accounts.actor_of_session(gateway, secret)).level == "read"
 
     tell(story)
@@ -271,13 +271,13 @@ def test_a_level_holds_from_the_next_request(tell: Callable[[Story], None]) -> N
 def test_the_last_admin_stays(tell: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
-        admin = (await accounts.users(gateway, ADMIN))[0]["id"]
+        admin = (await accounts.users(gateway, ADMIN))[0].id
         assert (await refusal(accounts.delete_user(gateway, ADMIN, admin))).code == "conflict"
         assert (await refusal(accounts.change_user(gateway, ADMIN, admin, level="read"))).code == "conflict"
         other = await accounts.create_user(gateway, ADMIN, "ada", PASSWORD, "admin")
         removals = (
             accounts.delete_user(gateway, ADMIN, admin),
-            accounts.delete_user(gateway, ADMIN, other["id"]),
+            accounts.delete_user(gateway, ADMIN, other.id),
         )
         results = await asyncio.gather(*removals, return_exceptions=True)
         assert [isinstance(one, Refused) for one in results].count(True) == 1
@@ -290,7 +290,7 @@ def test_a_deleted_user_is_signed_out(tell: Callable[[Story], None]) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
         secret = await sign_in(gateway, "rita")
-        await accounts.delete_user(gateway, ADMIN, made["id"])
+        await accounts.delete_user(gateway, ADMIN, made.id)
         assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
 
     tell(story)
@@ -316,8 +316,8 @@ def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Calla
         await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
         rita = await accounts.actor_of_session(gateway, await sign_in(gateway, "rita"))
         admin = await accounts.actor_of_session(gateway, await sign_in(gateway))
-        assert [one["user"] for one in await accounts.sessions(gateway, rita)] == ["rita"]
-        assert {one["user"]: one["current"] for one in await accounts.sessions(gateway, admin)} == {
+        assert [one.user for one in await accounts.sessions(gateway, rita)] == ["rita"]
+        assert {one.user: one.current for one in await accounts.sessions(gateway, admin)} == {
             "rita": False,
             "admin": True,
         }
@@ -337,12 +337,12 @@ def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(
             await refusal(accounts.create_user(gateway, EDITOR, "x", PASSWORD, "read"))
         ).code == "access_denied"
         made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
-        await accounts.change_user(gateway, ADMIN, made["id"], level="write", password="another password")
-        await accounts.delete_user(gateway, ADMIN, made["id"])
-        page = await audit.listing(gateway, ADMIN, subject=made["id"])
-        assert [entry["action"] for entry in page.items] == ["user deleted", "user changed", "user created"]
-        assert page.items[1]["changes"] == {"level": {"before": "read", "after": "write"}, "password": "set"}
-        assert page.items[1]["actor"] == "Ada"
+        await accounts.change_user(gateway, ADMIN, made.id, level="write", password="another password")
+        await accounts.delete_user(gateway, ADMIN, made.id)
+        page = await audit.listing(gateway, ADMIN, subject=made.id)
+        assert [entry.action for entry in page.items] == ["user deleted", "user changed", "user created"]
+        assert page.items[1].changes == {"level": {"before": "read", "after": "write"}, "password": "set"}
+        assert page.items[1].actor == "Ada"
         everything = repr(await audit.listing(gateway, ADMIN))
         assert PASSWORD not in everything and "argon2" not in everything
 

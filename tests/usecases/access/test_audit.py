@@ -40,6 +40,7 @@ ONLY_READ = {
     ),
     *(
         "engine.runs",
+        "engine.state",
         "engine.workflows",
         "history.as_curl",
         "history.listing",
@@ -78,7 +79,7 @@ class Stage:
     """A gateway with one webhook, and the short ways to what a use case needs before it can be asked."""
 
     def __init__(self, house: House, webhook: dict[str, Any]) -> None:
-        self.house, self.gateway, self.webhook, self.id = house, house.gateway, webhook, str(webhook["id"])
+        self.house, self.gateway, self.webhook, self.id = house, house.gateway, webhook, str(webhook.id)
 
     async def accepted(self) -> str:
         return str((await self.house.call(self.webhook, b'{"n": 1}')).json["invocationId"])
@@ -89,26 +90,26 @@ class Stage:
         other = await self.house.webhook(name="Signed", authentication=signed)
         made = hmac.new(b"a secret for signing", b"{}", sha256).hexdigest()
         assert (await self.house.call(other, headers={"X-Hub-Signature-256": f"sha256={made}"})).status == 401
-        (found,) = await self.house.history(webhook_id=other["id"])
-        return str(found["id"])
+        (found,) = await self.house.history(webhook_id=other.id)
+        return str(found.id)
 
     async def recorded(self) -> None:
         await samples.arm(self.gateway, WHO, self.id)
         await self.accepted()
 
     async def planned(self) -> str:
-        return str((await replays.plan(self.gateway, WHO, HistoryFilter()))["id"])
+        return str((await replays.plan(self.gateway, WHO, HistoryFilter())).id)
 
     async def user(self) -> str:
         name = f"user {next(NUMBERS)}"
         return str(
-            (await accounts.create_user(self.gateway, WHO, name, "a long enough password", "admin"))["id"]
+            (await accounts.create_user(self.gateway, WHO, name, "a long enough password", "admin")).id
         )
 
     async def scheduled(self) -> str:
         """Its source is where nobody may fetch from, so that one run pauses it."""
         schedule = {"url": "http://127.0.0.2:9/", "every": 60, "pauseAfterFailures": 1}
-        return str((await self.house.webhook(name="Scheduled", schedule=schedule))["id"])
+        return str((await self.house.webhook(name="Scheduled", schedule=schedule)).id)
 
 
 def changes(name: str) -> Callable[[Prepared], Prepared]:
@@ -152,21 +153,21 @@ async def create(stage: Stage) -> Deed:
 async def promote(stage: Stage) -> Deed:
     how = {"method": "token", "token": "first-first", "secondToken": "second-second"}
     one = await stage.house.webhook(name="Two tokens", authentication=how)
-    return lambda: webhooks.promote(stage.gateway, WHO, one["id"])
+    return lambda: webhooks.promote(stage.gateway, WHO, one.id)
 
 
 @changes("webhooks.adopt")
 async def adopt(stage: Stage) -> Deed:
     how = {"method": "hmac", "provider": "generic", "secret": "a secret for signing"}
     one = await stage.house.webhook(name="Announced", authentication=how)
-    await stage.gateway.store.webhooks.capture(one["id"], b"what the sender announced", stage.gateway.clock())
-    return lambda: webhooks.adopt(stage.gateway, WHO, one["id"])
+    await stage.gateway.store.webhooks.capture(one.id, b"what the sender announced", stage.gateway.clock())
+    return lambda: webhooks.adopt(stage.gateway, WHO, one.id)
 
 
 @changes("webhooks.reveal")
 async def reveal(stage: Stage) -> Deed:
     one = await stage.house.webhook(name="Token", authentication={"method": "token", "token": "first-first"})
-    return lambda: webhooks.reveal(stage.gateway, WHO, one["id"])
+    return lambda: webhooks.reveal(stage.gateway, WHO, one.id)
 
 
 @changes("as_code.apply")
@@ -240,14 +241,14 @@ async def run_now(stage: Stage) -> Deed:
 @changes("schedules.resume")
 async def resume(stage: Stage) -> Deed:
     one = await stage.scheduled()
-    assert (await schedules.run_now(stage.gateway, WHO, one))["paused"]
+    assert (await schedules.run_now(stage.gateway, WHO, one)).paused
     return lambda: schedules.resume(stage.gateway, WHO, one)
 
 
 @changes("accounts.delete_key")
 async def delete_key(stage: Stage) -> Deed:
     key = await accounts.create_key(stage.gateway, WHO, "a key", "read")
-    return lambda: accounts.delete_key(stage.gateway, WHO, key["id"])
+    return lambda: accounts.delete_key(stage.gateway, WHO, key.id)
 
 
 @changes("accounts.change_user")
@@ -273,9 +274,9 @@ async def change_own_password(stage: Stage) -> Deed:
 @changes("accounts.revoke_session")
 async def revoke_session(stage: Stage) -> Deed:
     user = await accounts.user(stage.gateway, WHO, await stage.user())
-    await accounts.sign_in(stage.gateway, user["name"], "a long enough password", "203.0.113.9")
+    await accounts.sign_in(stage.gateway, user.name, "a long enough password", "203.0.113.9")
     (session,) = await accounts.sessions(stage.gateway, WHO)
-    return lambda: accounts.revoke_session(stage.gateway, WHO, session["id"])
+    return lambda: accounts.revoke_session(stage.gateway, WHO, session.id)
 
 
 def test_every_use_case_leaves_a_note_or_only_reads() -> None:
@@ -291,8 +292,8 @@ async def test_what_changes_something_says_who_did_it(house: House, tmp_path: Pa
         before = await notes(house)
         await deed()
         new = [note for note in await notes(house) if note not in before]
-        found[name] = {(note["actor"], bool(note["action"] and note["subject"])) for note in new}
-        assert "password" not in json.dumps([note["changes"] for note in new]).replace(
+        found[name] = {(note.actor, bool(note.action and note.subject)) for note in new}
+        assert "password" not in json.dumps([note.changes for note in new]).replace(
             '"password": "set"', ""
         ), name
     assert found == {name: {(WHO.name, True)} for name in CHANGES}

@@ -5,6 +5,7 @@ from sqlalchemy import select
 from postern.core.deliveries.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
 from postern.core.history.invocation import HistoryFilter
 from postern.stores.sql.tables import deliveries
+from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
@@ -48,7 +49,7 @@ async def test_a_held_webhook_answers_200_and_starts_nothing(desk: Desk) -> None
     assert (answer.status, msgspec.json.decode(answer.body)["status"]) == (200, "accepted")
     assert await everything_due(desk) == []
     told = await history.show(desk.gateway, ACTOR, msgspec.json.decode(answer.body)["invocationId"])
-    assert told["status"] == "held"
+    assert told.status == "held"
 
 
 async def test_a_bad_call_to_a_held_webhook_is_refused_as_ever(desk: Desk) -> None:
@@ -64,7 +65,7 @@ async def test_release_starts_what_waited_in_the_order_it_came(
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     came = [await desk.accepted(webhook, {"n": n}) for n in range(BATCH + 30)]
-    assert (await holds.release(desk.gateway, ACTOR, webhook))["released"] == len(came)
+    assert (await holds.release(desk.gateway, ACTOR, webhook)).released == len(came)
     came.append(await desk.accepted(webhook, {"n": "after the release"}))
     assert await everything_due(desk) == came
 
@@ -73,7 +74,7 @@ async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) ->
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     invocation = await desk.accepted(webhook, {"n": 1})
-    assert await holds.drop(desk.gateway, ACTOR, webhook) == {
+    assert as_plain(await holds.drop(desk.gateway, ACTOR, webhook)) == {
         "webhookId": webhook,
         "held": True,
         "waiting": 0,
@@ -81,7 +82,7 @@ async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) ->
     }
     await holds.release(desk.gateway, ACTOR, webhook)
     assert await everything_due(desk) == []
-    assert (await history.show(desk.gateway, ACTOR, invocation))["status"] == "dropped"
+    assert (await history.show(desk.gateway, ACTOR, invocation)).status == "dropped"
     await history.replay(desk.gateway, ACTOR, invocation)
     assert await everything_due(desk) == [invocation]
 
@@ -119,7 +120,7 @@ async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_
     await history.replay(desk.gateway, ACTOR, invocation)
     assert await everything_due(desk) == [invocation]
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(webhook))
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
     assert await everything_due(desk) == [invocation]
 

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-import msgspec
 import pytest
 from sqlalchemy import select
 
@@ -20,7 +19,7 @@ from postern.usecases.access import audit
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
-from postern.usecases.runtime import live_feed
+from postern.usecases.history.views import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
@@ -46,11 +45,11 @@ async def emissions(desk: Desk) -> Counter[str]:
     return Counter(row.invocation_id for row in rows)
 
 
-async def run(desk: Desk, **wanted: Any) -> dict[str, Any]:
+async def run(desk: Desk, **wanted: Any) -> Replay:
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted))
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
-    return await replays.show(desk.gateway, ACTOR, plan["id"])
+    return await replays.show(desk.gateway, ACTOR, plan.id)
 
 
 async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
@@ -60,7 +59,7 @@ async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
     await desk.accepted(other, {})
     await desk.call(one, b"not json")
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(one))
-    assert (plan["state"], plan["count"]) == ("planned", 3)
+    assert (plan.state, plan.count) == ("planned", 3)
     assert await Replayer(desk.gateway).round() is False
     assert not await emissions(desk)
 
@@ -70,7 +69,7 @@ async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk)
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(45)]
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
     told = await run(desk, webhook_id=webhook)
-    assert (told["state"], told["count"], told["done"], told["skipped"]) == ("completed", 45, 45, 0)
+    assert (told.state, told.count, told.done, told.skipped) == ("completed", 45, 45, 0)
     assert await emissions(desk) == Counter(ids)
     delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
     assert delivery.fields["fieldOne"] == "7"
@@ -82,7 +81,7 @@ async def test_what_comes_in_after_the_plan_is_not_part_of_it(desk: Desk) -> Non
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
     await asyncio.sleep(0.005)  # ids know milliseconds
     await desk.accepted(webhook, {}, at=desk.gateway.clock())
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
     assert await emissions(desk) == Counter([before])
 
@@ -91,7 +90,7 @@ async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     webhook = await desk.webhook()
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)  # a lease that is over at once
     assert isinstance(claimed, Replay)
 
@@ -103,18 +102,18 @@ async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     await asyncio.gather(go_on(), go_on(), Replayer(desk.gateway).round())
     await Replayer(desk.gateway).round()
     assert await emissions(desk) == Counter(ids)
-    assert (await replays.show(desk.gateway, ACTOR, plan["id"]))["done"] == 50
+    assert (await replays.show(desk.gateway, ACTOR, plan.id)).done == 50
 
 
 async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
     webhook = await desk.webhook()
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)
     assert claimed is not None
     await replays.step(desk.gateway, claimed)  # … and the process dies
-    assert (await replays.show(desk.gateway, ACTOR, plan["id"]))["done"] == replays.STEP
+    assert (await replays.show(desk.gateway, ACTOR, plan.id)).done == replays.STEP
     later = desk.gateway.clock() + replays.LEASE + 1
     desk.gateway.clock = lambda: later
     await Replayer(desk.gateway).round()
@@ -126,7 +125,7 @@ async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_
 ) -> None:
     async with opened(settings) as gateway:
         plan = await replays.plan(gateway, ACTOR, HistoryFilter())
-        await replays.begin(gateway, ACTOR, plan["id"])
+        await replays.begin(gateway, ACTOR, plan.id)
         assert await gateway.store.replays.claim(gateway.clock(), replays.LEASE) is not None
         assert await Replayer(gateway).round() is False
     async with opened(settings, "http://127.0.0.1:1") as gateway:
@@ -138,13 +137,13 @@ async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
     for number in range(50):
         await desk.accepted(webhook, {"n": number})
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)
     assert claimed is not None
     going_on = await replays.step(desk.gateway, claimed)
     assert going_on is not None
-    told = await replays.cancel(desk.gateway, ACTOR, plan["id"])
-    assert (told["state"], told["done"]) == ("cancelled", replays.STEP)
+    told = await replays.cancel(desk.gateway, ACTOR, plan.id)
+    assert (told.state, told.done) == ("cancelled", replays.STEP)
     assert await replays.step(desk.gateway, going_on) is None
     assert sum((await emissions(desk)).values()) == replays.STEP
 
@@ -154,10 +153,8 @@ async def test_a_replay_is_run_once_and_ends_once(desk: Desk) -> None:
     told = await run(desk)
     for again in (replays.begin, replays.cancel):
         with pytest.raises(Refused, match="conflict"):
-            await again(desk.gateway, ACTOR, told["id"])
-    actions = [
-        entry["action"] for entry in (await audit.listing(desk.gateway, ACTOR, subject=told["id"])).items
-    ]
+            await again(desk.gateway, ACTOR, told.id)
+    actions = [entry.action for entry in (await audit.listing(desk.gateway, ACTOR, subject=told.id)).items]
     assert actions == ["replay begun", "replay planned"]
 
 
@@ -166,24 +163,22 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     webhook = await desk.webhook(synchronousResponse={"enabled": True})
     assert (await desk.call(webhook, {"n": 1})).status == 201
 
-    async def told() -> list[dict[str, Any]]:
+    async def shown() -> list[InvocationSummary]:
         """In the list, on its page, and in the live view."""
         (item,) = (await history.listing(desk.gateway, ACTOR, HistoryFilter())).items
-        ((invocation, made),) = await desk.store.history.some([item["id"]])
+        ((invocation, made),) = await desk.store.history.some([item.id])
         return [
             item,
-            await history.show(desk.gateway, ACTOR, item["id"]),
-            msgspec.json.decode(live_feed.told((invocation, made))),
+            await history.show(desk.gateway, ACTOR, item.id),
+            summary_of(invocation, made),
         ]
 
-    before = await told()
-    assert {one["httpStatus"] for one in before} == {201}
-    await history.replay(desk.gateway, ACTOR, before[0]["id"])
-    after = await told()
-    assert [(one["httpStatus"], one["durationMs"]) for one in after] == [(201, before[0]["durationMs"])] * 3
-    assert {one["status"] for one in after} == {
-        "accepted"
-    }  # the status alone tells of the replay, which waits
+    before = await shown()
+    assert {one.http_status for one in before} == {201}
+    await history.replay(desk.gateway, ACTOR, before[0].id)
+    after = await shown()
+    assert [(one.http_status, one.duration_ms) for one in after] == [(201, before[0].duration_ms)] * 3
+    assert {one.status for one in after} == {"accepted"}  # the status alone tells of the replay, which waits
     desk.gateway.engine = None
 
 
@@ -192,7 +187,7 @@ async def test_calls_of_a_deleted_webhook_are_skipped(desk: Desk) -> None:
     ids = [await desk.accepted(one, {}) for one in (kept, deleted)]
     await webhooks.remove(desk.gateway, ACTOR, deleted)
     told = await run(desk)
-    assert (told["done"], told["skipped"], await emissions(desk)) == (1, 1, Counter(ids[:1]))
+    assert (told.done, told.skipped, await emissions(desk)) == (1, 1, Counter(ids[:1]))
 
 
 async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
@@ -213,7 +208,7 @@ async def test_a_search_narrows_it(desk: Desk) -> None:
     wanted = await desk.accepted(webhook, {"customer": "ada@example.com"})
     await desk.accepted(webhook, {"customer": "bob@example.com"})
     told = await run(desk, search="ada@")
-    assert (told["count"], await emissions(desk)) == (1, Counter([wanted]))
+    assert (told.count, await emissions(desk)) == (1, Counter([wanted]))
 
 
 async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,14 +216,14 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
     monkeypatch.setattr(replays, "LOOK_EVERY", 0.01)
     await desk.accepted(await desk.webhook(), {})
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan["id"])
+    await replays.begin(desk.gateway, ACTOR, plan.id)
     replayer = Replayer(desk.gateway)
     waiting = asyncio.create_task(replayer.round())
     leases: set[int] = set()
     while len(leases) < 4 and not waiting.done():  # as begun, as claimed, and renewed more than once
         leases.add((await desk.rows(select(table.c.next_at)))[0].next_at)
     assert (len(leases), await emissions(desk)) == (4, Counter())
-    await replays.cancel(desk.gateway, ACTOR, plan["id"])
+    await replays.cancel(desk.gateway, ACTOR, plan.id)
     await asyncio.wait_for(waiting, PATIENCE)
 
 
@@ -239,4 +234,4 @@ async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
     with pytest.raises(Refused, match="disabled"):
         await history.replay(desk.gateway, ACTOR, invocation)
     told = await run(desk)
-    assert (told["done"], told["skipped"], await emissions(desk)) == (0, 1, Counter())
+    assert (told.done, told.skipped, await emissions(desk)) == (0, 1, Counter())

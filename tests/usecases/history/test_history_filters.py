@@ -14,7 +14,7 @@ async def test_one_invocations_replay_does_not_hide_the_others_from_a_status_fil
     plain, replayed = await desk.accepted(webhook, {"n": 1}), await desk.accepted(webhook, {"n": 2})
     await history.replay(desk.gateway, ACTOR, replayed)
     found = await history.listing(desk.gateway, ACTOR, HistoryFilter(status="accepted"))
-    assert [one["id"] for one in found.items] == [replayed, plain]
+    assert [one.id for one in found.items] == [replayed, plain]
 
 
 @pytest.mark.parametrize(

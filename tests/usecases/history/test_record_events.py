@@ -21,7 +21,7 @@ async def test_the_next_accepted_call_after_arming_is_kept_as_the_workflow_will_
     await samples.arm(desk.gateway, ACTOR, webhook)
     invocation = await desk.accepted(webhook, ORDER)
     kept = await samples.sample(desk.gateway, ACTOR, webhook)
-    assert kept["event"] == {
+    assert kept.event == {
         "webhookId": webhook,
         "fieldOne": "1001",
         "fieldTwo": '{"first name":"Ada"}',
@@ -37,10 +37,10 @@ async def test_the_first_of_many_at_once_is_taken_and_no_other(desk: Desk) -> No
     await samples.arm(desk.gateway, ACTOR, webhook)
     answers = await asyncio.gather(*(desk.accepted(webhook, {"n": n}) for n in range(20)))
     kept = await samples.sample(desk.gateway, ACTOR, webhook)
-    assert kept["invocationId"] == answers[0]
-    assert kept["recordingUntil"] is None
+    assert kept.invocation_id == answers[0]
+    assert kept.recording_until is None
     again = await desk.accepted(webhook, {"n": 99})
-    assert (await samples.sample(desk.gateway, ACTOR, webhook))["invocationId"] != again
+    assert (await samples.sample(desk.gateway, ACTOR, webhook)).invocation_id != again
 
 
 async def test_rejected_calls_and_duplicates_are_no_events(desk: Desk) -> None:
@@ -50,8 +50,8 @@ async def test_rejected_calls_and_duplicates_are_no_events(desk: Desk) -> None:
     await desk.call(webhook, b"not json")
     await desk.call(webhook, {"n": 1})
     kept = await samples.sample(desk.gateway, ACTOR, webhook)
-    assert kept["event"] is None
-    assert kept["recordingUntil"] is not None
+    assert kept.event is None
+    assert kept.recording_until is not None
 
 
 async def test_a_replay_is_an_event(desk: Desk) -> None:
@@ -60,7 +60,7 @@ async def test_a_replay_is_an_event(desk: Desk) -> None:
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
     await samples.arm(desk.gateway, ACTOR, webhook)
     await history.replay(desk.gateway, ACTOR, invocation)
-    event = (await samples.sample(desk.gateway, ACTOR, webhook))["event"]
+    event = (await samples.sample(desk.gateway, ACTOR, webhook)).event
     assert (event["fieldOne"], event["invocationId"]) == ("1", invocation)
 
 
@@ -70,18 +70,18 @@ async def test_recording_ends_by_itself(desk: Desk) -> None:
     now = desk.gateway.clock()
     desk.gateway.clock = lambda: now + 61
     await desk.accepted(webhook, {"n": 1})
-    assert (await samples.sample(desk.gateway, ACTOR, webhook))["event"] is None
+    assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
 
 
 async def test_all_webhooks_can_be_armed_and_disarmed_at_once(desk: Desk) -> None:
     first, second = await desk.webhook("one"), await desk.webhook("two")
-    assert (await samples.arm(desk.gateway, ACTOR))["webhooks"] == 2
+    assert (await samples.arm(desk.gateway, ACTOR)).webhooks == 2
     await desk.accepted(first, {"n": 1})
-    assert (await samples.sample(desk.gateway, ACTOR, first))["event"]["payload"] == {"n": 1}
-    assert (await webhooks.show(desk.gateway, ACTOR, second))["recordingUntil"] is not None
+    assert (await samples.sample(desk.gateway, ACTOR, first)).event["payload"] == {"n": 1}
+    assert (await webhooks.show(desk.gateway, ACTOR, second)).recording_until is not None
     await samples.disarm(desk.gateway, ACTOR)
     await desk.accepted(second, {"n": 2})
-    assert (await samples.sample(desk.gateway, ACTOR, second))["event"] is None
+    assert (await samples.sample(desk.gateway, ACTOR, second)).event is None
 
 
 async def test_a_workflow_is_written_from_the_sample_and_tried_on_it(desk: Desk) -> None:
@@ -104,7 +104,7 @@ async def test_forgetting_leaves_nothing(desk: Desk) -> None:
     await samples.arm(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, {"n": 1})
     await samples.forget(desk.gateway, ACTOR, webhook)
-    assert (await samples.sample(desk.gateway, ACTOR, webhook))["event"] is None
+    assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
 
 
 def test_every_variable_says_what_to_write() -> None:

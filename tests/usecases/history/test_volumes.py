@@ -11,6 +11,7 @@ from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.volume import LATENCY_BOUNDS_MS, Volume
 from postern.core.problems import Refused
 from postern.identity import first_id_at, new_id
+from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
@@ -52,7 +53,7 @@ async def a_webhook(gateway: Gateway, name: str) -> str:
     made: dict[str, Any] = await webhooks.create(
         gateway, ADMIN, validated(WebhookRequest, {"name": name, "authentication": {"method": "none"}})
     )
-    return str(made["id"])
+    return str(made.id)
 
 
 async def test_points_cover_the_range_and_add_up_to_the_total(room: tuple[Gateway, Clock]) -> None:
@@ -66,11 +67,11 @@ async def test_points_cover_the_range_and_add_up_to_the_total(room: tuple[Gatewa
     ):
         await record(gateway, webhook, clock.now - ago, code)
     chart = await volumes.chart(gateway, ADMIN, webhook, "day")
-    assert chart["total"]["calls"] == 3
-    assert chart["total"]["outcomes"] == {"accepted": 1, "duplicate": 1, "handshake": 0, "rejected": 1}
-    assert chart["total"]["codes"] == {"accepted": 1, "duplicate": 1, "signature_mismatch": 1}
-    assert sum(point["calls"] for point in chart["points"]) == 3
-    assert 96 <= len(chart["points"]) <= 98
+    assert chart.total.calls == 3
+    assert as_plain(chart.total.outcomes) == {"accepted": 1, "duplicate": 1, "handshake": 0, "rejected": 1}
+    assert chart.total.codes == {"accepted": 1, "duplicate": 1, "signature_mismatch": 1}
+    assert sum(point.calls for point in chart.points) == 3
+    assert 96 <= len(chart.points) <= 98
 
 
 async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clock]) -> None:
@@ -78,10 +79,10 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     first, second = await a_webhook(gateway, "One"), await a_webhook(gateway, "Two")
     await record(gateway, first, clock.now - 60)
     await record(gateway, second, clock.now - 60, "credential_missing")
-    assert (await volumes.chart(gateway, ADMIN, None, "hour"))["total"]["calls"] == 2
+    assert (await volumes.chart(gateway, ADMIN, None, "hour")).total.calls == 2
     days = await volumes.last_day(gateway, ADMIN, [first, second])
-    assert len(days[first]["hours"]) == 24 and days[first]["calls"] == 1
-    assert (days[first]["refusing"], days[second]["refusing"]) == (False, True)
+    assert len(days[first].hours) == 24 and days[first].calls == 1
+    assert (days[first].refusing, days[second].refusing) == (False, True)
 
 
 async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
@@ -110,7 +111,7 @@ async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
     await gateway.store.deliveries.started(well, Started(1, ()), clock.now)
     await gateway.store.deliveries.failed(long_ago, "the engine refused it", clock.now)
     days = await volumes.last_day(gateway, ADMIN, made)
-    assert [days[webhook]["recent"]["notStarted"] for webhook in made] == [1, 1, 0, 0]
+    assert [days[webhook].recent_not_started for webhook in made] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("span", volumes.RANGES)
@@ -151,8 +152,8 @@ async def test_what_is_old_goes_from_the_sums_too(room: tuple[Gateway, Clock]) -
     await retention.roll_up(gateway)
     for one in (webhook, ""):
         await gateway.store.retention.forget_volumes(one, clock.now - 50_000)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "month"))["total"]["calls"] == 1
-    assert (await volumes.chart(gateway, ADMIN, None, "month"))["total"]["calls"] == 1
+    assert (await volumes.chart(gateway, ADMIN, webhook, "month")).total.calls == 1
+    assert (await volumes.chart(gateway, ADMIN, None, "month")).total.calls == 1
 
 
 async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -> None:
@@ -160,14 +161,14 @@ async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -
     gateway, clock = room
     webhook = await a_webhook(gateway, "Later")
     await record(gateway, webhook, clock.now - 1200)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 1
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 1
     await record(gateway, webhook, clock.now - 60)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 2
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 2
     clock.now += 1800
     await record(gateway, webhook, clock.now)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 3
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 3
     clock.now += 1800
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour"))["total"]["calls"] == 1
+    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 1
 
 
 async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> None:

@@ -77,7 +77,7 @@ async def test_what_is_still_to_be_started_is_never_taken(desk: Desk) -> None:
     await later(desk, 40)
     await prune(desk.gateway, ACTOR)
     assert await ids(desk) == sorted([*waiting, queued])
-    assert (await history.show(desk.gateway, ACTOR, queued))["payload"] == {"n": 1}
+    assert (await history.show(desk.gateway, ACTOR, queued)).payload == {"n": 1}
     await settle(desk)
     await prune(desk.gateway, ACTOR)
     assert await ids(desk) == sorted(waiting)
@@ -109,7 +109,7 @@ async def test_bodies_can_go_sooner_than_their_calls(desk: Desk) -> None:
     assert (await prune(desk.gateway, ACTOR))["bodies"] == 7
     assert (await prune(desk.gateway, ACTOR))["bodies"] == 0
     told = await history.show(desk.gateway, ACTOR, first[0])
-    assert (told["body"], told["bodySize"], told["status"]) == (None, 7, "started")
+    assert (told.body, told.body_size, told.status) == (None, 7, "started")
 
 
 async def test_a_body_that_had_to_stay_is_taken_when_its_time_has_come(desk: Desk) -> None:
@@ -145,8 +145,8 @@ async def test_expired_keys_and_old_counts_go(desk: Desk) -> None:
 
 
 async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: Desk) -> None:
-    begun, never_begun = [(await replays.plan(desk.gateway, ACTOR, HistoryFilter()))["id"] for _ in range(2)]
-    done = (await replays.plan(desk.gateway, ACTOR, HistoryFilter()))["id"]
+    begun, never_begun = [(await replays.plan(desk.gateway, ACTOR, HistoryFilter())).id for _ in range(2)]
+    done = (await replays.plan(desk.gateway, ACTOR, HistoryFilter())).id
     await replays.begin(desk.gateway, ACTOR, begun)
     await replays.cancel(desk.gateway, ACTOR, done)
     assert (
@@ -157,7 +157,7 @@ async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: 
     )
     await prune(desk.gateway, ACTOR)
     assert await count(desk, idempotency) == 1
-    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [
+    assert [one.id for one in (await replays.listing(desk.gateway, ACTOR)).items] == [
         done,
         never_begun,
         begun,
@@ -165,10 +165,10 @@ async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: 
     await later(desk, 366)
     await prune(desk.gateway, ACTOR)
     assert await count(desk, idempotency) == 0
-    assert [one["id"] for one in (await replays.listing(desk.gateway, ACTOR)).items] == [begun], (
+    assert [one.id for one in (await replays.listing(desk.gateway, ACTOR)).items] == [begun], (
         "it is still to be done"
     )
-    assert [one["action"] for one in (await audit.listing(desk.gateway, ACTOR)).items] == ["history pruned"]
+    assert [one.action for one in (await audit.listing(desk.gateway, ACTOR)).items] == ["history pruned"]
 
 
 class Copies:

@@ -1,6 +1,5 @@
 import asyncio
 import json
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -8,13 +7,14 @@ from sqlalchemy import select, update
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.problems import Refused
-from postern.core.schedules.state import ScheduleState
 from postern.settings import Settings
 from postern.stores.sql.tables import schedules as table
 from postern.stores.sql.tables import secrets
+from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.schedules import LEASE, Scheduler
+from postern.usecases.schedules.views import ScheduleRun, ScheduleState
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from stand_in import Received, Reply, StandIn, stand_in
@@ -37,17 +37,14 @@ async def scheduled(
     )
 
 
-async def run(desk: Desk, webhook: str) -> dict[str, Any]:
+async def run(desk: Desk, webhook: str) -> ScheduleRun:
     return await schedules.run_now(desk.gateway, ACTOR, webhook)
 
 
-async def state(desk: Desk, webhook: str) -> dict[str, Any]:
-    shown: dict[str, Any] = (await webhooks.show(desk.gateway, ACTOR, webhook))["scheduleState"]
+async def state(desk: Desk, webhook: str) -> ScheduleState:
+    shown = (await webhooks.show(desk.gateway, ACTOR, webhook)).schedule_state
+    assert shown is not None
     return shown
-
-
-def moment(iso: str) -> float:
-    return datetime.fromisoformat(iso).timestamp()
 
 
 async def later(desk: Desk, seconds: float) -> None:
@@ -67,21 +64,21 @@ async def test_what_is_fetched_is_mapped_recorded_and_delivered_like_a_call(desk
     async with stand_in(source({"order": {"number": 7}})) as server:
         webhook = await scheduled(desk, server, mapping={"fieldOne": "order.number"})
         done = await run(desk, webhook)
-    told = await history.show(desk.gateway, ACTOR, done["invocationIds"][0])
-    assert (told["status"], told["method"], told["code"], told["httpStatus"]) == (
+    told = await history.show(desk.gateway, ACTOR, done.invocation_ids[0])
+    assert (told.status, told.method, told.code, told.http_status) == (
         "accepted",
         "GET",
         "accepted",
         200,
     )
-    assert told["trace"][0] == {
+    assert as_plain(told.trace[0]) == {
         "step": "schedule",
         "ok": True,
         "detail": f"fetched {server.url}/orders: 200, 24 bytes",
     }
-    assert told["deliveries"][0]["fields"] == {"fieldOne": "7"}
-    assert told["payload"] == {"order": {"number": 7}}
-    assert "key=k" not in json.dumps(told)
+    assert told.deliveries[0].fields == {"fieldOne": "7"}
+    assert told.payload == {"order": {"number": 7}}
+    assert "key=k" not in str(told)
 
 
 async def test_a_schedule_runs_at_its_time_and_once(desk: Desk) -> None:
@@ -94,7 +91,7 @@ async def test_a_schedule_runs_at_its_time_and_once(desk: Desk) -> None:
         await later(desk, 60)
         assert [await tick(desk), await tick(desk)] == [1, 0]
         assert len(server.received) == 2
-    assert (await state(desk, webhook))["lastResult"] == "accepted"
+    assert (await state(desk, webhook)).last_result == "accepted"
 
 
 async def test_missed_runs_collapse_into_one(desk: Desk) -> None:
@@ -161,7 +158,7 @@ async def test_a_run_under_way_when_its_process_ends_is_begun_again_at_once(desk
             scheduler.stop()
             await asyncio.wait_for(running, PATIENCE)
     assert await desk.store.schedules.any_due(desk.gateway.clock())
-    assert (await state(desk, webhook))["lastResult"] is None
+    assert (await state(desk, webhook)).last_result is None
 
 
 async def test_a_process_that_is_alone_begins_again_what_a_dead_one_had_claimed_and_leaves_a_commands_run(
@@ -189,14 +186,14 @@ async def test_each_element_of_an_array_is_a_trigger_when_that_is_chosen(desk: D
     async with stand_in(source([{"n": 1}, {"n": 2}, 3])) as server:
         webhook = await scheduled(desk, server, mapping={"fieldOne": "n"}, splitArray=True)
         done = await run(desk, webhook)
-        assert (done["result"], done["reason"]) == (
+        assert (done.result, done.reason) == (
             "accepted",
             "1 of 3 elements refused: the body is JSON, but not an object",
         )
         together = await scheduled(desk, server)
-        assert (await run(desk, together))["result"] == "failed"
-    found = [await history.show(desk.gateway, ACTOR, one) for one in done["invocationIds"]]
-    assert [one["deliveries"][0]["fields"] if one["deliveries"] else one["code"] for one in found] == [
+        assert (await run(desk, together)).result == "failed"
+    found = [await history.show(desk.gateway, ACTOR, one) for one in done.invocation_ids]
+    assert [one.deliveries[0].fields if one.deliveries else one.code for one in found] == [
         {"fieldOne": "1"},
         {"fieldOne": "2"},
         "payload_not_an_object",
@@ -211,20 +208,20 @@ async def test_only_when_changed_asks_conditionally_and_starts_nothing_for_the_s
 
     async with stand_in(answer) as server:
         webhook = await scheduled(desk, server, onlyWhenChanged=True)
-        assert [(await run(desk, webhook))["result"] for _ in range(3)] == [
+        assert [(await run(desk, webhook)).result for _ in range(3)] == [
             "accepted",
             "unchanged",
             "unchanged",
         ]
         always = await scheduled(desk, server)
-        assert [(await run(desk, always))["result"] for _ in range(2)] == ["accepted", "accepted"]
+        assert [(await run(desk, always)).result for _ in range(2)] == ["accepted", "accepted"]
 
 
 async def test_a_source_without_an_etag_is_compared_by_its_body(desk: Desk) -> None:
     bodies = iter([b'{"n": 1}', b'{"n": 1}', b'{"n": 2}'])
     async with stand_in(lambda _: Reply(200, {}, next(bodies))) as server:
         webhook = await scheduled(desk, server, onlyWhenChanged=True)
-        assert [(await run(desk, webhook))["result"] for _ in range(3)] == [
+        assert [(await run(desk, webhook)).result for _ in range(3)] == [
             "accepted",
             "unchanged",
             "accepted",
@@ -235,43 +232,41 @@ async def test_duplicate_protection_holds_for_what_is_fetched(desk: Desk) -> Non
     async with stand_in(source({"n": 1})) as server:
         schedule = {"url": server.url, "every": 60}
         webhook = await desk.webhook(schedule=schedule, duplicateProtection={"enabled": True, "key": "n"})
-        first, second = (await run(desk, webhook))["invocationIds"] + (await run(desk, webhook))[
-            "invocationIds"
-        ]
+        first, second = (await run(desk, webhook)).invocation_ids + (await run(desk, webhook)).invocation_ids
     told = await history.show(desk.gateway, ACTOR, second)
-    assert (told["status"], told["duplicateOf"]) == ("duplicate", first)
+    assert (told.status, told.duplicate_of) == ("duplicate", first)
 
 
 async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says_so(desk: Desk) -> None:
     async with stand_in(source({}, 500)) as server:
         webhook = await scheduled(desk, server, pauseAfterFailures=2)
         done = await run(desk, webhook)
-        told = await history.show(desk.gateway, ACTOR, done["invocationIds"][0])
-        assert (told["status"], told["code"], told["detail"], told["httpStatus"]) == (
+        told = await history.show(desk.gateway, ACTOR, done.invocation_ids[0])
+        assert (told.status, told.code, told.detail, told.http_status) == (
             "rejected",
             "fetch_failed",
             "the source answered 500",
             500,
         )
-        assert (await run(desk, webhook))["paused"]
+        assert (await run(desk, webhook)).paused
         shown = await webhooks.show(desk.gateway, ACTOR, webhook)
-        assert shown["scheduleState"]["pausedReason"] == "the source answered 500"
-        assert shown["scheduleState"]["nextRunAt"] is None
-        assert "paused itself after 2 failed runs" in " ".join(shown["warnings"])
+        assert shown.schedule_state.paused_reason == "the source answered 500"
+        assert shown.schedule_state.next_run_at is None
+        assert "paused itself after 2 failed runs" in " ".join(shown.warnings)
         await later(desk, 86400)
         assert await tick(desk) == 0
         await schedules.resume(desk.gateway, ACTOR, webhook)
-        assert (await state(desk, webhook))["nextRunAt"] is not None
+        assert (await state(desk, webhook)).next_run_at is not None
 
 
 async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk) -> None:
     statuses = iter([500, 200])
     async with stand_in(lambda _: Reply(next(statuses), {}, b"{}")) as server:
         webhook = await scheduled(desk, server, pauseAfterFailures=1)
-        assert (await run(desk, webhook))["paused"]
-        assert (await run(desk, webhook))["result"] == "accepted"
+        assert (await run(desk, webhook)).paused
+        assert (await run(desk, webhook)).result == "accepted"
     shown = await state(desk, webhook)
-    assert (shown["pausedAt"], shown["consecutiveFailures"], shown["nextRunAt"] is not None) == (
+    assert (shown.paused_at, shown.consecutive_failures, shown.next_run_at is not None) == (
         None,
         0,
         True,
@@ -282,8 +277,8 @@ async def test_private_addresses_are_refused_unless_they_are_opened(desk: Desk) 
     async with stand_in(source({})) as server:
         webhook = await desk.webhook(schedule={"url": f"http://127.0.0.2:{server.port}/", "every": 60})
         done = await run(desk, webhook)
-        assert done["result"] == "failed"
-        assert "127.0.0.2" in done["reason"]
+        assert done.result == "failed"
+        assert "127.0.0.2" in done.reason
         assert server.received == []
 
 
@@ -293,8 +288,8 @@ async def test_headers_are_sent_encrypted_at_rest_and_never_shown(desk: Desk) ->
         await run(desk, webhook)
         assert server.received[0].headers["authorization"] == "Bearer hush-hush"
         shown = await webhooks.show(desk.gateway, ACTOR, webhook)
-        assert shown["schedule"]["headers"] == ["Authorization"]
-        assert "hush-hush" not in json.dumps(shown) + str(await desk.rows(select(secrets)))
+        assert shown.schedule.headers == ["Authorization"]
+        assert "hush-hush" not in str(shown) + str(await desk.rows(select(secrets)))
         await webhooks.change(
             desk.gateway, ACTOR, webhook, {"schedule": {"timeoutSeconds": 5, "headers": {"X-Shop": "a"}}}
         )
@@ -350,10 +345,10 @@ async def test_a_disabled_or_deleted_webhook_fetches_nothing(desk: Desk) -> None
 async def test_a_renamed_webhook_keeps_its_time_and_a_new_interval_begins_at_once(desk: Desk) -> None:
     async with stand_in(source({})) as server:
         webhook = await scheduled(desk, server)
-        planned = (await state(desk, webhook))["nextRunAt"]
+        planned = (await state(desk, webhook)).next_run_at
         await later(desk, 31)
         await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Renamed"})
-        assert (await state(desk, webhook))["nextRunAt"] == planned
+        assert (await state(desk, webhook)).next_run_at == planned
         assert await tick(desk) == 1
         await later(desk, 31)
         assert await tick(desk) == 0
@@ -368,7 +363,7 @@ async def test_a_change_during_a_run_discards_its_result(desk: Desk) -> None:
         claimed: ScheduleState = await desk.store.schedules.take(webhook, desk.gateway.clock(), LEASE)
         await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"every": "2h"}})
         assert await schedules.run(desk.gateway, claimed) is None
-    assert (await state(desk, webhook))["lastResult"] is None
+    assert (await state(desk, webhook)).last_result is None
 
 
 @pytest.mark.parametrize(
@@ -423,17 +418,17 @@ async def test_a_run_by_hand_takes_no_timed_run_away(desk: Desk) -> None:
     async with stand_in(source({"n": 1})) as server:
         for when in ({"every": "1d"}, {"every": None, "cron": "0 9 * * *"}):
             webhook = await scheduled(desk, server, **when)  # type: ignore[arg-type]
-            planned = (await state(desk, webhook))["nextRunAt"]
-            assert [(await run(desk, webhook))["nextRunAt"] for _ in range(3)] == [planned] * 3
+            planned = str((await state(desk, webhook)).next_run_at)
+            assert [str((await run(desk, webhook)).next_run_at) for _ in range(3)] == [planned] * 3
 
 
 async def test_a_timed_run_is_followed_by_the_next_time_and_not_by_itself(desk: Desk) -> None:
     async with stand_in(source({"n": 1})) as server:
         webhook = await scheduled(desk, server, every="1h")
-        planned = moment((await state(desk, webhook))["nextRunAt"])
+        planned = (await state(desk, webhook)).next_run_at
         desk.gateway.clock = lambda: planned  # told in whole milliseconds: a hair before its time
         assert await tick(desk) == 1
-        assert moment((await state(desk, webhook))["nextRunAt"]) - planned > 3000
+        assert (await state(desk, webhook)).next_run_at - planned > 3000
 
 
 async def test_a_clock_set_back_does_not_leave_a_schedule_waiting(desk: Desk) -> None:

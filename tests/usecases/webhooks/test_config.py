@@ -176,7 +176,7 @@ async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house
     other = await house.webhook(name="Other")
     assert [one["name"] for one in (await apply(house, DOCUMENT))["notNamed"]] == ["Other"]
     done = await apply(house, DOCUMENT, prune=True)
-    assert [(one["action"], one["id"]) for one in done["changes"]] == [("delete", other["id"])]
+    assert [(one["action"], one["id"]) for one in done["changes"]] == [("delete", other.id)]
     assert [row[0] for row in await rows(house)] == ["Orders", "Payments", "Poll"]
 
 
@@ -245,7 +245,7 @@ async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
         await apply(
             house, {"version": 1, "webhooks": [{"name": "Twin", "authentication": {"method": "none"}}]}
         )
-    assert one["id"] in caught.value.errors[0].message and other["id"] in caught.value.errors[0].message
+    assert one.id in caught.value.errors[0].message and other.id in caught.value.errors[0].message
 
 
 async def test_a_reader_may_export_and_not_apply(house: House) -> None:

@@ -58,11 +58,11 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
                 await asyncio.sleep(0)
 
     await until_more_came_in()
-    await webhooks.change(house.gateway, OWNER, webhook["id"], {"authentication": {second: "new-new-new"}})
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {second: "new-new-new"}})
     await until_more_came_in()
     sends_with = "new-new-new"
     await until_more_came_in()
-    await webhooks.promote(house.gateway, OWNER, webhook["id"])
+    await webhooks.promote(house.gateway, OWNER, webhook.id)
     await until_more_came_in()
     over = True
     await asyncio.gather(*senders)
@@ -79,8 +79,8 @@ async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for
 
     async def told() -> tuple[bool, bool]:
         """Whether it is said to be safe, and whether a time is told before which it is not."""
-        rotation = (await webhooks.show(house.gateway, OWNER, webhook["id"]))["authentication"]["rotation"]
-        return rotation["safeToPromote"], rotation["safeFrom"] is not None
+        rotation = (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication.rotation
+        return rotation.safe_to_promote, rotation.safe_from is not None
 
     async def call(token: str) -> None:
         assert (await house.call(webhook, headers={"X-Api-Key": token})).status == 200
@@ -98,8 +98,8 @@ async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for
     assert await told() == (False, False)  # nobody has used the second one since
     await call("new")
     assert await told() == (True, False)
-    await webhooks.promote(house.gateway, OWNER, webhook["id"])
-    assert (await webhooks.show(house.gateway, OWNER, webhook["id"]))["authentication"]["rotation"] is None
+    await webhooks.promote(house.gateway, OWNER, webhook.id)
+    assert (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication.rotation is None
 
 
 async def create() -> tuple[int, list[tuple[str, str]], bytes]:

@@ -11,18 +11,20 @@ from typing import Any
 import pytest
 
 from postern.core.problems import Refused
+from postern.usecases.answers import UNSET
 from postern.usecases.operations import retention
 from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 from support.stored import NEWER, overwrite
 
 pytestmark = pytest.mark.anyio
 
 
-async def unreadable(house: House, tmp_path: Path, document: str = NEWER, **settings: Any) -> dict[str, Any]:
+async def unreadable(house: House, tmp_path: Path, document: str = NEWER, **settings: Any) -> Webhook:
     """A webhook that another version has saved since."""
     webhook = await house.webhook(name="Newer", **settings)
-    overwrite(tmp_path / "data", webhook["id"], document)
+    overwrite(tmp_path / "data", webhook.id, document)
     await house.gateway.runtime.directory.refresh()
     return webhook
 
@@ -40,21 +42,19 @@ async def test_the_others_are_served_and_shown_and_it_is_named(house: House, tmp
     assert heard == [200, 503, 200]
 
     page = await webhooks.listing(house.gateway, OWNER, 2)
-    assert [item["id"] for item in page.items] == [after["id"]]
-    assert [(one["id"], one["name"], one["url"]) for one in page.unreadable] == [
-        (other["id"], "Newer", other["url"])
-    ]
-    assert "quietHours" in page.unreadable[0]["detail"]
+    assert [item.id for item in page.items] == [after.id]
+    assert [(one.id, one.name, one.url) for one in page.unreadable] == [(other.id, "Newer", other.url)]
+    assert "quietHours" in page.unreadable[0].detail
     rest = await webhooks.listing(house.gateway, OWNER, 2, page.next_cursor)
-    assert ([item["id"] for item in rest.items], rest.unreadable) == ([before["id"]], [])
+    assert ([item.id for item in rest.items], rest.unreadable) == ([before.id], UNSET)
 
 
 async def test_what_is_asked_of_it_is_refused_with_the_reason(house: House, tmp_path: Path) -> None:
     other = await unreadable(house, tmp_path)
     asked = [
-        webhooks.show(house.gateway, OWNER, other["id"]),
-        webhooks.change(house.gateway, OWNER, other["id"], {"name": "Mine"}),
-        webhooks.switch(house.gateway, OWNER, other["id"], False),
+        webhooks.show(house.gateway, OWNER, other.id),
+        webhooks.change(house.gateway, OWNER, other.id, {"name": "Mine"}),
+        webhooks.switch(house.gateway, OWNER, other.id, False),
     ]
     for one in asked:
         refusal = await refused(one)
@@ -77,20 +77,20 @@ async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
     done = await apply()
     assert (done["changes"], done["unchanged"]) == ([], 1)
     assert any("quietHours" in note for note in done["notes"])
-    for named in ({"name": "Newer"}, {"id": other["id"], "name": "Other"}):
+    for named in ({"name": "Newer"}, {"id": other.id, "name": "Other"}):
         refusal = await refused(apply({**named, "authentication": {"method": "none"}}))
         assert [error.field for error in refusal.errors] == ["webhooks.1.id"]
     page = await webhooks.listing(house.gateway, OWNER)
-    assert ([one["id"] for one in page.items], [one["id"] for one in page.unreadable]) == (
-        [kept["id"]],
-        [other["id"]],
+    assert ([one.id for one in page.items], [one.id for one in page.unreadable]) == (
+        [kept.id],
+        [other.id],
     )
 
 
 async def test_it_can_be_deleted(house: House, tmp_path: Path) -> None:
     other = await unreadable(house, tmp_path)
-    await webhooks.remove(house.gateway, OWNER, other["id"])
-    assert (await refused(webhooks.show(house.gateway, OWNER, other["id"]))).code == "not_found"
+    await webhooks.remove(house.gateway, OWNER, other.id)
+    assert (await refused(webhooks.show(house.gateway, OWNER, other.id))).code == "not_found"
     assert (await house.call(other)).status == 404
 
 
@@ -111,7 +111,7 @@ async def test_its_history_is_kept_as_long_as_it_says_or_until_it_can_be_read(
     await house.deliver()
     other = await unreadable(house, tmp_path, document)
     with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
-        database.execute("UPDATE invocations SET webhook_id = ?", (other["id"],))
+        database.execute("UPDATE invocations SET webhook_id = ?", (other.id,))
     house.gateway.clock = lambda: time.time() + 60 * 86400
     await retention.prune(house.gateway, OWNER)
     assert bool(await house.history()) is kept

@@ -20,7 +20,9 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.run import show as show_found
+from postern.usecases.answers import as_plain
 from postern.usecases.history import history
+from postern.usecases.history.views import InvocationSummary
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
 
@@ -91,10 +93,11 @@ def preview(
     given = dict(path.partition("=")[::2] for path in paths)
     if unknown := given.keys() - set(FIELD_NAMES):
         end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
-    values = session.run(lambda gateway: history.preview(gateway, ACTOR, invocation, given))
+    found = session.run(lambda gateway: history.preview(gateway, ACTOR, invocation, given))
     if as_json:
-        show_json(values)
+        show_json(found)
     else:
+        values = as_plain(found)
         show_table(
             ["field", "path", "value"],
             [
@@ -119,21 +122,21 @@ def replay(
     """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
     values: history.Values = "recorded" if recorded else "current"
     done = session.run(lambda gateway: history.replay(gateway, ACTOR, invocation, values))
-    report(done, f"Replay {done['delivery']['emission']} of {invocation} is queued.", as_json)
+    report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)
 
 
-def _row(one: dict[str, Any]) -> list[Any]:
-    reason = one["detail"] or one["code"]
+def _row(one: InvocationSummary) -> list[Any]:
+    reason = one.detail or one.code
     return [
-        one["receivedAt"],
-        one["id"],
+        one.received_at,
+        one.id,
         _status(one),
         reason,
-        one["httpStatus"],
-        one["durationMs"],
-        one["address"],
+        one.http_status,
+        one.duration_ms,
+        one.address,
     ]
 
 
-def _status(one: dict[str, Any]) -> str:
-    return f"{one['status']} (no workflow listens)" if one.get("nobodyListens") else str(one["status"])
+def _status(one: InvocationSummary) -> str:
+    return f"{one.status} (no workflow listens)" if one.nobody_listens else str(one.status)

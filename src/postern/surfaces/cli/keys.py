@@ -7,7 +7,7 @@ import typer
 from postern.core.access.accounts import LEVELS
 from postern.surfaces.cli.run import ACTOR, USAGE, Json, end, report, session, show_page
 from postern.usecases.access import accounts
-from postern.usecases.present import Page
+from postern.usecases.answers import whole
 
 commands = typer.Typer(no_args_is_help=True, help="API keys.")
 
@@ -22,7 +22,7 @@ def create(
     if level not in LEVELS:
         end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
     made = session.run(lambda gateway: accounts.create_key(gateway, ACTOR, name, level))
-    report(made, made["key"], as_json)
+    report(made, made.key, as_json)
 
 
 @commands.command("list")
@@ -30,7 +30,7 @@ def listing(as_json: Json = False) -> None:
     """The API keys: what they are for, what they may do, when they were last used."""
     found = session.run(lambda gateway: accounts.keys(gateway, ACTOR))
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
-    show_page(Page(found), as_json, columns, "No API key yet: postern keys create NAME")
+    show_page(whole(found), as_json, columns, "No API key yet: postern keys create NAME")
 
 
 @commands.command("delete")

@@ -19,7 +19,7 @@ from postern.surfaces.cli import (
     workflows,
 )
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, Opened, end, err, out, session, show_page
-from postern.usecases.present import Page
+from postern.usecases.answers import whole
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -128,7 +128,7 @@ def make_cli(
     @app.command("settings")
     def settings_command(as_json: Json = False) -> None:
         """Every setting: its environment variable, the value in force, what it is for."""
-        settings = Page(list_settings())
+        settings = whole(list_settings())
         show_page(
             settings,
             as_json,

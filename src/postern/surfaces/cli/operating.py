@@ -1,7 +1,7 @@
 """`postern webhooks …`, for what is done with one that is in use: record an event, hold it, run its
 schedule."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,6 +10,8 @@ from postern.surfaces.cli.webhooks import WebhookId
 from postern.surfaces.cli.webhooks import commands as commands
 from postern.usecases.deliveries import holds
 from postern.usecases.history import samples
+from postern.usecases.history.views import NotRecording, Recording
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules import schedules
 
 
@@ -17,13 +19,13 @@ from postern.usecases.schedules import schedules
 def run(webhook: WebhookId, as_json: Json = False) -> None:
     """Fetch a schedule's source once, now, and take in what comes."""
     done = session.run(lambda gateway: schedules.run_now(gateway, ACTOR, webhook))
-    started = ", ".join(done["invocationIds"]) or "nothing started"
+    started = ", ".join(done.invocation_ids) or "nothing started"
     report(
         done,
-        f"{done['result']} in {done['durationMs']} ms{': ' + done['reason'] if done['reason'] else ''} ({started})",
+        f"{done.result} in {done.duration_ms} ms{': ' + done.reason if done.reason else ''} ({started})",
         as_json,
     )
-    if done["result"] == "failed":
+    if done.result == "failed":
         raise typer.Exit(FAILED)
 
 
@@ -31,7 +33,7 @@ def run(webhook: WebhookId, as_json: Json = False) -> None:
 def resume(webhook: WebhookId, as_json: Json = False) -> None:
     """Let a schedule go on that has paused itself."""
     done = session.run(lambda gateway: schedules.resume(gateway, ACTOR, webhook))
-    report(done, f"It goes on at {done['scheduleState']['nextRunAt']}.", as_json)
+    report(done, f"It goes on at {done.schedule_state and done.schedule_state.next_run_at}.", as_json)
 
 
 @commands.command("hold")
@@ -45,7 +47,7 @@ def hold(webhook: WebhookId, as_json: Json = False) -> None:
 def release(webhook: WebhookId, as_json: Json = False) -> None:
     """End the hold and start what waited, the oldest first."""
     done = session.run(lambda gateway: holds.release(gateway, ACTOR, webhook))
-    report(done, f"Released: {done['released']} deliveries are due now.", as_json)
+    report(done, f"Released: {done.released} deliveries are due now.", as_json)
 
 
 @commands.command("drop")
@@ -59,7 +61,7 @@ def drop(
     if not yes and not as_json:
         typer.confirm("What waits now will not be started. Drop it?", abort=True)
     done = session.run(lambda gateway: holds.drop(gateway, ACTOR, webhook))
-    report(done, f"Dropped {done['dropped']} deliveries.", as_json)
+    report(done, f"Dropped {done.dropped} deliveries.", as_json)
 
 
 @commands.command("record")
@@ -79,7 +81,7 @@ def record(
     if (webhook is None) != every:
         end("name one webhook, or say --all", USAGE)
 
-    async def use_case(gateway: Any) -> dict[str, Any]:
+    async def use_case(gateway: Gateway) -> Recording | NotRecording:
         return await (
             samples.disarm(gateway, ACTOR, webhook)
             if off
@@ -92,7 +94,7 @@ def record(
         done,
         f"Not recording {which}."
         if off
-        else f"Recording the next event of {which}, until {done['recordingUntil']}.",
+        else f"Recording the next event of {which}, until {done.recording_until}.",
         as_json,
     )
 
@@ -115,10 +117,7 @@ def sample(
     if as_json:
         show_json(found)
         return
-    rows = [
-        [one["path"], one["type"], one["example"], one["expressions"].get(language, "")]
-        for one in found["variables"]
-    ]
+    rows = [[one.path, one.type, one.example, one.expressions.get(language, "")] for one in found.variables]
     show_table(
         ["variable", "type", "example", "expression"],
         rows,

@@ -12,7 +12,7 @@ from postern.surfaces.cli.run import ACTOR, USAGE, Cursor, Json, Limit, end, rep
 from postern.surfaces.cli.webhooks import read_secret
 from postern.usecases.access import accounts
 from postern.usecases.access import audit as audit_trail
-from postern.usecases.present import Page
+from postern.usecases.answers import whole
 
 users = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
 sessions = typer.Typer(no_args_is_help=True, help="Who is signed in.")
@@ -27,7 +27,7 @@ def list_users(as_json: Json = False) -> None:
     """The users, what they may do, when they last signed in."""
     found = session.run(lambda gateway: accounts.users(gateway, ACTOR))
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
-    show_page(Page(found), as_json, columns, "No user yet; the first start of the gateway makes one.")
+    show_page(whole(found), as_json, columns, "No user yet; the first start of the gateway makes one.")
 
 
 @users.command("create")
@@ -47,7 +47,7 @@ def create_user(
     """
     secret = _password(password)
     made = session.run(lambda gateway: accounts.create_user(gateway, ACTOR, name, secret, level))
-    report(made, f"{made['name']} may sign in, with access level {made['level']}: {made['id']}", as_json)
+    report(made, f"{made.name} may sign in, with access level {made.level}: {made.id}", as_json)
 
 
 @users.command("change")
@@ -67,7 +67,7 @@ def change_user(
     done = session.run(lambda gateway: accounts.change_user(gateway, ACTOR, user, level, secret))
     report(
         done,
-        f"{done['name']} has access level {done['level']}{'; the new password holds now' if secret else ''}.",
+        f"{done.name} has access level {done.level}{'; the new password holds now' if secret else ''}.",
         as_json,
     )
 
@@ -86,7 +86,7 @@ def list_sessions(as_json: Json = False) -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
     found = session.run(lambda gateway: accounts.sessions(gateway, ACTOR))
     show_page(
-        Page(found),
+        whole(found),
         as_json,
         ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"],
         "Nobody is signed in.",
@@ -118,7 +118,7 @@ def audit(
         as_json,
         ["at", "who", "did", "to", "changes"],
         "Nothing has been changed yet.",
-        lambda one: [one["at"], one["actor"], one["action"], one["subject"], _changes(one["changes"])],
+        lambda one: [one.at, one.actor, one.action, one.subject, _changes(one.changes)],
     )
 
 

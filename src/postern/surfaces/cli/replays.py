@@ -1,13 +1,14 @@
 """`postern replays …`: having many recorded calls happen again."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from postern.core.history.invocation import STATUSES
 from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, report, session, show_page
 from postern.usecases.deliveries import replays
+from postern.usecases.deliveries.views import Replay
 from postern.usecases.history import history
 from postern.usecases.runtime.gateway import Gateway
 
@@ -44,16 +45,14 @@ def plan(
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
 
-    async def use_case(gateway: Gateway) -> dict[str, Any]:
+    async def use_case(gateway: Gateway) -> Replay:
         wanted = history.filter_of(
             webhook_id=webhook, status=status, code=code, since=since, until=until, search=search
         )
         return await replays.plan(gateway, ACTOR, wanted)
 
     made = session.run(use_case)
-    report(
-        made, f"{made['count']} calls would be replayed. To do it: postern replays run {made['id']}", as_json
-    )
+    report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)
 
 
 @commands.command("run")
@@ -61,7 +60,7 @@ def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """Run a planned replay, the oldest call first, each with the field mapping as it is now. A running
     gateway works it off."""
 
-    async def use_case(gateway: Gateway) -> dict[str, Any]:
+    async def use_case(gateway: Gateway) -> Replay:
         begun = await replays.begin(gateway, ACTOR, replay)
         return await _watched(gateway, replay) if watch else begun
 
@@ -91,7 +90,13 @@ def listing(
         ["id", "state", "done", "skipped", "of", "planned", "by"],
         "No replay yet: postern replays plan",
         lambda one: [
-            one[name] for name in ("id", "state", "done", "skipped", "count", "createdAt", "createdBy")
+            one.id,
+            one.state,
+            one.done,
+            one.skipped,
+            one.count,
+            one.created_at,
+            one.created_by,
         ],
     )
 
@@ -102,25 +107,23 @@ def cancel(replay: ReplayId, as_json: Json = False) -> None:
     _tell(session.run(lambda gateway: replays.cancel(gateway, ACTOR, replay)), as_json)
 
 
-async def _watched(gateway: Gateway, replay: str) -> dict[str, Any]:
+async def _watched(gateway: Gateway, replay: str) -> Replay:
     """On standard error, and on a terminal in one line."""
     shown = ""
     while True:
         now = await replays.show(gateway, ACTOR, replay)
-        line = f"{now['done'] + now['skipped']:,} of {now['count']:,}"
+        line = f"{now.done + now.skipped:,} of {now.count:,}"
         if line != shown:
             err.print(line, end="\r" if err.is_terminal else "\n", markup=False)
             shown = line
-        if now["state"] != "running":
+        if now.state != "running":
             return now
         await asyncio.sleep(LOOK_EVERY)
 
 
-def _tell(replay: dict[str, Any], as_json: bool, watched: bool = False) -> None:
-    skipped = (
-        f", {replay['skipped']} skipped because their webhook or body is gone" if replay["skipped"] else ""
-    )
-    error = f": {replay['error']}" if replay["error"] else ""
-    report(replay, f"{replay['state']}: {replay['done']} of {replay['count']} calls{skipped}{error}", as_json)
-    if watched and replay["state"] != "completed":
+def _tell(replay: Replay, as_json: bool, watched: bool = False) -> None:
+    skipped = f", {replay.skipped} skipped because their webhook or body is gone" if replay.skipped else ""
+    error = f": {replay.error}" if replay.error else ""
+    report(replay, f"{replay.state}: {replay.done} of {replay.count} calls{skipped}{error}", as_json)
+    if watched and replay.state != "completed":
         raise typer.Exit(FAILED)

@@ -14,7 +14,7 @@ from rich.table import Table
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.usecases.present import Page
+from postern.usecases.answers import Listing, as_plain
 from postern.usecases.runtime.gateway import Gateway
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def end(message: str, status: int, code: str = "", fields: dict[str, str] | None
 
 def show_json(value: Any, stream: TextIO | None = None) -> None:
     stream = stream or sys.stdout
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(as_plain(value), ensure_ascii=False, indent=2)
     # What cannot be seen can still move a terminal, and strangers write into the history.
     stream.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
     stream.write("\n")
@@ -112,25 +112,25 @@ def report(done: Any, text: str, as_json: bool) -> None:
 
 
 def show(found: Any, as_json: bool) -> None:
-    (show_json if as_json else show_tree)(found)
+    if as_json:
+        show_json(found)
+    else:
+        show_tree(as_plain(found))
 
 
 def show_page(
-    page: Page,
+    page: Listing[T],
     as_json: bool,
     columns: list[str],
     when_empty: str,
-    row: Callable[[dict[str, Any]], list[Any]] | None = None,
+    row: Callable[[T], list[Any]] | None = None,
 ) -> None:
     """Without ``row`` the columns are the names of what is shown."""
     if as_json:
-        show_json(page.told())
+        show_json(page)
         return
-    show_table(
-        columns, [row(one) if row else [one[column] for column in columns] for one in page.items], when_empty
-    )
-    for one in page.unreadable:
-        err.print(one["detail"], markup=False)
+    rows = [row(one) if row else [as_plain(one)[column] for column in columns] for one in page.items]
+    show_table(columns, rows, when_empty)
     if page.next_cursor:
         err.print(f"There are more: --cursor {page.next_cursor}", markup=False)
 

@@ -22,11 +22,14 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.webhooks import read_secret
+from postern.usecases.answers import as_plain, whole
 from postern.usecases.calls import readmission
+from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.operations import key_rotation
-from postern.usecases.present import Page
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
+from postern.usecases.signatures.views import Provider, SignatureResult, WouldVerify
 from postern.usecases.webhooks.configuration import validated
 
 LONGEST_SHOWN = 500
@@ -39,7 +42,7 @@ secret_commands = typer.Typer(no_args_is_help=True, help="The encryption of stor
 def providers(as_json: Json = False) -> None:
     """The senders Postern knows: what to paste and where to find it."""
     found = session.run(lambda gateway: signatures.providers(gateway, ACTOR))
-    show_page(Page(found), as_json, _SENDER, "", _sender)
+    show_page(whole(found), as_json, _SENDER, "", _sender)
 
 
 @commands.command("test")
@@ -85,27 +88,27 @@ def test(
         ]
         request["call"] = {"url": url, "headers": pairs, "body": _read(body)}
 
-    async def use_case(gateway: Any) -> dict[str, Any]:
+    async def use_case(gateway: Gateway) -> SignatureResult:
         return await signatures.test(gateway, ACTOR, validated(SignatureTest, request))
 
     found = session.run(use_case)
     if as_json:
         show_json(found)
     else:
-        out.print(plain(found["explanation"]))
-        for step in found["steps"]:
-            out.print(f"  {'ok ' if step['ok'] else 'no '} {plain(step['step'])}: {plain(step['detail'])}")
-        if found["signedContent"] is not None:
-            signed = found["signedContent"]
+        out.print(plain(found.explanation))
+        for step in found.steps:
+            out.print(f"  {'ok ' if step.ok else 'no '} {plain(step.step)}: {plain(step.detail)}")
+        if found.signed_content is not None:
+            signed = found.signed_content
             out.print(
                 f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}"
             )
-        for signature in found["received"]:
+        for signature in found.received:
             out.print(f"  received  {plain(signature)}")
-        for one in found["expected"]:
-            out.print(f"  expected  {plain(one['signature'])} ({one['secret']} secret)")
-        _show_changes(found["wouldVerifyIf"])
-    if not found["verified"]:
+        for one in found.expected:
+            out.print(f"  expected  {plain(one.signature)} ({one.secret} secret)")
+        _show_changes(found.would_verify_if)
+    if not found.verified:
         sys.exit(FAILED)
 
 
@@ -120,10 +123,10 @@ def explain(
     if as_json:
         show_json(found)
         return
-    out.print(f"{found['code']}: {plain(found['explanation'])}")
-    _show_changes(found["wouldVerifyIf"])
-    if found["resembles"]:
-        out.print(f"It looks like a call of {', '.join(found['resembles'])}.")
+    out.print(f"{found.code}: {plain(found.explanation)}")
+    _show_changes(found.would_verify_if)
+    if found.resembles:
+        out.print(f"It looks like a call of {', '.join(found.resembles)}.")
 
 
 @commands.command("propose")
@@ -146,7 +149,7 @@ def propose(
         end("say what the sender is called, or name a call with --invocation", USAGE)
     found = session.run(lambda gateway: signatures.propose(gateway, ACTOR, description, invocation))
     show_page(
-        Page(found),
+        whole(found),
         as_json,
         _SENDER,
         "None that is known. The generic and custom schemes may do: postern signatures providers",
@@ -172,42 +175,39 @@ def recheck(
     """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
     twice."""
 
-    async def use_case(gateway: Any) -> dict[str, Any]:
+    async def use_case(gateway: Gateway) -> tuple[Recheck, Admitted | None]:
         found = await readmission.recheck(gateway, ACTOR, webhook)
-        if admit:
-            found |= await readmission.admit(
-                gateway, ACTOR, [one["invocationId"] for one in found["wouldPass"]]
-            )
-        return found
+        if not admit:
+            return found, None
+        ids = [one.invocation_id for one in found.would_pass]
+        return found, await readmission.admit(gateway, ACTOR, ids)
 
-    found = session.run(use_case)
+    found, started = session.run(use_case)
     if as_json:
-        show_json(found)
+        show_json(as_plain(found) | (as_plain(started) or {}))
         return
     out.print(
-        f"{len(found['wouldPass'])} would pass now, {found['stillRefused']} would still be refused,"
-        f" {len(found['cameAgain'])} came again and were accepted."
+        f"{len(found.would_pass)} would pass now, {found.still_refused} would still be refused,"
+        f" {len(found.came_again)} came again and were accepted."
     )
-    if admit:
-        out.print(f"{found['admitted']} of {len(found['items'])} admitted.")
-        rows = [
-            [one["invocationId"], "started" if one["admitted"] else one["reason"]] for one in found["items"]
-        ]
+    if started is not None:
+        out.print(f"{started.admitted} of {len(started.items)} admitted.")
+        rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]
         show_table(["invocation", "result"], rows, "")
 
 
 _SENDER = ["provider", "sender", "paste"]
 
 
-def _sender(about: dict[str, Any]) -> list[Any]:
-    return [about["name"], about["title"], about["secret"]["paste"]]
+def _sender(about: Provider) -> list[Any]:
+    return [about.name, about.title, about.secret.paste]
 
 
-def _show_changes(changes: list[dict[str, Any]]) -> None:
+def _show_changes(changes: list[WouldVerify]) -> None:
     for change in changes:
-        out.print(f"It would verify if: {plain(change['change'])}. {plain(change['explanation'])}")
-        if change["patch"]:
-            out.print(f"  {plain(json.dumps(change['patch'], ensure_ascii=False))}")
+        out.print(f"It would verify if: {plain(change.change)}. {plain(change.explanation)}")
+        if change.patch:
+            out.print(f"  {plain(json.dumps(change.patch, ensure_ascii=False))}")
 
 
 def _read(source: str | None) -> str:

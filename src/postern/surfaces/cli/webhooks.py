@@ -24,8 +24,10 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.views import Rotation, Webhook, WithSignature, WithToken
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 
@@ -125,7 +127,7 @@ def create(
     given = assignments(settings)
     authentication |= given.pop("authentication", {})
 
-    async def use_case(gateway: Any) -> tuple[dict[str, Any], str]:
+    async def use_case(gateway: Gateway) -> tuple[Webhook, str]:
         request: WebhookRequest = validated(
             WebhookRequest, {"name": name, "authentication": authentication, **given}
         )
@@ -135,20 +137,20 @@ def create(
     if as_json:
         show_json(made)
         return
-    out.print(f"Created [bold]{plain(made['name'])}[/bold]  {made['id']}")
-    out.print(f"URL: {made['url']}", markup=False)
-    for warning in [*made["warnings"], *([out_of_reach] if out_of_reach else [])]:
+    out.print(f"Created [bold]{plain(made.name)}[/bold]  {made.id}")
+    out.print(f"URL: {made.url}", markup=False)
+    for warning in [*made.warnings, *([out_of_reach] if out_of_reach else [])]:
         out.print(f"Note: {warning}", style="yellow", markup=False)
-    if made["authentication"].get("secretAwaited"):
-        out.print(f"Next: postern webhooks set {made['id']} --secret file:PATH", markup=False)
+    if needs_secret(made):
+        out.print(f"Next: postern webhooks set {made.id} --secret file:PATH", markup=False)
     elif auth != "none" and not secret:
         what, console = (
             ("token" if auth == "token" else "signing secret"),
-            made["url"].rpartition("/webhook/")[0],
+            made.url.rpartition("/webhook/")[0],
         )
         out.print(
-            f"A {what} was generated. The console shows it: {console}/webhooks/{made['id']}/ready. "
-            f"Or set one of your own: postern webhooks set {made['id']} --secret file:PATH",
+            f"A {what} was generated. The console shows it: {console}/webhooks/{made.id}/ready. "
+            f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH",
             markup=False,
         )
 
@@ -167,8 +169,10 @@ def listing(
         as_json,
         ["id", "name", "authentication", "calls", "state", "url"],
         "No webhook yet: postern webhooks create NAME",
-        lambda one: [one["id"], one["name"], _authentication(one), one["callCount"], _state(one), one["url"]],
+        lambda one: [one.id, one.name, _authentication(one), one.call_count, _state(one), one.url],
     )
+    for unreadable in () if as_json else page.unreadable or ():
+        err.print(unreadable.detail, markup=False)
 
 
 @commands.command("show")
@@ -202,9 +206,9 @@ def change(
     """
     patch = assignments(settings)
 
-    async def use_case(gateway: Any) -> dict[str, Any]:
+    async def use_case(gateway: Gateway) -> Webhook:
         if secret or second_secret:
-            method = (await webhooks.show(gateway, ACTOR, webhook))["authentication"]["method"]
+            method = (await webhooks.show(gateway, ACTOR, webhook)).authentication.method
             main_name, second_name = (
                 ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
             )
@@ -216,7 +220,7 @@ def change(
         return await webhooks.change(gateway, ACTOR, webhook, patch)
 
     changed = session.run(use_case)
-    report(changed, f"Changed {changed['name']}; it is now version {changed['version']}.", as_json)
+    report(changed, f"Changed {changed.name}; it is now version {changed.version}.", as_json)
 
 
 @commands.command("enable")
@@ -235,19 +239,20 @@ def disable(webhook: WebhookId, as_json: Json = False) -> None:
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
 
-    async def use_case(gateway: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    async def use_case(gateway: Gateway) -> tuple[Rotation | None, Webhook]:
         before = await webhooks.show(gateway, ACTOR, webhook)
         done = await webhooks.promote(gateway, ACTOR, webhook)
-        return before["authentication"].get("rotation"), done
+        how = before.authentication
+        return (how.rotation if isinstance(how, WithToken | WithSignature) else None), done
 
     rotation, done = session.run(use_case)
-    if rotation and not rotation["safeToPromote"] and not as_json:
+    if rotation and not rotation.safe_to_promote and not as_json:
         err.print(
             "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
             "used the second one yet. Calls that still carry the old one are refused from now on.",
             markup=False,
         )
-    report(done, f"The second secret of {done['name']} is now the main one.", as_json)
+    report(done, f"The second secret of {done.name} is now the main one.", as_json)
 
 
 @commands.command("adopt-secret")
@@ -257,7 +262,7 @@ def adopt(webhook: WebhookId, as_json: Json = False) -> None:
     Anybody may announce one: do it only if you were setting the sender up just then.
     """
     done = session.run(lambda gateway: webhooks.adopt(gateway, ACTOR, webhook))
-    report(done, f"The announced secret is now the main one of {done['name']}.", as_json)
+    report(done, f"The announced secret is now the main one of {done.name}.", as_json)
 
 
 @commands.command("delete")
@@ -275,19 +280,23 @@ def delete(
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
     done = session.run(lambda gateway: webhooks.switch(gateway, ACTOR, webhook, enabled))
-    report(done, f"{done['name']} is {'enabled' if enabled else 'disabled'}.", as_json)
+    report(done, f"{done.name} is {'enabled' if enabled else 'disabled'}.", as_json)
 
 
-def _authentication(webhook: dict[str, Any]) -> str:
-    authentication = webhook["authentication"]
-    return {
-        "none": "None",
-        "token": f"token ({authentication.get('placement')})",
-        "hmac": f"signature ({authentication.get('provider')})",
-    }[authentication["method"]]
+def needs_secret(webhook: Webhook) -> bool:
+    return isinstance(webhook.authentication, WithSignature) and webhook.authentication.secret_awaited
 
 
-def _state(webhook: dict[str, Any]) -> str:
-    if webhook["enabled"] and webhook["authentication"].get("secretAwaited"):
+def _authentication(webhook: Webhook) -> str:
+    match webhook.authentication:
+        case WithToken() as how:
+            return f"token ({how.placement})"
+        case WithSignature() as how:
+            return f"signature ({how.provider})"
+    return "None"
+
+
+def _state(webhook: Webhook) -> str:
+    if webhook.enabled and needs_secret(webhook):
         return "needs its secret"
-    return "held" if webhook["held"] else "enabled" if webhook["enabled"] else "disabled"
+    return "held" if webhook.held else "enabled" if webhook.enabled else "disabled"

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from postern.surfaces.cli.run import ACTOR, FAILED, Json, end, out, session, show_json, show_page
+from postern.usecases.answers import whole
 from postern.usecases.history import samples
 from postern.usecases.operations import engine
-from postern.usecases.present import Page
 
 commands = typer.Typer(no_args_is_help=True, help="The workflows that the embedded engine runs.")
 
@@ -17,11 +17,11 @@ def listing(as_json: Json = False) -> None:
     """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
     found = session.run(lambda gateway: engine.workflows(gateway, ACTOR))
     show_page(
-        Page(found),
+        whole(found),
         as_json,
         ["name", "webhook ids", "about"],
         "No workflow found: see docs/workflows.md",
-        lambda one: [one["name"], ", ".join(one["webhookIds"]) or "every webhook", one["help"]],
+        lambda one: [one.name, ", ".join(one.webhook_ids) or "every webhook", one.help],
     )
 
 

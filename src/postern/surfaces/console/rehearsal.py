@@ -81,8 +81,8 @@ async def acts(gateway: Gateway) -> list[tuple[View, dict[str, str]]]:
     latest = await calls.listing(gateway, ACTOR, HistoryFilter(), 1)
     return [
         *((view, {}) for view in PAGES),
-        *((view, {"webhook": one["id"]}) for one in newest.items for view in WEBHOOK_PAGES),
-        *((history.detail, {"invocation": one["id"]}) for one in latest.items),
+        *((view, {"webhook": one.id}) for one in newest.items for view in WEBHOOK_PAGES),
+        *((history.detail, {"invocation": one.id}) for one in latest.items),
     ]
 
 

@@ -1,8 +1,8 @@
 """The senders the console offers: what their presets say, in the words of a form."""
 
-from typing import Any
-
 from postern.usecases.signatures.senders import about, names
+from postern.usecases.signatures.views import Provider
+from postern.usecases.webhooks.views import Webhook, WithSignature
 
 __all__ = ["about", "awaited", "names", "offered", "titles"]
 
@@ -11,16 +11,16 @@ FIRST = ("shopify", "woocommerce", "stripe", "github", "slack", "paddle")
 
 
 def titles() -> dict[str, str]:
-    return {name: str(about(name)["title"]) for name in names()}
+    return {name: about(name).title for name in names()}
 
 
-def awaited(webhook: dict[str, Any] | None) -> dict[str, Any] | None:
+def awaited(webhook: Webhook | None) -> Provider | None:
     """The sender whose secret this webhook is still waiting for."""
-    how = webhook["authentication"] if webhook else {}
-    return about(how["provider"]) if how.get("secretAwaited") else None
+    how = webhook.authentication if webhook else None
+    return about(how.provider) if isinstance(how, WithSignature) and how.secret_awaited else None
 
 
-def offered() -> list[dict[str, Any]]:
+def offered() -> list[Provider]:
     """Every sender, the most asked-for ones first, the generic scheme last."""
     known = names()
     order = [name for name in FIRST if name in known] + [

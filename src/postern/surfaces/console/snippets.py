@@ -6,29 +6,31 @@ from shlex import quote
 from typing import Any
 from urllib.parse import quote as percent
 
+from postern.usecases.webhooks.views import Webhook, WithToken
+
 EXAMPLE_BODY = {"orderNumber": "1001"}
 
 
-def target(webhook: dict[str, Any], token: str) -> tuple[str, dict[str, str]]:
+def target(webhook: Webhook, token: str) -> tuple[str, dict[str, str]]:
     """The URL and the headers with which a caller proves itself."""
-    how = webhook["authentication"]
-    url = str(webhook["url"])
+    how = webhook.authentication
+    url = webhook.url
     headers = {"Content-Type": "application/json"}
-    if how["method"] == "token":
-        match how["placement"]:
+    if isinstance(how, WithToken):
+        match how.placement:
             case "header":
-                headers[how["headerName"]] = token
+                headers[how.header_name] = token
             case "bearer":
                 headers["Authorization"] = f"Bearer {token}"
             case "basic":
-                pair = f"{how['username']}:{token}".encode()
+                pair = f"{how.username}:{token}".encode()
                 headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
             case _:
-                url += f"?{percent(how['parameterName'])}={percent(token, safe='')}"
+                url += f"?{percent(how.parameter_name)}={percent(token, safe='')}"
     return url, headers
 
 
-def snippets(webhook: dict[str, Any], token: str, body: Any = None) -> list[tuple[str, str, str]]:
+def snippets(webhook: Webhook, token: str, body: Any = None) -> list[tuple[str, str, str]]:
     """For each way to call: a key, its title, and what to paste."""
     url, headers = target(webhook, token)
     text = json.dumps(EXAMPLE_BODY if body is None else body, ensure_ascii=False)
@@ -44,12 +46,12 @@ def snippets(webhook: dict[str, Any], token: str, body: Any = None) -> list[tupl
     ]
 
 
-def curl(webhook: dict[str, Any], token: str, body: str) -> str:
-    how = webhook["authentication"]
+def curl(webhook: Webhook, token: str, body: str) -> str:
+    how = webhook.authentication
     url, headers = target(webhook, token)
-    if how["method"] == "token" and how["placement"] == "basic":
+    if isinstance(how, WithToken) and how.placement == "basic":
         del headers["Authorization"]
-        lines = [f"curl {quote(url)}", f"-u {quote(how['username'] + ':' + token)}"]
+        lines = [f"curl {quote(url)}", f"-u {quote(f'{how.username}:{token}')}"]
     else:
         lines = [f"curl {quote(url)}"]
     lines += [f"-H {quote(f'{name}: {value}')}" for name, value in headers.items()]

@@ -1,11 +1,16 @@
 """How the console says numbers, times and outcomes."""
 
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup, escape
+
+from postern.usecases.answers import as_plain
+from postern.usecases.deliveries.views import ReplayedCalls
+from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 STATUS_WORDS = {
     "rejected": ("Refused", "bad"),
@@ -64,21 +69,16 @@ PROVIDER_TITLES = {
 }
 
 
-def moment(iso: str) -> datetime:
-    return datetime.fromisoformat(iso)
-
-
-def ago(iso: str | None, now: datetime | None = None) -> str:
+def ago(then: float | None, now: float | None = None) -> str:
     """Near things in minutes, far things by their date."""
-    if not iso:
+    if then is None:
         return "never"
-    then = moment(iso)
-    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    seconds = (time.time() if now is None else now) - then
     if seconds < 0:
         return "in " + _span(-seconds)
     if seconds < 5:
         return "just now"
-    return f"{_span(seconds)} ago" if seconds < 7 * 86400 else then.strftime("%-d %b %Y")
+    return f"{_span(seconds)} ago" if seconds < 7 * 86400 else _written(then, "%-d %b %Y")
 
 
 def _span(seconds: float) -> str:
@@ -93,17 +93,21 @@ def whose(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
-def lasting(iso: str) -> str:
+def lasting(since: float) -> str:
     """How long it has been so."""
-    return _span((datetime.now(UTC) - moment(iso)).total_seconds())
+    return _span(time.time() - since)
 
 
-def exact(iso: str | None) -> str:
-    return moment(iso).strftime("%-d %b %Y, %H:%M:%S UTC") if iso else ""
+def exact(then: float | None) -> str:
+    return "" if then is None else _written(then, "%-d %b %Y, %H:%M:%S UTC")
 
 
-def clock(iso: str) -> str:
-    return moment(iso).strftime("%H:%M:%S")
+def clock(then: float) -> str:
+    return _written(then, "%H:%M:%S")
+
+
+def _written(then: float, form: str) -> str:
+    return datetime.fromtimestamp(then, UTC).strftime(form)
 
 
 def number(value: float) -> str:
@@ -143,21 +147,21 @@ def percent(part: float, whole: float) -> str:
     return "<0.1%" if 0 < share < 0.1 else f"{share:.1f}%".replace(".0%", "%")
 
 
-def authentication(webhook: dict[str, Any], titles: dict[str, str] | None = None) -> str:
+def authentication(webhook: Webhook, titles: dict[str, str] | None = None) -> str:
     """One line that says how callers prove themselves, or that nobody has to call."""
-    if state := webhook.get("scheduleState"):
-        return f"Fetches {state['inWords']}" if not state["pausedAt"] else "Its schedule is paused"
-    how = webhook["authentication"]
-    if how["method"] == "token":
-        place = how["placement"]
-        return {
-            "header": "Token in a header",
-            "bearer": "Bearer token",
-            "basic": "Username and token",
-            "url": "Token in the URL",
-        }[str(place)]
-    if how["method"] == "hmac":
-        return f"Signed by {(titles or {}).get(how['provider']) or PROVIDER_TITLES.get(how['provider'], how['provider'].title())}"
+    if state := webhook.schedule_state:
+        return f"Fetches {state.in_words}" if not state.paused_at else "Its schedule is paused"
+    match webhook.authentication:
+        case WithToken() as how:
+            return {
+                "header": "Token in a header",
+                "bearer": "Bearer token",
+                "basic": "Username and token",
+                "url": "Token in the URL",
+            }[how.placement]
+        case WithSignature() as how:
+            title = (titles or {}).get(how.provider)
+            return f"Signed by {title or PROVIDER_TITLES.get(how.provider, how.provider.title())}"
     return "No authentication"
 
 
@@ -184,19 +188,19 @@ def listed(names: list[str], most: int = 3) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def filter_in_words(wanted: dict[str, Any], names: dict[str, str]) -> str:
+def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
     """Which calls a history filter means, in a sentence."""
-    status = STATUS_WORDS.get(wanted.get("status") or "", ("Every", ""))[0]
-    text = f"{status} call{'s' if status != 'Every' else ''}"
-    if wanted.get("webhookId"):
-        text += f" to {names.get(wanted['webhookId'], wanted['webhookId'])}"
-    if wanted.get("code"):
-        text += f" with the reason “{code(wanted['code'])}”"
-    if wanted.get("search"):
-        text += f" that holds “{wanted['search']}”"
-    if wanted.get("since"):
-        text += f" since {exact(wanted['since'])}"
-    return text
+    status = STATUS_WORDS[wanted.status][0] if wanted.status else "Every"
+    sentence = f"{status} call{'s' if status != 'Every' else ''}"
+    if wanted.webhook_id:
+        sentence += f" to {names.get(wanted.webhook_id, wanted.webhook_id)}"
+    if wanted.code:
+        sentence += f" with the reason “{code(wanted.code)}”"
+    if wanted.search:
+        sentence += f" that holds “{wanted.search}”"
+    if wanted.since is not None:
+        sentence += f" since {exact(wanted.since)}"
+    return sentence
 
 
 def shown(value: Any) -> str:
@@ -255,6 +259,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "size": size,
     "ms": milliseconds,
     "percent": percent,
+    "plain": as_plain,
     "code": code,
     "verbatim": verbatim,
     "shown": shown,

@@ -1,121 +1,134 @@
 """Tools for what happened: searching, explaining, having it happen again."""
 
-from typing import Any
-
 from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.surfaces.mcp import arguments as ask
+from postern.surfaces.mcp import views
 from postern.surfaces.mcp.table import tool
-from postern.surfaces.mcp.told import story, untrusted
+from postern.usecases.answers import Listing
 from postern.usecases.calls import readmission
+from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.deliveries import replays
+from postern.usecases.deliveries.views import Replay
 from postern.usecases.history import history, volumes
+from postern.usecases.history import views as history_views
 from postern.usecases.operations import engine
+from postern.usecases.operations.views import Run, Workflow
 from postern.usecases.runtime.gateway import Gateway
 
 
 @tool("Search the history", "read", ask.SearchHistory)
-async def search_history(gateway: Gateway, actor: Actor, asked: ask.SearchHistory) -> Any:
+async def search_history(
+    gateway: Gateway, actor: Actor, asked: ask.SearchHistory
+) -> Listing[history_views.InvocationSummary]:
     """The recorded calls in short, newest first, refused ones too: when, to which webhook, status, reason
     code, HTTP status, duration. nobodyListens means that it was started and no workflow wanted it. Payloads
     are told by show_invocation."""
     wanted = history.filter_of(**asked.model_dump(exclude={"limit", "cursor"}))
-    page = await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
-    return page.told()
+    return await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
 
 
-@tool("Show an invocation", "read", ask.OneInvocation)
-async def show_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
+@tool(
+    "Show an invocation",
+    "read",
+    ask.OneInvocation,
+    outside=("method", "path", "query", "body", "bodyTruncated", "headers"),
+    without=("payload",),  # the body once more
+)
+async def show_invocation(
+    gateway: Gateway, actor: Actor, asked: ask.OneInvocation
+) -> history_views.Invocation:
     """One call's whole story: the verdict with every step that led to it (trace), every delivery to the
     workflow engine with its attempts, and under untrustedInput what the caller sent, cut to a bounded size,
     with credentials masked."""
-    return story(await history.show(gateway, actor, asked.invocation_id))
+    return await history.show(gateway, actor, asked.invocation_id)
 
 
-@tool("Show an invocation as curl", "read", ask.OneInvocation)
-async def show_as_curl(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Any:
+@tool("Show an invocation as curl", "read", ask.OneInvocation, outside=("curl",))
+async def show_as_curl(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> views.Curl:
     """The recorded call as a curl command, with placeholders where its secrets were. The command holds what
     the caller sent."""
-    return {"untrustedInput": untrusted({"curl": await history.as_curl(gateway, actor, asked.invocation_id)})}
+    return views.Curl(curl=await history.as_curl(gateway, actor, asked.invocation_id))
 
 
-@tool("Try a field mapping", "read", ask.PreviewMapping)
-async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping) -> Any:
+@tool("Try a field mapping", "read", ask.PreviewMapping, outside=FIELD_NAMES)
+async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping) -> history_views.Preview:
     """What field paths would take out of a recorded call, before change_webhook saves them as its
     fieldMapping. Null: nothing there."""
     paths = {name: path for name, path in asked.field_mapping.model_dump(by_alias=True).items() if path}
-    return {"untrustedInput": untrusted(await history.preview(gateway, actor, asked.invocation_id, paths))}
+    return await history.preview(gateway, actor, asked.invocation_id, paths)
 
 
 @tool("Replay an invocation", "write", ask.ReplayInvocation, repeatable=False)
-async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.ReplayInvocation) -> Any:
+async def replay_invocation(
+    gateway: Gateway, actor: Actor, asked: ask.ReplayInvocation
+) -> history_views.Replayed:
     """Start the workflow again with a recorded call's payload. The workflow really runs once more, with
     whatever it does outside; only calls that were accepted, or admitted later, can be replayed."""
     return await history.replay(gateway, actor, asked.invocation_id, asked.fields)
 
 
 @tool("Plan a replay of many", "write", ask.PlanReplay, repeatable=False)
-async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Any:
+async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Replay:
     """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the
     count to whoever asked for it before run_replay; calls that come in later are not part of it."""
     return await replays.plan(gateway, actor, history.filter_of(**asked.model_dump()))
 
 
 @tool("Run a planned replay", "write", ask.OneReplay, repeatable=False)
-async def run_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
+async def run_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Replay:
     """The second step: start the workflow again for every call of a plan, the oldest first, in the
     background. Workflows really run. Follow it with show_replay; cancel_replay stops it."""
     return await replays.begin(gateway, actor, asked.replay_id)
 
 
 @tool("Show a replay's progress", "read", ask.OneReplay)
-async def show_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
+async def show_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Replay:
     """How far a replay of many has come: state, how many of how many are done, how many were skipped."""
     return await replays.show(gateway, actor, asked.replay_id)
 
 
 @tool("Cancel a replay", "write", ask.OneReplay)
-async def cancel_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Any:
+async def cancel_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Replay:
     """Stop a replay of many. What was queued by then is still started."""
     return await replays.cancel(gateway, actor, asked.replay_id)
 
 
 @tool("List replays of many", "read", ask.OnePage)
-async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Any:
+async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Listing[Replay]:
     """The replays of many, newest first, planned, running and ended ones."""
-    page = await replays.listing(gateway, actor, asked.limit, asked.cursor)
-    return page.told()
+    return await replays.listing(gateway, actor, asked.limit, asked.cursor)
 
 
-@tool("Show call volume", "read", ask.CallVolume)
-async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume) -> Any:
+@tool("Show call volume", "read", ask.CallVolume, without=("points",))
+async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume) -> history_views.Chart:
     """How many calls came in the last hour, day, week or month, by reason code and outcome, and how long
     answering took."""
-    chart = await volumes.chart(gateway, actor, asked.webhook_id, asked.span)
-    return {name: value for name, value in chart.items() if name != "points"}
+    return await volumes.chart(gateway, actor, asked.webhook_id, asked.span)
 
 
 @tool("Find rejected calls that pass now", "read", ask.OneWebhook)
-async def recheck_rejected(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Any:
+async def recheck_rejected(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Recheck:
     """After a webhook's settings were mended: which of its recorded rejected calls would be accepted today.
     Nothing is started."""
     return await readmission.recheck(gateway, actor, asked.webhook_id)
 
 
 @tool("Admit rejected calls", "write", ask.ManyInvocations)
-async def admit_rejected(gateway: Gateway, actor: Actor, asked: ask.ManyInvocations) -> Any:
+async def admit_rejected(gateway: Gateway, actor: Actor, asked: ask.ManyInvocations) -> Admitted:
     """Start rejected calls that recheck_rejected has found to pass now. Each is judged again; what the sender
     has sent again meanwhile, or was admitted before, is left alone. Workflows really run."""
     return await readmission.admit(gateway, actor, asked.invocation_ids)
 
 
 @tool("List workflows", "read", ask.Nothing)
-async def list_workflows(gateway: Gateway, actor: Actor, asked: ask.Nothing) -> Any:
+async def list_workflows(gateway: Gateway, actor: Actor, asked: ask.Nothing) -> views.Items[Workflow]:
     """The workflows that the engine knows and which webhook ids each one wants; none named means every
     webhook's events."""
-    return {"items": await engine.workflows(gateway, actor)}
+    return views.Items(items=await engine.workflows(gateway, actor))
 
 
 @tool("List runs", "read", ask.ListRuns)
-async def list_runs(gateway: Gateway, actor: Actor, asked: ask.ListRuns) -> Any:
+async def list_runs(gateway: Gateway, actor: Actor, asked: ask.ListRuns) -> views.Items[Run]:
     """The newest runs of workflows, or those of one delivery: state, steps done, error."""
-    return {"items": await engine.runs(gateway, actor, asked.limit, asked.delivery_key)}
+    return views.Items(items=await engine.runs(gateway, actor, asked.limit, asked.delivery_key))

@@ -22,7 +22,6 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.mcp import history, signatures, webhooks
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
-from postern.surfaces.mcp.told import bounded
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks.configuration import validated
 
@@ -44,10 +43,10 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[dict[str, Any]]:
     async def call_tool(context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         tool = TOOLS.get(asked.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name; tools/list tells them.")
+            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name; tools/list names them.")
         try:
             arguments = validated(tool.arguments, asked.arguments or {})
-            return _result(bounded(await tool.run(gateway, actor_of(context), arguments)))
+            return _result(tool.shown.of(await tool.run(gateway, actor_of(context), arguments)))
         except Refused as refused:
             return _refusal(refused)
         except StoreUnavailable:
@@ -111,6 +110,7 @@ def _described(tool: Tool) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=_untitled(tool.arguments.model_json_schema(by_alias=True)),
+        output_schema=tool.shown.schema,
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.level == "read",
@@ -141,11 +141,11 @@ def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
 
 def _refusal(refused: Refused) -> types.CallToolResult:
     """A refusal is an answer that the model can act upon: the same codes and fields as everywhere."""
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "code": refused.code,
         "title": refused.problem.title,
         "detail": refused.detail or refused.problem.help,
     }
     if refused.errors:
-        told["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
-    return _result(told, is_error=True)
+        answer["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
+    return _result(answer, is_error=True)

@@ -3,9 +3,10 @@ function."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from postern.core.access.accounts import Actor, Level
+from postern.surfaces.mcp.shown import Shown
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks.configuration import Shape
 
@@ -30,6 +31,7 @@ class Tool:
     """Whoever may not use a tool is not offered it. The use case behind it refuses all the same."""
     arguments: type[Shape]
     run: Run
+    shown: Shown
     destructive: bool
     repeatable: bool
 
@@ -38,14 +40,30 @@ TOOLS: dict[str, Tool] = {}
 
 
 def tool(
-    title: str, level: Level, arguments: type[A], *, destructive: bool = False, repeatable: bool = True
+    title: str,
+    level: Level,
+    arguments: type[A],
+    *,
+    destructive: bool = False,
+    repeatable: bool = True,
+    outside: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Gateway, Actor, A], Awaitable[Any]]], Run]:
-    """``destructive``: takes something away. ``repeatable``: doing it twice is the same as doing it once."""
+    """``destructive``: takes something away. ``repeatable``: doing it twice is the same as doing it once.
+    ``outside`` and ``without``: see ``Shown``. What a tool answers is what its function returns."""
 
     def enter(run: Callable[[Gateway, Actor, A], Awaitable[Any]]) -> Run:
         name = run.__name__
         TOOLS[name] = Tool(
-            name, title, " ".join((run.__doc__ or "").split()), level, arguments, run, destructive, repeatable
+            name,
+            title,
+            " ".join((run.__doc__ or "").split()),
+            level,
+            arguments,
+            run,
+            Shown(get_type_hints(run)["return"], outside, without),
+            destructive,
+            repeatable,
         )
         return run
 

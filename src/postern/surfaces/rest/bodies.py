@@ -13,8 +13,7 @@ LARGEST_BODY_OF_STRANGERS = 16 * 1024
 
 
 async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
-    """The request's JSON object, as text. Kept on the request too, so that whoever asks it for its body is
-    given the same."""
+    """The request's JSON object, as text."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Refused("unsupported_media_type", "Send JSON, with Content-Type: application/json.")
@@ -24,10 +23,9 @@ async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
     if isinstance(read, Unreadable):
         raise Refused(read.code, _sentence(read.detail))
     try:
-        request._json = msgspec.json.decode(read.text)
+        msgspec.json.decode(read.text)  # the members were not looked into yet
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused("malformed_json", _sentence(str(error))) from None
-    request._body = read.text
     return read.text
 
 

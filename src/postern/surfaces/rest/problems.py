@@ -2,31 +2,45 @@
 
 from collections.abc import Callable
 from html import escape
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from postern.core.problems import PROBLEMS, Refused
+from postern.usecases.answers import UNSET, UnsetType, View, as_json
 
 MEDIA_TYPE = "application/problem+json"
 
 
-def problem_document(refused: Refused) -> dict[str, Any]:
+class FieldProblem(View):
+    field: str
+    message: str
+
+
+class Problem(View):
+    """RFC 9457. ``code`` is stable; ``detail`` is for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[FieldProblem] | UnsetType = UNSET
+
+
+def problem_of(refused: Refused) -> Problem:
     problem = PROBLEMS[refused.code]
-    document: dict[str, Any] = {
-        "type": f"/problems/{problem.code}",
-        "title": problem.title,
-        "status": problem.status,
-        "detail": refused.detail or problem.help,
-        "code": problem.code,
-    }
-    if refused.errors:
-        document["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
-    return document
+    return Problem(
+        type=f"/problems/{problem.code}",
+        title=problem.title,
+        status=problem.status,
+        detail=refused.detail or problem.help,
+        code=problem.code,
+        errors=[FieldProblem(field=one.field, message=one.message) for one in refused.errors] or UNSET,
+    )
 
 
 def problem_response(refused: Refused) -> Response:
@@ -35,7 +49,7 @@ def problem_response(refused: Refused) -> Response:
     headers = {"retry-after": str(wait)} if wait else {}
     if problem.status == 401:
         headers["www-authenticate"] = 'Bearer realm="postern"'
-    return JSONResponse(problem_document(refused), problem.status, headers, media_type=MEDIA_TYPE)
+    return Response(as_json(problem_of(refused)), problem.status, headers, MEDIA_TYPE)
 
 
 Trouble = Callable[[Request, Refused], Response]

@@ -1,113 +1,235 @@
 """One row per operation: who may, what may be refused, what is answered. The description at /docs is made
 from the same rows.
 
-A row is checked in the order a stranger should be told: who are you, may you, is the path one of ours, are
-the parameters known, is the body JSON, is it right. Only then does the use case run.
+What an operation is asked with is what its function takes: the parts of its path by their names, ``query`` and
+``body`` as the type they are declared with, the headers of ``HEADERS``. What it answers is what its function
+returns.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, get_type_hints
 
-from fastapi import Depends, FastAPI, Header
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
-from postern.core.access.accounts import Actor, Level
-from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.core.access.accounts import Level
+from postern.core.problems import FieldError, Refused
 from postern.surfaces.rest.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
-from postern.surfaces.rest.problems import MEDIA_TYPE
-from postern.surfaces.session import SAFE, actor_of
+from postern.surfaces.session import actor_of
 from postern.usecases.access.idempotency import once
+from postern.usecases.answers import as_json
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.shapes import Shape
 from postern.usecases.webhooks.configuration import field_errors
 
 PREFIX = "/api/v1"
+JSON = "application/json"
 
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
-_KEY = re.compile(r"[\x20-\x7e]{1,200}")
 
-Handle = Callable[[Request], Coroutine[Any, Any, Response]]
-Door = Callable[[Gateway, Request], Awaitable[None]]
-
-
-def _actor(request: Request) -> Actor:
-    actor: Actor = request.state.actor
-    return actor
+Endpoint = Callable[..., Awaitable[Any]]
+Check = Callable[[Gateway, Request], Awaitable[None]]
 
 
-Asking = Annotated[Actor, Depends(_actor)]
-IfMatch = Annotated[
-    str | None,
-    Header(alias="If-Match", description='The ETag that was read, like "3", or *: refused with 412 when it has changed meanwhile.', max_length=1000),
-]  # fmt: skip
-IDEMPOTENCY_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "A text of your choice. The same request with the same key within 24 hours is answered the same and makes nothing twice.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[\\x20-\\x7e]*$"},
+@dataclass(frozen=True, slots=True)
+class Header:
+    name: str
+    wrong: str
+    """What is said of one that does not match."""
+    description: str
+    schema: dict[str, Any]
+    matches: re.Pattern[str]
+
+    def read(self, request: Request) -> str | None:
+        value = request.headers.get(self.name.lower())
+        if value is not None and not self.matches.fullmatch(value):
+            raise Refused("invalid_request", errors=[FieldError(self.name, self.wrong)])
+        return value
+
+
+HEADERS = {
+    "if_match": Header(
+        "If-Match",
+        "has at most 1000 characters",
+        'The ETag that was read, like "3", or *: refused with 412 when it has changed meanwhile.',
+        {"anyOf": [{"type": "string", "maxLength": 1000}, {"type": "null"}]},
+        re.compile(".{0,1000}", re.DOTALL),
+    ),
+    "last_event_id": Header(
+        "Last-Event-ID",
+        "is not a cursor of this list",
+        "The last event that was seen.",
+        {"anyOf": [{"type": "string", "pattern": "^inv_[0-9a-f]{32}$"}, {"type": "null"}]},
+        re.compile("inv_[0-9a-f]{32}"),
+    ),
 }
+"""By the name of the argument."""
+IDEMPOTENCY_KEY = Header(
+    "Idempotency-Key",
+    "has 1 to 200 printable ASCII characters",
+    "A text of your choice. The same request with the same key within 24 hours is answered the same and makes nothing twice.",
+    {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[\\x20-\\x7e]*$"},
+    re.compile(r"[\x20-\x7e]{1,200}"),
+)
 
 
-class Operation(APIRoute):
-    door: Door | None = None
-    """Asked before the body is read, where it is not an access level that says who may."""
+@dataclass(frozen=True, slots=True)
+class Operation:
+    tag: str
+    method: str
+    path: str
+    title: str
+    level: Level | None
+    """None: there is no access level for it; ``check`` says who may, or everybody may."""
+    endpoint: Endpoint
+    takes: dict[str, Any]
+    """The types of the function's arguments."""
+    answers: Any
+    """The type of the answer; None where it has no body."""
+    status: int
+    refuses: tuple[str, ...]
+    """The codes beyond those that follow from the row itself."""
+    idempotent: bool
+    versioned: bool
+    """The answer's version is its ETag."""
+    place: str
+    """Of what is made: the path that its id is found under."""
+    media_type: str
+    body_example: Any
+    body_schema: dict[str, dict[str, Any]] | None
+    """By media type, where the type of ``body`` does not say it."""
+    security: list[dict[str, list[str]]] | None
+    check: Check | None
+    """Asked before the body is read."""
 
     @property
-    def extra(self) -> dict[str, Any]:
-        return self.openapi_extra or {}
+    def id(self) -> str:
+        return self.endpoint.__name__.replace("_", "-")
 
-    def get_route_handler(self) -> Handle:
-        handle = super().get_route_handler()
-        needed = self.extra["x-access-level"]
-        level: Level | None = None if needed == "none" else needed
-        known = {field.alias for field in self.dependant.query_params}
-        body: TypeAdapter[Any] | None = None
-        if self.body_field is not None:
-            shape: Any = self.body_field.field_info.annotation
-            body = TypeAdapter(shape)
-        idempotent = self.extra.get("x-idempotent", False)
+    @property
+    def description(self) -> str:
+        paragraphs = cleandoc(self.endpoint.__doc__ or "").split("\n\n")
+        return "\n\n".join(" ".join(one.split()) for one in paragraphs)
 
-        async def guarded(request: Request) -> Response:
-            gateway: Gateway = request.app.state.gateway
-            if level is not None:
-                actor = request.state.actor = await actor_of(gateway, request)
-                require(actor, level)
-            if not all(_ID.fullmatch(value) for value in request.path_params.values()):
-                raise Refused("not_found")
-            _check_query(request, known)
-            if self.door is not None:
-                await self.door(gateway, request)
-            if body is not None:
-                known_to_us = level is not None or self.door is not None
-                check_body(
-                    body, await read_json(request, LARGEST_BODY if known_to_us else LARGEST_BODY_OF_STRANGERS)
+    @property
+    def query(self) -> type[Shape] | None:
+        return self.takes.get("query")
+
+    @property
+    def headers(self) -> list[Header]:
+        taken = [header for name, header in HEADERS.items() if name in self.takes]
+        return [*taken, IDEMPOTENCY_KEY] if self.idempotent else taken
+
+
+class Rows:
+    """The operations of a topic."""
+
+    def __init__(self, tag: str) -> None:
+        self.operations: list[Operation] = []
+        self._tag = tag
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        title: str,
+        *,
+        level: Level | None,
+        answers: Any = ...,
+        status: int = 200,
+        refuses: tuple[str, ...] = (),
+        idempotent: bool = False,
+        versioned: bool = False,
+        place: str = "",
+        media_type: str = JSON,
+        body_example: Any = None,
+        body_schema: dict[str, dict[str, Any]] | None = None,
+        security: list[dict[str, list[str]]] | None = None,
+        check: Check | None = None,
+    ) -> Callable[[Endpoint], Endpoint]:
+        """``answers`` only where the function makes the response itself; see ``Operation`` for the rest."""
+
+        def enter(endpoint: Endpoint) -> Endpoint:
+            takes = get_type_hints(endpoint)
+            returned = takes.pop("return")
+            self.operations.append(
+                Operation(
+                    tag=self._tag,
+                    method=method,
+                    path=PREFIX + path,
+                    title=title,
+                    level=level,
+                    endpoint=endpoint,
+                    takes=takes,
+                    answers=_body_type(returned if answers is ... else answers),
+                    status=status,
+                    refuses=refuses,
+                    idempotent=idempotent,
+                    versioned=versioned,
+                    place=place,
+                    media_type=media_type,
+                    body_example=body_example,
+                    body_schema=body_schema,
+                    security=security,
+                    check=check,
                 )
-            key = request.headers.get("idempotency-key") if idempotent else None
-            if key is None:
-                return await handle(request)
-            if not _KEY.fullmatch(key):
-                raise Refused(
-                    "invalid_request",
-                    errors=[FieldError("Idempotency-Key", "has 1 to 200 printable ASCII characters")],
-                )
-            return await _once(gateway, request, key, handle, self.endpoint.__name__)
+            )
+            return endpoint
 
-        return guarded
+        return enter
 
 
-def check_body(shape: TypeAdapter[Any], text: bytes) -> None:
-    """Strictly: a number that comes as a text is a mistake to be told of, as the description says."""
-    try:
-        shape.validate_json(text, strict=True)
-    except ValidationError as error:
-        raise Refused("invalid_request", errors=field_errors(error)) from None
+def _body_type(answers: Any) -> Any:
+    return None if answers is type(None) else answers
 
 
-def _check_query(request: Request, known: set[str]) -> None:
+def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    """Checked in the order a stranger should be told: who are you, may you, is the path one of ours, are the
+    parameters known, is the body JSON, is it right. Only then does the use case run."""
+    query = TypeAdapter(operation.query) if operation.query is not None else None
+    known = {field.alias for field in operation.query.model_fields.values()} if operation.query else set()
+    body = TypeAdapter(operation.takes["body"]) if "body" in operation.takes else None
+    for_everybody = operation.level is None and operation.check is None
+    largest = LARGEST_BODY_OF_STRANGERS if for_everybody else LARGEST_BODY
+
+    async def handle(request: Request) -> Response:
+        given: dict[str, Any] = {"gateway": gateway, "request": request, **request.path_params}
+        if operation.level is not None:
+            given["actor"] = await actor_of(gateway, request)
+            require(given["actor"], operation.level)
+        if not all(_ID.fullmatch(value) for value in request.path_params.values()):
+            raise Refused("not_found")
+        _check_query(request, known)
+        if operation.check is not None:
+            await operation.check(gateway, request)
+        text = b""
+        if body is not None:
+            text = await read_json(request, largest)
+            # Strictly: a number that comes as a text is a mistake to be told of, as the description says.
+            given["body"] = _valid(body.validate_json, text, strict=True)
+        if query is not None:
+            given["query"] = _valid(query.validate_python, dict(request.query_params))
+        given |= {name: header.read(request) for name, header in HEADERS.items() if name in operation.takes}
+        asked = {name: given[name] for name in operation.takes}
+
+        async def answered() -> Response:
+            return _response(operation, await operation.endpoint(**asked))
+
+        key = IDEMPOTENCY_KEY.read(request) if operation.idempotent else None
+        if key is None:
+            return await answered()
+        target = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        whole = b"\0".join([operation.endpoint.__name__.encode(), target.encode(), text])
+        return await _once(gateway, given["actor"], key, whole, answered)
+
+    return handle
+
+
+def _check_query(request: Request, known: set[str | None]) -> None:
     errors = []
     for name in request.query_params:
         values = request.query_params.getlist(name)
@@ -121,9 +243,33 @@ def _check_query(request: Request, known: set[str]) -> None:
         raise Refused("invalid_request", errors=errors)
 
 
-async def _once(gateway: Gateway, request: Request, key: str, handle: Handle, operation: str) -> Response:
+def _valid(validate: Callable[..., Any], given: object, **how: bool) -> Any:
+    try:
+        return validate(given, **how)
+    except ValidationError as error:
+        raise Refused("invalid_request", errors=field_errors(error)) from None
+
+
+def _response(operation: Operation, answer: Any) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if answer is None:
+        return Response(status_code=operation.status)
+    if isinstance(answer, str):
+        return PlainTextResponse(answer, operation.status, media_type=operation.media_type)
+    headers = {}
+    if operation.versioned:
+        headers["etag"] = f'"{answer.version}"'
+    if operation.place:
+        headers["location"] = f"{PREFIX}/{operation.place}/{answer.id}"
+    return Response(as_json(answer), operation.status, headers, JSON)
+
+
+async def _once(
+    gateway: Gateway, actor: Any, key: str, request: bytes, answered: Callable[[], Awaitable[Response]]
+) -> Response:
     async def work() -> tuple[int, list[tuple[str, str]], bytes]:
-        response = await handle(request)
+        response = await answered()
         kept = [
             (name, response.headers[name])
             for name in ("content-type", "location", "etag")
@@ -131,137 +277,7 @@ async def _once(gateway: Gateway, request: Request, key: str, handle: Handle, op
         ]
         return response.status_code, kept, bytes(response.body)
 
-    asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-    said = b"\0".join([operation.encode(), asked.encode(), await request.body()])
-    (status, headers, body), repeated = await once(gateway, request.state.actor, key, said, work)
+    (status, headers, body), repeated = await once(gateway, actor, key, request, work)
     if repeated:
         headers = [*headers, ("idempotency-replayed", "true")]
     return Response(body, status, dict(headers))
-
-
-Endpoint = Callable[..., Any]
-
-
-class Table:
-    def __init__(self, app: FastAPI, path: str = PREFIX, tag: str = "") -> None:
-        self._app = app
-        self._path = path
-        self._tag = tag
-
-    def of(self, tag: str, path: str = "") -> "Table":
-        return Table(self._app, self._path + path, tag)
-
-    def row(
-        self,
-        method: str,
-        path: str,
-        title: str,
-        *,
-        level: Level | None,
-        answers: Any = None,
-        status: int = 200,
-        refuses: tuple[str, ...] = (),
-        idempotent: bool = False,
-        versioned: bool = False,
-        media_type: str = "application/json",
-        example: Any = None,
-        extra: dict[str, Any] | None = None,
-        door: Door | None = None,
-    ) -> Callable[[Endpoint], Endpoint]:
-        """``refuses``: the codes beyond those that follow from the row itself."""
-
-        def enter(endpoint: Endpoint) -> Endpoint:
-            openapi: dict[str, Any] = {"x-access-level": level or "none", **(extra or {})}
-            if level is None:
-                openapi["security"] = (extra or {}).get("security", [])
-            if idempotent:
-                openapi |= {"x-idempotent": True, "parameters": [IDEMPOTENCY_KEY]}
-            self._app.router.add_api_route(
-                self._path + path,
-                endpoint,
-                methods=[method],
-                summary=title,
-                operation_id=endpoint.__name__.replace("_", "-"),
-                tags=[self._tag],
-                status_code=status,
-                response_class=JSONResponse,
-                response_model=None,
-                responses={status: _answer(answers, status, media_type, versioned, example)},
-                openapi_extra=openapi,
-                route_class_override=Operation,
-            )
-            route = self._app.router.routes[-1]
-            assert isinstance(route, Operation)
-            route.door = door
-            route.responses |= _problems(_codes(route, method, level, idempotent, refuses))
-            return endpoint
-
-        return enter
-
-
-def _codes(
-    route: Operation, method: str, level: Level | None, idempotent: bool, more: tuple[str, ...]
-) -> set[str]:
-    """What follows from a row: whoever has to sign in can be refused, and so on."""
-    codes = {"invalid_request", "temporarily_unavailable", *more}
-    if level is not None:
-        codes |= {"not_authenticated"}
-        if level != "read" or method not in SAFE:
-            codes |= {"access_denied"}
-    if "{" in route.path:
-        codes |= {"not_found"}
-    if route.body_field is not None:
-        codes |= {"malformed_json", "payload_not_an_object", "payload_too_large", "unsupported_media_type"}
-    if any(field.alias == "If-Match" for field in route.dependant.header_params):
-        codes |= {"version_conflict"}
-    if idempotent:
-        codes |= {"idempotency_mismatch", "conflict"}
-    return codes
-
-
-def _answer(shape: Any, status: int, media_type: str, versioned: bool, example: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "description": {201: "Made.", 202: "Begun.", 204: "Done."}.get(status, "As asked.")
-    }
-    headers: dict[str, Any] = {}
-    if status == 201:
-        headers["Location"] = {"description": "Where it is now.", "schema": {"type": "string"}}
-    if versioned:
-        headers["ETag"] = {"description": "The version, for If-Match.", "schema": {"type": "string"}}
-    if headers:
-        answer["headers"] = headers
-    if isinstance(shape, dict):
-        answer["content"] = {media_type: {"schema": shape}}
-    elif shape is not None:
-        answer["model"] = shape
-    if example is not None:
-        answer.setdefault("content", {}).setdefault(media_type, {})["example"] = example
-    return answer
-
-
-def _problems(codes: set[str]) -> dict[int | str, dict[str, Any]]:
-    by_status: dict[int | str, list[str]] = {}
-    for code in sorted(codes):
-        by_status.setdefault(PROBLEMS[code].status, []).append(code)
-    return {
-        status: {
-            "description": " / ".join(PROBLEMS[code].title for code in codes),
-            "content": {
-                MEDIA_TYPE: {
-                    "schema": {"$ref": "#/components/schemas/Problem"},
-                    "examples": {code: {"value": _example(code)} for code in codes},
-                }
-            },
-        }
-        for status, codes in by_status.items()
-    }
-
-
-def _example(code: str) -> dict[str, Any]:
-    problem = PROBLEMS[code]
-    document: dict[str, Any] = {
-        "type": f"/problems/{code}", "title": problem.title, "status": problem.status, "detail": problem.help, "code": code
-    }  # fmt: skip
-    if code == "invalid_request":
-        document["errors"] = [{"field": "authentication.headerName", "message": "Host is reserved"}]
-    return document

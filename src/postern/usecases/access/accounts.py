@@ -5,15 +5,17 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from msgspec.structs import asdict
+
 from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
 from postern.core.address import limit_key
 from postern.core.limits import Tries
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_api_key, new_id, new_password, new_session_secret
+from postern.usecases.access import views
 from postern.usecases.access.audit import noted
 from postern.usecases.access.known_browsers import known_browser
 from postern.usecases.access.passwords import NOBODY, check_password, hashed, matches, outdated
-from postern.usecases.present import iso, iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
 
 SESSION_IDLE = 12 * 3600.0
@@ -31,7 +33,7 @@ LAST_USED_EVERY = 60.0
 """How exact "last used" is: writing it down at every request would make reading cost a commit."""
 
 
-async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> dict[str, Any]:
+async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> views.NewApiKey:
     """The key itself is in this answer and nowhere else, ever."""
     require(actor, "admin")
     errors = [
@@ -45,13 +47,13 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> d
     await gateway.store.access.add_key(
         key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
     )
-    return {**told(key), "key": secret}
+    return views.NewApiKey(**asdict(views.key_of(key)), key=secret)
 
 
-async def keys(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+async def keys(gateway: Gateway, actor: Actor) -> list[views.ApiKey]:
     """Every API key: what it is for, what it may do, when it was last used."""
     require(actor, "admin")
-    return [told(key) for key in await gateway.store.access.keys()]
+    return [views.key_of(key) for key in await gateway.store.access.keys()]
 
 
 async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
@@ -75,18 +77,6 @@ async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
     if key.last_used_at is None or now - key.last_used_at > LAST_USED_EVERY:
         await gateway.store.access.used(key.id, now)
     return Actor(key.name, key.level, key.id)
-
-
-def told(key: ApiKey) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "level": key.level,
-        "prefix": key.prefix,
-        "createdAt": iso(key.created_at),
-        "createdBy": key.created_by,
-        "lastUsedAt": iso_or_none(key.last_used_at),
-    }
 
 
 # --- signing in ------------------------------------------------------------------------------------------------------
@@ -184,32 +174,21 @@ async def sign_out(gateway: Gateway, secret: str) -> None:
         await gateway.store.people.end(session.id, noted(gateway, actor, "signed out", session.id))
 
 
-async def sessions(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+async def sessions(gateway: Gateway, actor: Actor) -> list[views.Session]:
     """An admin sees everybody's, everybody else their own."""
     require(actor, "read")
     if actor.level != "admin" and not actor.session:
         raise Refused("access_denied", "an API key has no sessions, and this needs the access level admin")
     found = await gateway.store.people.sessions(None if actor.level == "admin" else actor.id)
     return [
-        {
-            "id": session.id,
-            "userId": user.id,
-            "user": user.name,
-            "createdAt": iso(session.created_at),
-            "lastSeenAt": iso(session.seen_at),
-            "address": session.address,
-            "userAgent": session.user_agent,
-            "current": session.id == actor.session,
-        }
-        for session, user in found
-        if _alive(session, gateway.clock())
+        views.session_of(session, user, actor) for session, user in found if _alive(session, gateway.clock())
     ]
 
 
 async def revoke_session(gateway: Gateway, actor: Actor, session_id: str) -> None:
     """End a session: one's own, or, for an admin, anybody's."""
     require(actor, "read")
-    if session_id not in {one["id"] for one in await sessions(gateway, actor)}:
+    if session_id not in {one.id for one in await sessions(gateway, actor)}:
         raise Refused("not_found", "there is no session with this id")
     await gateway.store.people.end(session_id, noted(gateway, actor, "session revoked", session_id))
 
@@ -233,19 +212,19 @@ async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
     return password if made and not given_password else None
 
 
-async def users(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+async def users(gateway: Gateway, actor: Actor) -> list[views.User]:
     """Everybody who may sign in to the console."""
     require(actor, "admin")
-    return [user_told(user) for user in await gateway.store.people.users()]
+    return [views.user_of(user) for user in await gateway.store.people.users()]
 
 
-async def user(gateway: Gateway, actor: Actor, user_id: str) -> dict[str, Any]:
+async def user(gateway: Gateway, actor: Actor, user_id: str) -> views.User:
     """One user."""
     require(actor, "admin")
-    return user_told(await _user(gateway, user_id))
+    return views.user_of(await _user(gateway, user_id))
 
 
-async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> dict[str, Any]:
+async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> views.User:
     """Somebody who may sign in to the console, with an access level."""
     require(actor, "admin")
     name = name.strip().lower()
@@ -260,12 +239,12 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
         user, noted(gateway, actor, "user created", user.id, name=name, level=level)
     ):
         raise Refused("conflict", "there is a user of this name already")
-    return user_told(user)
+    return views.user_of(user)
 
 
 async def change_user(
     gateway: Gateway, actor: Actor, user_id: str, level: str | None = None, password: str | None = None
-) -> dict[str, Any]:
+) -> views.User:
     """A new password ends the user's sessions: whoever knew the old one may be sitting in one."""
     require(actor, "admin")
     if level is not None and (errors := _level_problem(level)):
@@ -286,7 +265,7 @@ async def change_user(
             after, noted(gateway, actor, "user changed", user_id, **changes), end_but
         ):
             raise Refused("conflict", "somebody has to stay admin")
-    return user_told(after)
+    return views.user_of(after)
 
 
 async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
@@ -318,17 +297,6 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
     check_password(new, "newPassword")
     note = noted(gateway, actor, "password changed", user.id, password="set")
     await gateway.store.people.change(replace(user, password_hash=await hashed(new)), note, actor.session)
-
-
-def user_told(user: User) -> dict[str, Any]:
-    return {
-        "id": user.id,
-        "name": user.name,
-        "level": user.level,
-        "createdAt": iso(user.created_at),
-        "createdBy": user.created_by,
-        "lastSignedInAt": iso_or_none(user.last_signed_in_at),
-    }
 
 
 async def _user(gateway: Gateway, user_id: str) -> User:

@@ -7,7 +7,8 @@ from postern.core.access.audit import AuditEntry
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
-from postern.usecases.present import Page, iso
+from postern.usecases.access import views
+from postern.usecases.answers import Listing, first_page
 from postern.usecases.runtime.gateway import Gateway, require
 
 LONGEST_VALUE = 500
@@ -59,24 +60,13 @@ def differences(before: dict[str, Any], after: dict[str, Any], path: str = "") -
 
 async def listing(
     gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None
-) -> Page:
+) -> Listing[views.AuditEntry]:
     """Who changed what and when, newest first. No secret is in it."""
     require(actor, "admin")
     limit = max(1, min(limit, 200))
     found = await gateway.store.audit.page(limit + 1, cursor, subject)
-    return Page([told(entry) for entry in found[:limit]], found[limit - 1].id if len(found) > limit else None)
-
-
-def told(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "at": iso(entry.at),
-        "actor": entry.actor,
-        "level": entry.level,
-        "action": entry.action,
-        "subject": entry.subject,
-        "changes": entry.changes,
-    }
+    shown, next_cursor = first_page(found, limit, lambda one: one.id)
+    return Listing(items=[views.entry_of(one) for one in shown], next_cursor=next_cursor)
 
 
 def _short(value: Any) -> Any:

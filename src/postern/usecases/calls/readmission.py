@@ -1,8 +1,6 @@
 """A second chance: rejected calls that the present settings would let in, and starting them, none of them
 twice."""
 
-from typing import Any
-
 from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
@@ -12,6 +10,7 @@ from postern.core.limits import NO_LIMITS
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.access.audit import noted
+from postern.usecases.calls import views
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -20,7 +19,7 @@ MOST_RECHECKED = 1_000
 
 async def recheck(
     gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED
-) -> dict[str, Any]:
+) -> views.Recheck:
     """Which rejected calls of a webhook would be accepted with its present settings, and which of them its
     sender has sent again and had accepted meanwhile. Nothing is started."""
     require(actor, "read")
@@ -31,18 +30,15 @@ async def recheck(
         if isinstance(verdict, str):
             failing += 1
         elif retried := await gateway.store.history.same_body(invocation):
-            again.append({"invocationId": invocation.id, "acceptedAs": retried})
+            again.append(views.CameAgain(invocation_id=invocation.id, accepted_as=retried))
         else:
-            passing.append({"invocationId": invocation.id, "code": invocation.code, "fields": verdict.fields})
-    return {
-        "webhookId": webhook_id,
-        "wouldPass": passing,
-        "cameAgain": again,
-        "stillRefused": failing,
-    }
+            passing.append(
+                views.Passing(invocation_id=invocation.id, code=invocation.code, fields=verdict.fields)
+            )
+    return views.Recheck(webhook_id=webhook_id, would_pass=passing, came_again=again, still_refused=failing)
 
 
-async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> dict[str, Any]:
+async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> views.Admitted:
     """Start rejected calls that pass now. What has been started meanwhile, in whatever way, is left alone."""
     require(actor, "write")
     if len(invocation_ids) > MOST_RECHECKED:
@@ -52,22 +48,26 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> di
     results = []
     for invocation_id in invocation_ids:
         invocation, _ = await recorded(gateway, invocation_id)
-        results.append({"invocationId": invocation_id, **await _admit_one(gateway, actor, invocation)})
+        results.append(await _admit_one(gateway, actor, invocation))
     gateway.runtime.due.set()
     for one in results:
-        if one["admitted"]:
-            gateway.runtime.live.touch(one["invocationId"])
-    return {"items": results, "admitted": sum(1 for one in results if one["admitted"])}
+        if one.admitted:
+            gateway.runtime.live.touch(one.invocation_id)
+    return views.Admitted(items=results, admitted=sum(one.admitted for one in results))
 
 
-async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> dict[str, Any]:
+async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> views.Admission:
+    def refused(reason: str) -> views.Admission:
+        return views.Admission(invocation_id=invocation.id, admitted=False, reason=reason)
+
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     verdict = _verdict_now(webhook, invocation, gateway.site.base_url)
-    if webhook is None or isinstance(verdict, str):
-        return {"admitted": False, "reason": verdict}
+    if isinstance(verdict, str):
+        return refused(verdict)
+    assert webhook is not None  # or there was no verdict
     retried = await gateway.store.history.same_body(invocation)
     if retried is not None:
-        return {"admitted": False, "reason": f"the sender sent it again, and it was accepted as {retried}"}
+        return refused(f"the sender sent it again, and it was accepted as {retried}")
     now = gateway.clock()
     until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
     state: State = "held" if webhook.held else "queued"
@@ -77,12 +77,12 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
             invocation, verdict.fields, now, state, verdict.duplicate_key, until, note
         )
     except Gone:
-        return {"admitted": False, "reason": "retention has taken it just now"}
+        return refused("retention has taken it just now")
     if isinstance(admitted, Delivery):
-        return {"admitted": True, "reason": "", "deliveryKey": admitted.key}
-    if admitted is None:
-        return {"admitted": False, "reason": "it has been admitted before"}
-    return {"admitted": False, "reason": f"it is a duplicate of {admitted}"}
+        return views.Admission(
+            invocation_id=invocation.id, admitted=True, reason="", delivery_key=admitted.key
+        )
+    return refused("it has been admitted before" if admitted is None else f"it is a duplicate of {admitted}")
 
 
 def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str) -> Verdict | str:

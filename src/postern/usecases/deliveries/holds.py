@@ -6,6 +6,7 @@ from typing import Any
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
 from postern.usecases.access.audit import noted
+from postern.usecases.deliveries import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import check_version, save, stored
 
@@ -15,29 +16,31 @@ STEP = 500
 
 async def hold(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
-) -> dict[str, Any]:
+) -> views.Hold:
     """Keep accepting calls and let their deliveries wait."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, True, seen_version)
-    return await _told(gateway, webhook_id)
+    return views.Hold(**await _state(gateway, webhook_id))
 
 
 async def release(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
-) -> dict[str, Any]:
+) -> views.Released:
     """End the hold; what waited is due at once, the oldest first. Asked again after an interruption, it goes
     on."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, False, seen_version)
-    return await _told(gateway, webhook_id, released=await _move(gateway, webhook_id, "queued"))
+    released = await _move(gateway, webhook_id, "queued")
+    return views.Released(**await _state(gateway, webhook_id), released=released)
 
 
-async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Dropped:
     """What waits will not be started, unless it is replayed. The hold goes on."""
     require(actor, "write")
     await stored(gateway, webhook_id)
     await gateway.store.audit.write(noted(gateway, actor, "held deliveries dropped", webhook_id))
-    return await _told(gateway, webhook_id, dropped=await _move(gateway, webhook_id, "dropped"))
+    dropped = await _move(gateway, webhook_id, "dropped")
+    return views.Dropped(**await _state(gateway, webhook_id), dropped=dropped)
 
 
 async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen_version: int | None) -> None:
@@ -61,11 +64,7 @@ async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:
     return moved
 
 
-async def _told(gateway: Gateway, webhook_id: str, **counts: int) -> dict[str, Any]:
+async def _state(gateway: Gateway, webhook_id: str) -> dict[str, Any]:
     waiting = await gateway.store.deliveries.held([webhook_id])
-    return {
-        "webhookId": webhook_id,
-        "held": (await stored(gateway, webhook_id)).held,
-        "waiting": waiting.get(webhook_id, 0),
-        **counts,
-    }
+    held = (await stored(gateway, webhook_id)).held
+    return {"webhook_id": webhook_id, "held": held, "waiting": waiting.get(webhook_id, 0)}

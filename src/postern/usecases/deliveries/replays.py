@@ -6,7 +6,6 @@ is queued already: the calls that come in meanwhile must not stand behind a mont
 """
 
 from dataclasses import replace
-from typing import Any
 
 import structlog
 
@@ -17,8 +16,9 @@ from postern.core.history.invocation import HistoryFilter, Invocation
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
+from postern.usecases.answers import Listing, as_plain, first_page
+from postern.usecases.deliveries import views
 from postern.usecases.deliveries.dispatch import payload_of
-from postern.usecases.present import Page, iso, iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
@@ -31,7 +31,7 @@ LOOK_EVERY = 1.0
 log = structlog.get_logger("postern.replays")
 
 
-async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> dict[str, Any]:
+async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Replay:
     """How many calls that would be. What comes in from now on is not among them."""
     require(actor, "write")
     now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
@@ -43,12 +43,15 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> dict[st
         )
     plan = Replay(new_id("rpl"), "planned", asked, count, gateway.clock(), actor.name)
     await gateway.store.replays.add(
-        plan, noted(gateway, actor, "replay planned", plan.id, filter=_told_filter(asked), count=count)
+        plan,
+        noted(
+            gateway, actor, "replay planned", plan.id, filter=as_plain(views.filter_of(asked)), count=count
+        ),
     )
-    return told(plan)
+    return views.replay_of(plan)
 
 
-async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
     """Start a planned replay of many; it runs in whichever process serves."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
@@ -59,7 +62,7 @@ async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any
     return await show(gateway, actor, replay_id)
 
 
-async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
     """What has been queued by then is started; the rest is not."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
@@ -69,45 +72,21 @@ async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, An
     return await show(gateway, actor, replay_id)
 
 
-async def show(gateway: Gateway, actor: Actor, replay_id: str) -> dict[str, Any]:
+async def show(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
     """One replay of many: its plan, and how far it is."""
     require(actor, "read")
-    return told(await _found(gateway, replay_id))
+    return views.replay_of(await _found(gateway, replay_id))
 
 
-async def listing(gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None) -> Page:
+async def listing(
+    gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None
+) -> Listing[views.Replay]:
     """The replays of many, newest first."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.replays.page(limit + 1, cursor)
-    return Page([told(one) for one in found[:limit]], found[limit - 1].id if len(found) > limit else None)
-
-
-def told(replay: Replay) -> dict[str, Any]:
-    return {
-        "id": replay.id,
-        "state": replay.state,
-        "filter": _told_filter(replay.wanted),
-        "count": replay.count,
-        "done": replay.done,
-        "skipped": replay.skipped,
-        "createdAt": iso(replay.created_at),
-        "createdBy": replay.created_by,
-        "startedAt": iso_or_none(replay.started_at),
-        "endedAt": iso_or_none(replay.ended_at),
-        "error": replay.error or None,
-    }
-
-
-def _told_filter(wanted: HistoryFilter) -> dict[str, Any]:
-    return {
-        "webhookId": wanted.webhook_id,
-        "status": wanted.status,
-        "code": wanted.code,
-        "since": iso_or_none(wanted.since),
-        "until": iso_or_none(wanted.until),
-        "search": wanted.search,
-    }
+    shown, next_cursor = first_page(found, limit, lambda one: one.id)
+    return Listing(items=[views.replay_of(one) for one in shown], next_cursor=next_cursor)
 
 
 async def _found(gateway: Gateway, replay_id: str) -> Replay:

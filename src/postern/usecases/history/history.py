@@ -12,9 +12,10 @@ from postern.core.history.invocation import STATUSES, Delivery, Gone, HistoryFil
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import noted
+from postern.usecases.answers import Listing
 from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.history import views
 from postern.usecases.history.curl import curl
-from postern.usecases.present import Page, iso, iso_or_none, summary
 from postern.usecases.runtime.gateway import Gateway, require
 
 Values = Literal["current", "recorded"]
@@ -25,22 +26,23 @@ LAST_MOMENT = 253402300800.0
 
 async def listing(
     gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None
-) -> Page:
+) -> Listing[views.InvocationSummary]:
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
-    return Page([summary(*row) for row in page.rows], page.next_before)
+    return Listing(items=[views.summary_of(*row) for row in page.rows], next_cursor=page.next_before)
 
 
-async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:
     """One call's whole story: what came, what was decided and why, what was started."""
     require(actor, "read")
-    return story(*await recorded(gateway, invocation_id))
+    invocation, deliveries = await recorded(gateway, invocation_id)
+    return views.invocation_of(invocation, deliveries, _payload(invocation))
 
 
 async def replay(
     gateway: Gateway, actor: Actor, invocation_id: str, values: Values = "current"
-) -> dict[str, Any]:
+) -> views.Replayed:
     """Start the workflow again with the recorded payload. ``values``: the four fields as the mapping finds
     them now, or as they were recorded when the call was first started."""
     require(actor, "write")
@@ -68,7 +70,7 @@ async def replay(
         raise Refused("not_found", "retention has taken this invocation just now") from None
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)
-    return {"invocationId": invocation_id, "delivery": delivery_told(delivery)}
+    return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(delivery))
 
 
 def _never_started(invocation: Invocation) -> str:
@@ -93,9 +95,7 @@ async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
     return curl(gateway.site.base_url, invocation)
 
 
-async def preview(
-    gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]
-) -> dict[str, str | None]:
+async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> views.Preview:
     """What these paths would take out of a recorded call. None where there is nothing; a path that is none is
     refused by name."""
     require(actor, "read")
@@ -110,7 +110,7 @@ async def preview(
                 "invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]
             ) from None
         values[name] = None if value is None else as_text(value)
-    return values
+    return msgspec.convert(values, views.Preview)
 
 
 async def recorded(gateway: Gateway, invocation_id: str) -> tuple[Invocation, list[Delivery]]:
@@ -119,57 +119,6 @@ async def recorded(gateway: Gateway, invocation_id: str) -> tuple[Invocation, li
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
     return found
-
-
-def story(invocation: Invocation, deliveries: list[Delivery]) -> dict[str, Any]:
-    """One invocation whole: the call as stored, the verdict with its trace, every delivery with its
-    attempts."""
-    body = invocation.body
-    text = None if body is None else body.decode("utf-8", "replace")
-    return summary(invocation, deliveries) | {
-        "path": invocation.path.decode("latin-1"),
-        "query": invocation.query.decode("latin-1"),
-        "headers": msgspec.json.decode(invocation.headers),
-        "body": text,
-        "bodyTruncated": body is not None and len(body) < invocation.body_size,
-        "payload": _payload(invocation),
-        "trace": [
-            {"step": step, "ok": ok, "detail": detail}
-            for step, ok, detail in msgspec.json.decode(invocation.trace)
-        ],
-        "deliveries": [delivery_told(delivery) for delivery in deliveries],
-    }
-
-
-def delivery_told(delivery: Delivery) -> dict[str, Any]:
-    response = delivery.response
-    return {
-        "key": delivery.key,
-        "emission": delivery.emission,
-        "state": delivery.state,
-        "fields": delivery.fields,
-        "createdAt": iso(delivery.created_at),
-        "releasedAt": None
-        if delivery.released_at is None or delivery.state == "dropped"
-        else iso(delivery.released_at),
-        "startedAt": iso_or_none(delivery.started_at),
-        "nextAttemptAt": iso(delivery.next_at) if delivery.state == "queued" else None,
-        "attempts": delivery.attempts,
-        "log": [{**entry, "at": iso(float(str(entry["at"])))} for entry in delivery.log],
-        "runs": delivery.runs,
-        "nobodyListens": delivery.state == "started" and delivery.runs == 0,
-        "error": delivery.error or None,
-        "answer": None if delivery.deadline is None else delivery.answer_code or "waiting",
-        "respondedAt": iso_or_none(delivery.responded_at),
-        "late": delivery.responded_at is not None and delivery.answer_code != "accepted",
-        "response": None
-        if response is None
-        else {
-            "status": response.status,
-            "headers": [list(pair) for pair in response.headers],
-            "body": response.body.decode("utf-8", "replace"),
-        },
-    }
 
 
 def filter_of(
@@ -217,8 +166,8 @@ def moment(text: str | None, field: str) -> float | None:
         if text.replace(".", "", 1).isdecimal():
             seconds = float(text)
         else:
-            told = datetime.fromisoformat(text)
-            seconds = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+            given = datetime.fromisoformat(text)
+            seconds = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
         if not 0 <= seconds < LAST_MOMENT:
             raise ValueError
     except (ValueError, OverflowError):
@@ -228,13 +177,13 @@ def moment(text: str | None, field: str) -> float | None:
     return seconds
 
 
-def _payload(invocation: Invocation) -> Any:
+def _payload(invocation: Invocation) -> dict[str, Any] | None:
     if invocation.body is None or invocation.outcome in ("rejected", "handshake"):
         return None
     payload = payload_of(invocation)
     if payload is None:
         return None
     try:
-        return msgspec.json.decode(payload.text)
+        return msgspec.json.decode(payload.text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
         return None

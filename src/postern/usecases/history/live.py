@@ -8,8 +8,9 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
+from postern.usecases.history.views import summary_of
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.runtime.live_feed import Event, Listener, Row, told
+from postern.usecases.runtime.live_feed import Event, Listener, Row
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
@@ -96,4 +97,4 @@ class Stream:
                 break
         for row in reversed(rows):
             self._after = max(self._after or "", row[0].id)
-            yield Event("invocation", row[0].id, row[0].webhook_id, told(row))
+            yield Event("invocation", summary_of(*row))

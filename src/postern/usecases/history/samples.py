@@ -10,10 +10,11 @@ import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
-from postern.core.history.sample import variables
+from postern.core.history.sample import Sample, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
-from postern.usecases.present import iso
+from postern.usecases.answers import Time, iso
+from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored
 from postern.workflows.rehearsal import Rehearsal, rehearse
@@ -26,7 +27,7 @@ EVERY_WEBHOOK = "every webhook"
 
 async def arm(
     gateway: Gateway, actor: Actor, webhook_id: str | None = None, seconds: float = ARMED_FOR
-) -> dict[str, Any]:
+) -> views.Recording:
     """The next accepted call (or replay) of the webhook is kept as its sample. None arms every webhook, each
     for its own next event."""
     require(actor, "write")
@@ -34,45 +35,42 @@ async def arm(
         raise Refused("invalid_request", errors=[FieldError("seconds", "1 second to one day")])
     until = gateway.clock() + seconds
     note = noted(gateway, actor, "recording armed", webhook_id or EVERY_WEBHOOK, until=iso(until))
-    return await _set(gateway, webhook_id, until, note) | {"recordingUntil": iso(until)}
+    webhooks = await _set(gateway, webhook_id, until, note)
+    return views.Recording(webhooks=webhooks, recording_until=Time(until))
 
 
-async def disarm(gateway: Gateway, actor: Actor, webhook_id: str | None = None) -> dict[str, Any]:
+async def disarm(gateway: Gateway, actor: Actor, webhook_id: str | None = None) -> views.NotRecording:
     """Stop waiting for an event to record."""
     require(actor, "write")
     note = noted(gateway, actor, "recording disarmed", webhook_id or EVERY_WEBHOOK)
-    return await _set(gateway, webhook_id, None, note) | {"recordingUntil": None}
+    webhooks = await _set(gateway, webhook_id, None, note)
+    return views.NotRecording(webhooks=webhooks, recording_until=None)
 
 
-async def _set(
-    gateway: Gateway, webhook_id: str | None, until: float | None, note: AuditEntry
-) -> dict[str, Any]:
+async def _set(gateway: Gateway, webhook_id: str | None, until: float | None, note: AuditEntry) -> int:
     if webhook_id is not None:
         await stored(gateway, webhook_id)
     concerned = await gateway.store.samples.arm(webhook_id, until, note)
     await gateway.runtime.directory.refresh()
-    return {"webhooks": concerned}
+    return concerned
 
 
-async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sample:
     """What was recorded last, and its variables with an example and what to write for each; ``event`` None
     where nothing was yet."""
     require(actor, "read")
     await stored(gateway, webhook_id)
-    found = await gateway.store.samples.get(webhook_id)
-    armed = found is not None and found.armed_until is not None and found.armed_until > gateway.clock()
-    told: dict[str, Any] = {
-        "webhookId": webhook_id,
-        "recordingUntil": iso(found.armed_until) if found and found.armed_until and armed else None,
-        "recordedAt": iso(found.stored_at) if found and found.stored_at else None,
-        "invocationId": found.invocation_id if found else None,
-        "event": None,
-        "variables": [],
-    }
-    if found is not None and found.trigger is not None:
-        told["event"] = msgspec.json.decode(found.trigger)
-        told["variables"] = [asdict(variable) for variable in variables(told["event"])]
-    return told
+    found = await gateway.store.samples.get(webhook_id) or Sample(webhook_id)
+    is_armed = found.armed_until is not None and found.armed_until > gateway.clock()
+    event = None if found.trigger is None else msgspec.json.decode(found.trigger, type=dict[str, Any])
+    return views.Sample(
+        webhook_id=webhook_id,
+        recording_until=Time.maybe(found.armed_until) if is_armed else None,
+        recorded_at=Time.maybe(found.stored_at),
+        invocation_id=found.invocation_id,
+        event=event,
+        variables=[] if event is None else [views.Variable(**asdict(one)) for one in variables(event)],
+    )
 
 
 async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
@@ -126,7 +124,7 @@ async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
 
 
 async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
-    event: dict[str, Any] | None = (await sample(gateway, actor, webhook_id))["event"]
+    event = (await sample(gateway, actor, webhook_id)).event
     if event is None:
         raise Refused(
             "conflict",

@@ -1,12 +1,12 @@
 """What charts show: calls by outcome and how long answering took, over a bounded range of time."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from postern.core.access.accounts import Actor
-from postern.core.history.volume import OUTCOMES, Volume, outcomes
+from postern.core.history.volume import Volume, outcomes
 from postern.core.problems import FieldError, Refused
-from postern.usecases.present import iso
+from postern.usecases.answers import Time
+from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
 
 
@@ -27,9 +27,21 @@ RANGES = {
 SPARKLINE_STEP = 60
 
 
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A webhook's last 24 hours in a few figures; recent is this hour and the one before."""
+
+    hours: list[int]
+    calls: int
+    recent_calls: int
+    recent_rejected: int
+    recent_not_started: int
+    refusing: bool
+
+
 async def chart(
     gateway: Gateway, actor: Actor, webhook_id: str | None = None, span: str = "day"
-) -> dict[str, Any]:
+) -> views.Chart:
     """One webhook's calls, or all webhooks', point by point, with the totals of the range."""
     require(actor, "read")
     if span not in RANGES:
@@ -44,23 +56,31 @@ async def chart(
         for code, calls in volume.by_code.items():
             total.add(code, calls, [0] * len(volume.within))
         total.within = [mine + more for mine, more in zip(total.within, volume.within, strict=True)]
-    return {
-        "range": span,
-        "since": iso(since * 60),
-        "until": iso(until * 60),
-        "stepMinutes": chosen.step,
-        "points": [
-            _point(minute, found.get(minute) or Volume()) for minute in range(since, until, chosen.step)
+    return views.Chart(
+        range=span,
+        since=Time(since * 60),
+        until=Time(until * 60),
+        step_minutes=chosen.step,
+        points=[
+            views.Point(
+                at=Time(minute * 60),
+                calls=volume.calls,
+                outcomes=_outcomes(volume),
+                latency_ms=_latency(volume),
+            )
+            for minute in range(since, until, chosen.step)
+            for volume in [found.get(minute) or Volume()]
         ],
-        "total": {
-            "calls": total.calls,
-            "codes": dict(sorted(total.by_code.items(), key=lambda pair: -pair[1])),
-            **_figures(total),
-        },
-    }
+        total=views.Total(
+            calls=total.calls,
+            codes=dict(sorted(total.by_code.items(), key=lambda pair: -pair[1])),
+            outcomes=_outcomes(total),
+            latency_ms=_latency(total),
+        ),
+    )
 
 
-async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, dict[str, Any]]:
+async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, Day]:
     """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were
     refused or could not be started."""
     require(actor, "read")
@@ -79,28 +99,23 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
     }
 
 
-def _day(hours: list[dict[str, int]], not_started: int) -> dict[str, Any]:
+def _day(hours: list[dict[str, int]], not_started: int) -> Day:
     latest = hours[-2:]
     recent = sum(sum(hour.values()) for hour in latest)
-    refused = sum(outcomes(hour)["rejected"] for hour in latest)
-    return {
-        "hours": [sum(hour.values()) for hour in hours],
-        "calls": sum(sum(hour.values()) for hour in hours),
-        "recent": {"calls": recent, "rejected": refused, "notStarted": not_started},
-        "refusing": refused > 0 and refused * 2 >= recent,
-    }
+    rejected = sum(outcomes(hour)["rejected"] for hour in latest)
+    return Day(
+        hours=[sum(hour.values()) for hour in hours],
+        calls=sum(sum(hour.values()) for hour in hours),
+        recent_calls=recent,
+        recent_rejected=rejected,
+        recent_not_started=not_started,
+        refusing=rejected > 0 and rejected * 2 >= recent,
+    )
 
 
-def _point(minute: int, volume: Volume) -> dict[str, Any]:
-    return {"at": iso(minute * 60), "calls": volume.calls, **_figures(volume)}
+def _outcomes(volume: Volume) -> views.Outcomes:
+    return views.Outcomes(**volume.outcomes())
 
 
-def _figures(volume: Volume) -> dict[str, Any]:
-    return {
-        "outcomes": {name: volume.outcomes()[name] for name in OUTCOMES},
-        "latencyMs": {
-            "p50": volume.percentile(0.5),
-            "p95": volume.percentile(0.95),
-            "p99": volume.percentile(0.99),
-        },
-    }
+def _latency(volume: Volume) -> views.Latency:
+    return views.Latency(p50=volume.percentile(0.5), p95=volume.percentile(0.95), p99=volume.percentile(0.99))

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable
 from postern.core.problems import Refused
-from postern.usecases.present import iso, iso_or_none
+from postern.usecases.operations import views
 from postern.usecases.runtime.gateway import Gateway, require
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ async def state(gateway: Gateway, actor: Actor) -> EngineState:
     return EngineState(gateway.engine.name, await gateway.engine.health())
 
 
-async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+async def workflows(gateway: Gateway, actor: Actor) -> list[views.Workflow]:
     """The workflows that the engine knows, and the Webhook IDs each one wants."""
     require(actor, "read")
     known = await _answer(
@@ -36,15 +36,12 @@ async def workflows(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
     )
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")
-    return [
-        {"name": one.name, "webhookIds": list(one.webhook_ids), "help": one.help, "source": one.source}
-        for one in known
-    ]
+    return [views.workflow_of(one) for one in known]
 
 
 async def runs(
     gateway: Gateway, actor: Actor, limit: int = 50, delivery_key: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[views.Run]:
     """The newest runs, or those of one delivery."""
     require(actor, "read")
     found = (
@@ -54,19 +51,7 @@ async def runs(
     )
     if found is None:
         raise Refused("conflict", "this engine cannot list its runs")
-    return [
-        {
-            "id": run.id,
-            "workflow": run.workflow,
-            "state": run.state,
-            "deliveryKey": run.delivery_key,
-            "startedAt": iso(run.started_at),
-            "endedAt": iso_or_none(run.ended_at),
-            "error": run.error or None,
-            "steps": list(run.steps),
-        }
-        for run in found
-    ]
+    return [views.run_of(run) for run in found]
 
 
 async def _answer(asked: Awaitable[T]) -> T:

@@ -52,4 +52,4 @@ async def _example(gateway: Gateway) -> StoredWebhook | None:
         },
     )
     made = await webhooks.create(gateway, Actor("first start", "write"), request)
-    return await webhooks.stored(gateway, made["id"])
+    return await webhooks.stored(gateway, made.id)

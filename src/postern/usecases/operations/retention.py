@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT
 from postern.identity import first_id_at
 from postern.usecases.access.accounts import SESSION_IDLE
 from postern.usecases.access.audit import noted
-from postern.usecases.present import iso
+from postern.usecases.answers import Time
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
@@ -121,22 +122,32 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     return dict(counts)
 
 
-async def last(gateway: Gateway, actor: Actor) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class LastPruning:
+    history_days: int
+    body_days: int | None
+    most_rows: int | None
+    pruned_at: Time | None
+    deleted_at: Time | None
+    deleted: dict[str, int] | None
+
+
+async def last(gateway: Gateway, actor: Actor) -> LastPruning:
     """The rule in force, when pruning last went round, and what was deleted the last time that anything
     was."""
     require(actor, "read")
     policy, store = gateway.retention, gateway.store.retention
     pruned, deleted = await store.last_done("pruned"), await store.last_done("deleted")
-    return {
-        "historyDays": policy.history_days,
-        "bodyDays": policy.body_days,
-        "mostRows": policy.most_rows or None,
-        "prunedAt": None if pruned is None else iso(pruned[0]),
-        "deletedAt": None if deleted is None else iso(deleted[0]),
-        "deleted": None
+    return LastPruning(
+        history_days=policy.history_days,
+        body_days=policy.body_days,
+        most_rows=policy.most_rows or None,
+        pruned_at=None if pruned is None else Time(pruned[0]),
+        deleted_at=None if deleted is None else Time(deleted[0]),
+        deleted=None
         if deleted is None
         else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
-    }
+    )
 
 
 async def roll_up(gateway: Gateway) -> None:

@@ -9,15 +9,15 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
-import msgspec
 import structlog
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.problems import Refused
 from postern.stores.history import History
-from postern.usecases.present import summary
+from postern.usecases.history.views import InvocationSummary, summary_of
 from postern.usecases.runtime.loop import Loop
 
 log = structlog.get_logger("postern.live")
@@ -36,12 +36,14 @@ REMEMBERED = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """``invocation`` when it is new, ``delivery`` when it moved. ``data`` is its summary as JSON."""
+    """``invocation`` when it is new, ``delivery`` when it moved. ``summary``: as it is now."""
 
-    name: str
-    invocation_id: str
-    webhook_id: str
-    data: bytes
+    name: Literal["invocation", "delivery"]
+    summary: InvocationSummary
+
+    @property
+    def invocation_id(self) -> str:
+        return self.summary.id
 
 
 @dataclass(slots=True, eq=False)
@@ -55,14 +57,10 @@ class Listener:
     closed: bool = False
 
     def hear(self, event: Event) -> None:
-        if self.webhook_id is not None and event.webhook_id != self.webhook_id:
+        if self.webhook_id is not None and event.summary.webhook_id != self.webhook_id:
             return
         earlier = self.waiting.pop(event.invocation_id, None)
-        self.waiting[event.invocation_id] = (
-            event
-            if earlier is None
-            else Event(earlier.name, event.invocation_id, event.webhook_id, event.data)
-        )
+        self.waiting[event.invocation_id] = event if earlier is None else Event(earlier.name, event.summary)
         if len(self.waiting) > LONGEST_QUEUE:
             self.waiting.clear()
             self.lost = True
@@ -76,7 +74,7 @@ class LiveFeed:
         self._listeners: dict[Listener, str] = {}
         self._touched: OrderedDict[str, None] = OrderedDict()
         self._news = asyncio.Event()
-        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._known: OrderedDict[str, InvocationSummary] = OrderedDict()
         self._looking: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -149,28 +147,22 @@ class LiveFeed:
                 # What was recorded since somebody listens is news to them, even when it had been received
                 # before.
                 if row[0].received_at < began and row[0].id not in self._touched:
-                    self._remember(row[0].id, told(row))
+                    self._remember(summary_of(*row))
         self._tell(rows)
 
     def _tell(self, rows: list[Row]) -> None:
         for row in sorted(rows, key=lambda row: row[0].id):
-            invocation, data = row[0], told(row)
-            before = self._known.get(invocation.id)
-            if before == data:
+            summary = summary_of(*row)
+            before = self._known.get(summary.id)
+            if before == summary:
                 continue
-            self._remember(invocation.id, data)
-            event = Event(
-                "invocation" if before is None else "delivery", invocation.id, invocation.webhook_id, data
-            )
+            self._remember(summary)
+            event = Event("invocation" if before is None else "delivery", summary)
             for listener in self._listeners:
                 listener.hear(event)
 
-    def _remember(self, invocation_id: str, data: bytes) -> None:
-        self._known[invocation_id] = data
-        self._known.move_to_end(invocation_id)
+    def _remember(self, summary: InvocationSummary) -> None:
+        self._known[summary.id] = summary
+        self._known.move_to_end(summary.id)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-
-
-def told(row: Row) -> bytes:
-    return msgspec.json.encode(summary(*row))

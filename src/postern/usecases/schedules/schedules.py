@@ -28,11 +28,13 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.observe import call_counts
 from postern.usecases.access.audit import noted
+from postern.usecases.answers import Time
 from postern.usecases.calls.receive import entry_of
 from postern.usecases.ports import Fetched, FetchTrouble
-from postern.usecases.present import iso_or_none
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
+from postern.usecases.schedules import views
+from postern.usecases.webhooks import views as webhook_views
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
 from postern.usecases.webhooks.webhooks import show, stored
@@ -61,7 +63,7 @@ class Outcome:
         return self.result != "failed"
 
 
-async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> views.ScheduleRun:
     """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this
     succeeds."""
     require(actor, "write")
@@ -74,13 +76,13 @@ async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, 
     if claimed is None:
         raise Refused("conflict", "it is being run right now")
     await gateway.store.audit.write(noted(gateway, actor, "schedule run by hand", webhook_id))
-    told = await run(gateway, claimed)
-    if told is None:
+    done = await run(gateway, claimed)
+    if done is None:
         raise Refused("conflict", "its setting was changed while it ran: nothing was recorded")
-    return told
+    return done
 
 
-async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> webhook_views.Webhook:
     """Go on after a pause, at the schedule's next time."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
@@ -95,7 +97,7 @@ async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, A
     return await show(gateway, actor, webhook_id)
 
 
-async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None:
+async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | None:
     """One run of a claimed schedule. None where it was no longer ours when it was done: then nothing of it is
     recorded."""
     webhook = await gateway.store.webhooks.get(claimed.webhook_id)
@@ -135,15 +137,15 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> dict[str, Any] | None
         return None
     gateway.runtime.due.set()
     _note(webhook, result, outcome)
-    return {
-        "webhookId": webhook.id,
-        "result": outcome.result,
-        "reason": outcome.reason or None,
-        "durationMs": took,
-        "invocationIds": [entry.invocation.id for entry in outcome.entries],
-        "nextRunAt": iso_or_none(result.next_run_at),
-        "paused": result.paused,
-    }
+    return views.ScheduleRun(
+        webhook_id=webhook.id,
+        result=outcome.result,
+        reason=outcome.reason or None,
+        duration_ms=took,
+        invocation_ids=[entry.invocation.id for entry in outcome.entries],
+        next_run_at=Time.maybe(result.next_run_at),
+        paused=result.paused,
+    )
 
 
 async def _fetch(

@@ -17,6 +17,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import SECRETS
+from postern.usecases.webhooks.views import Webhook
 
 LAST_CALLS = 50
 LARGEST_TRIED = 1024 * 1024
@@ -28,16 +29,17 @@ class Effect:
     of: int
 
 
-async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> dict[str, Any]:
+async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> Webhook:
     """The change with this number in the list that ``signatures.explain`` gives. Found again here: nobody
     sends one along."""
     require(actor, "write")
-    changes = (await signatures.explain(gateway, actor, invocation_id))["wouldVerifyIf"]
-    if number >= len(changes) or changes[number]["patch"] is None:
+    changes = (await signatures.explain(gateway, actor, invocation_id)).would_verify_if
+    offered = changes[number].patch if number < len(changes) else None
+    if offered is None:
         raise Refused("conflict", "this fix is no longer on offer: the webhook was changed meanwhile")
     invocation, _ = await recorded(gateway, invocation_id)
     webhook = await webhooks.stored(gateway, invocation.webhook_id)
-    patch = _with_secrets(webhook, changes[number]["patch"])
+    patch = _with_secrets(webhook, offered)
     return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})
 
 

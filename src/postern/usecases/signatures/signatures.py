@@ -2,9 +2,10 @@
 
 import base64
 import binascii
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
+from msgspec.structs import asdict
 from pydantic import Field
 
 from postern import presets
@@ -17,8 +18,10 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.history.history import recorded
+from postern.usecases.history.views import Step
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
+from postern.usecases.signatures import senders, views
 from postern.usecases.webhooks.configuration import Generate, Shape, SignatureAuthentication
 from postern.usecases.webhooks.resolving import resolved, scheme_of
 from postern.usecases.webhooks.webhooks import stored as stored_webhook
@@ -54,10 +57,10 @@ class SignatureTest(Shape):
     at: float | None = None
 
 
-async def providers(gateway: Gateway, actor: Actor) -> list[dict[str, Any]]:
+async def providers(gateway: Gateway, actor: Actor) -> list[views.Provider]:
     """The built-in schemes: how each sender signs, what to paste where, and how it behaves."""
     require(actor, "read")
-    return [dict(presets.about(name)) for name in presets.names()]
+    return [senders.about(name) for name in senders.names()]
 
 
 async def propose(
@@ -66,7 +69,7 @@ async def propose(
     description: str | None = None,
     invocation_id: str | None = None,
     call: TestedCall | None = None,
-) -> list[dict[str, Any]]:
+) -> list[views.Provider]:
     """Which built-in scheme fits: by what the sender is called, or by what a call of it (recorded, or pasted)
     looks like. Best first."""
     require(actor, "read")
@@ -77,12 +80,12 @@ async def propose(
         names = resembles(_call_of(call, gateway.clock()), presets.load())
     else:
         words = [word for word in (description or "").lower().replace(",", " ").split() if len(word) > 2]
-        scores = {name: _score(presets.about(name), words) for name in presets.names()}
+        scores = {name: _score(senders.about(name), words) for name in senders.names()}
         names = sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
-    return [dict(presets.about(name)) for name in names[:5]]
+    return [senders.about(name) for name in names[:5]]
 
 
-async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[str, Any]:
+async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.SignatureResult:
     """Check a call and say why, in words. Nothing is recorded or started."""
     require(actor, "read")
     if (request.authentication is None) == (request.webhook_id is None):
@@ -101,26 +104,17 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> dict[s
     else:
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
-    return await _told(gateway, actor, setup, stored, call, request.at)
+    return await _result(actor, setup, stored, call, request.at)
 
 
-async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[str, Any]:
+async def explain(
+    gateway: Gateway, actor: Actor, invocation_id: str
+) -> views.SignatureExplanation | views.Explanation:
     """Why a recorded call got its verdict, and what would fix it, checked against its webhook's present
     settings."""
     require(actor, "read")
     invocation, _ = await recorded(gateway, invocation_id)
-    problem = PROBLEMS.get(invocation.code)
-    told: dict[str, Any] = {
-        "invocationId": invocation.id,
-        "code": invocation.code,
-        "explanation": " ".join(
-            part
-            for part in (problem.help if problem else "The call was accepted.", invocation.detail)
-            if part
-        ),
-        "wouldVerifyIf": [],
-        "resembles": resembles(invocation.as_call(gateway.site.base_url), presets.load()),
-    }
+    call = invocation.as_call(gateway.site.base_url)
     webhook = await gateway.store.webhooks.get(invocation.webhook_id)
     if (
         isinstance(webhook, StoredWebhook)
@@ -128,9 +122,17 @@ async def explain(gateway: Gateway, actor: Actor, invocation_id: str) -> dict[st
         and _concerns_a_signature(invocation.code)
     ):
         setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
-        told |= await _told(gateway, actor, setup, stored, invocation.as_call(gateway.site.base_url), None)
-        told["code"] = invocation.code
-    return told
+        result = asdict(await _result(actor, setup, stored, call, None)) | {"code": invocation.code}
+        return views.SignatureExplanation(**result, invocation_id=invocation.id)
+    problem = PROBLEMS.get(invocation.code)
+    why = problem.help if problem else "The call was accepted."
+    return views.Explanation(
+        invocation_id=invocation.id,
+        code=invocation.code,
+        explanation=f"{why} {invocation.detail}".strip(),
+        would_verify_if=[],
+        resembles=resembles(call, presets.load()),
+    )
 
 
 # --- what stands behind them -----------------------------------------------------------------------------------------
@@ -212,44 +214,45 @@ def _call_of(tested: TestedCall, now: float) -> Call:
     )
 
 
-async def _told(
-    gateway: Gateway, actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
-) -> dict[str, Any]:
+async def _result(
+    actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
+) -> views.SignatureResult:
     found: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use, and a key could ask for one of any
     # bytes, as often as it likes: only for people who may be shown secrets.
     by_key = bool(actor.id) and not actor.session
     may_see = not stored or (actor.may("write") and not by_key)
+    expected = found.expected if may_see else ()
     signed = found.signed_bytes
-    return {
-        "verified": found.verified,
-        "matched": found.matched or None,
-        "code": found.code,
-        "explanation": SECRET_AWAITED
+    return views.SignatureResult(
+        verified=found.verified,
+        matched=found.matched or None,
+        code=found.code,
+        explanation=SECRET_AWAITED
         if awaits_secret and found.code == "signature_mismatch"
         else found.explanation,
-        "steps": [{"step": step, "ok": ok, "detail": detail} for step, ok, detail in found.steps],
-        "signedContent": None if signed is None else signed.decode("utf-8", "replace"),
-        "signedContentBase64": None if signed is None else base64.b64encode(signed).decode(),
-        "received": list(found.received),
-        "expected": [{"secret": which, "signature": signature} for which, signature in found.expected]
-        if may_see
-        else [],
-        "wouldVerifyIf": [
-            {"change": one.change, "explanation": one.explanation, "patch": one.patch}
+        steps=[Step(step=step, ok=ok, detail=detail) for step, ok, detail in found.steps],
+        signed_content=None if signed is None else signed.decode("utf-8", "replace"),
+        signed_content_base64=None if signed is None else base64.b64encode(signed).decode(),
+        received=list(found.received),
+        expected=[
+            views.Expected(secret=which, signature=signature) for which, signature in expected if which
+        ],
+        would_verify_if=[
+            views.WouldVerify(change=one.change, explanation=one.explanation, patch=one.patch)
             for one in found.would_verify_if
         ],
-        "resembles": resembles(call, presets.load()),
-    }
+        resembles=resembles(call, presets.load()),
+    )
 
 
 def _concerns_a_signature(code: str) -> bool:
     return code.startswith(("signature_", "timestamp_"))
 
 
-def _score(about: Any, words: list[str]) -> int:
-    names = [about["name"], about["title"].lower(), *(alias.lower() for alias in about["aliases"])]
+def _score(about: views.Provider, words: list[str]) -> int:
+    names = [about.name, about.title.lower(), *(alias.lower() for alias in about.aliases)]
     return sum(
         3 if word in names else 1 for word in words if any(word in name or name in word for name in names)
     )

@@ -1,14 +1,13 @@
 """A preset is written into the webhook when it is saved: a newer preset never changes how a live webhook
 authenticates until its owner has seen the difference and accepted it."""
 
-from typing import Any
-
 from postern import presets
 from postern.core.problems import FieldError, Refused
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks.settings import Resolved
 from postern.usecases.webhooks.configuration import SignatureAuthentication
+from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
 
 
 def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> Resolved:
@@ -63,7 +62,7 @@ def provider_errors(provider: str) -> list[FieldError]:
     )
 
 
-def preset_update(provider: str, saved: Resolved) -> dict[str, Any] | None:
+def preset_update(provider: str, saved: Resolved) -> PresetUpdate | None:
     """What taking over the present version of the preset would change; None where it is the saved one, or
     custom."""
     if provider == "custom":
@@ -75,8 +74,8 @@ def preset_update(provider: str, saved: Resolved) -> dict[str, Any] | None:
     # where it still has it.
     now = present.scheme.to_document()
     changes = [
-        {"field": name, "saved": value, "present": now[name]}
+        SchemeChange(field=name, saved=value, present=now[name])
         for name, value in scheme_of(saved).to_document().items()
         if now[name] != value
     ]
-    return {"version": present.version, "changes": changes}
+    return PresetUpdate(version=present.version, changes=changes)

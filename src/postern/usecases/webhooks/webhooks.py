@@ -4,18 +4,29 @@ set."""
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import asdict
+from msgspec.structs import replace as replaced_in
+
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.settings import Authentication, Resolved, as_document
+from postern.core.webhooks.settings import (
+    Authentication,
+    Resolved,
+    SignatureAuthentication,
+    TokenAuthentication,
+    as_document,
+)
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.access.audit import noted, webhook_noted
-from postern.usecases.present import Page, iso
+from postern.usecases.answers import UNSET, Time, UnsetType, first_page
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.schedules.states import schedule_states
+from postern.usecases.schedules.views import ScheduleState
+from postern.usecases.webhooks import views
 from postern.usecases.webhooks.compiling import answer_timeout, compile_webhook
 from postern.usecases.webhooks.configuration import SECRETS, Generate, WebhookRequest, parts, validated
 from postern.usecases.webhooks.resolving import preset_update, resolved, scheme_of
@@ -33,7 +44,7 @@ NO_WEBHOOK = "there is no webhook with this id"
 SHORT_TOKEN = 16
 
 
-async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> dict[str, Any]:
+async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> views.Webhook:
     """A new webhook, enabled unless said otherwise."""
     require(actor, "write")
     webhook, secrets = prepared(gateway, request)
@@ -68,7 +79,7 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
     return webhook, dict(secrets)
 
 
-async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook:
     """One webhook: every setting, and of its secrets whether they are set."""
     require(actor, "read")
     webhook = await stored(gateway, webhook_id)
@@ -105,32 +116,26 @@ async def signed(gateway: Gateway, actor: Actor) -> list[dict[str, str]]:
 
 async def listing(
     gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None
-) -> Page:
+) -> views.Webhooks:
     """The webhooks, newest first."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
     found = await gateway.store.webhooks.page(limit + 1, cursor, search)
-    readable = [webhook for webhook in found[:limit] if isinstance(webhook, StoredWebhook)]
+    shown, next_cursor = first_page(found, limit, lambda webhook: webhook.id)
+    readable = [webhook for webhook in shown if isinstance(webhook, StoredWebhook)]
     tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in readable])
     states = await schedule_states(gateway, readable)
-    items = [presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in readable]
-    unreadable = [
-        {
-            "id": webhook.id,
-            "name": webhook.name,
-            "url": gateway.site.webhook_url(webhook.short_code),
-            "version": webhook.version,
-            "detail": webhook.explanation,
-        }
-        for webhook in found[:limit]
-        if isinstance(webhook, UnreadableWebhook)
-    ]
-    return Page(items, found[limit - 1].id if len(found) > limit else None, unreadable)
+    unreadable = [_unreadable(gateway, one) for one in shown if isinstance(one, UnreadableWebhook)]
+    return views.Webhooks(
+        items=[presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in readable],
+        next_cursor=next_cursor,
+        unreadable=unreadable or UNSET,
+    )
 
 
 async def change(
     gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None
-) -> dict[str, Any]:
+) -> views.Webhook:
     """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without
     any."""
     require(actor, "write")
@@ -198,14 +203,14 @@ def replaced(
 
 async def switch(
     gateway: Gateway, actor: Actor, webhook_id: str, enabled: bool, seen_version: int | None = None
-) -> dict[str, Any]:
+) -> views.Webhook:
     """Enable or disable a webhook."""
     return await change(gateway, actor, webhook_id, {"enabled": enabled}, seen_version)
 
 
 async def promote(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
-) -> dict[str, Any]:
+) -> views.Webhook:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
@@ -218,7 +223,7 @@ async def promote(
 
 async def adopt(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
-) -> dict[str, Any]:
+) -> views.Webhook:
     """Take the secret that a sender announced in its set-up handshake as the main one. Whether it was the
     sender, its owner must say."""
     require(actor, "write")
@@ -259,64 +264,104 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     how = webhook.settings.authentication
     if how.method == "none" or (how.method == "hmac" and how.provider not in TAKES_OURS):
         return {}
-    told = {
+    revealed = {
         field: secret.value.decode("utf-8", "replace")
         for field, secret in webhook.secrets.items()
         if field in ("main", "second", "captured")
     }
-    await gateway.store.audit.write(noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(told)))
-    return told
+    await gateway.store.audit.write(
+        noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(revealed))
+    )
+    return revealed
 
 
 def presented(
-    gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: dict[str, Any] | None
-) -> dict[str, Any]:
+    gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: ScheduleState | None
+) -> views.Webhook:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
     last."""
-    settings, judged_by = webhook.settings, webhook.resolved
-    document = as_document(settings)
-    authentication = document["authentication"]
-    for name, field in SECRETS[settings.authentication.method].items():
+    settings, calls = webhook.settings, tallies.get("calls")
+    is_recording = webhook.armed_until is not None and webhook.armed_until > gateway.clock()
+    waits = answer_timeout(settings, webhook.resolved) or settings.synchronous_response.timeout_seconds
+    return views.Webhook(
+        id=webhook.id,
+        url=gateway.site.webhook_url(webhook.short_code),
+        enabled=webhook.enabled,
+        held=webhook.held,
+        recording_until=Time.maybe(webhook.armed_until) if is_recording else None,
+        version=webhook.version,
+        created_at=Time(webhook.created_at),
+        updated_at=Time(webhook.updated_at),
+        call_count=calls.count if calls else 0,
+        last_call_at=Time(calls.last_at) if calls else None,
+        name=settings.name,
+        authentication=_authentication(webhook, tallies, gateway.clock()),
+        field_mapping=settings.field_mapping,
+        synchronous_response=replaced_in(settings.synchronous_response, timeout_seconds=waits),
+        duplicate_protection=settings.duplicate_protection,
+        cors=settings.cors,
+        ip_allowlist=settings.ip_allowlist,
+        payload_limit_bytes=settings.payload_limit_bytes,
+        rate_limit=settings.rate_limit,
+        schedule=settings.schedule,
+        history_retention_days=settings.history_retention_days,
+        body_retention_days=settings.body_retention_days,
+        schedule_state=schedule,
+        warnings=_warnings(webhook, schedule),
+    )
+
+
+def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: float) -> views.Authentication:
+    def is_set(field: str) -> bool:
+        return field in _fields(webhook)
+
+    def use(field: str) -> views.SecretUse | UnsetType:
         secret = webhook.secrets.get(field)
-        authentication[f"{name}Set"] = secret is not None or field in webhook.unreadable_secrets
-        if secret is not None and field != "verifyToken":
-            tally = tallies.get(f"secret:{secret.id}")
-            authentication[f"{name}Use"] = {
-                "matchCount": tally.count if tally else 0,
-                "lastMatchedAt": iso(tally.last_at) if tally else None,
-                "setAt": iso(secret.created_at),
-            }
-    if settings.authentication.method != "none":
-        authentication["rotation"] = rotation(webhook.secrets, tallies, gateway.clock())
-    if settings.authentication.method == "hmac":
-        authentication["secretAwaited"] = awaits_secret(webhook)
-        authentication["announcedSecret"] = "captured" in webhook.secrets
-        authentication["scheme"] = scheme_of(judged_by).to_document()
-        authentication["presetVersion"] = judged_by.preset_version
-        authentication["presetUpdate"] = preset_update(settings.authentication.provider, judged_by)
-    calls = tallies.get("calls")
-    return {
-        "id": webhook.id,
-        "url": gateway.site.webhook_url(webhook.short_code),
-        "enabled": webhook.enabled,
-        "held": webhook.held,
-        "recordingUntil": iso(webhook.armed_until)
-        if webhook.armed_until and webhook.armed_until > gateway.clock()
-        else None,
-        "version": webhook.version,
-        "createdAt": iso(webhook.created_at),
-        "updatedAt": iso(webhook.updated_at),
-        "callCount": calls.count if calls else 0,
-        "lastCallAt": iso(calls.last_at) if calls else None,
-        **document,
-        "synchronousResponse": {
-            **document["synchronousResponse"],
-            "timeoutSeconds": answer_timeout(settings, judged_by)
-            or settings.synchronous_response.timeout_seconds,
-        },
-        "scheduleState": schedule,
-        "warnings": _warnings(gateway, webhook, schedule),
-    }
+        if secret is None:
+            return UNSET
+        tally = tallies.get(f"secret:{secret.id}")
+        return views.SecretUse(
+            match_count=tally.count if tally else 0,
+            last_matched_at=Time(tally.last_at) if tally else None,
+            set_at=Time(secret.created_at),
+        )
+
+    how, judged_by = webhook.settings.authentication, webhook.resolved
+    match how:
+        case TokenAuthentication():
+            return views.WithToken(
+                **asdict(how),
+                token_set=is_set("main"),
+                token_use=use("main"),
+                second_token_set=is_set("second"),
+                second_token_use=use("second"),
+                rotation=rotation(webhook.secrets, tallies, now),
+            )
+        case SignatureAuthentication():
+            return views.WithSignature(
+                **asdict(how) | {"scheme": scheme_of(judged_by).to_document()},
+                secret_set=is_set("main"),
+                secret_use=use("main"),
+                second_secret_set=is_set("second"),
+                second_secret_use=use("second"),
+                verify_token_set=is_set("verifyToken"),
+                rotation=rotation(webhook.secrets, tallies, now),
+                secret_awaited=awaits_secret(webhook),
+                announced_secret="captured" in webhook.secrets,
+                preset_version=judged_by.preset_version,
+                preset_update=preset_update(how.provider, judged_by),
+            )
+    return views.WithoutAuthentication()
+
+
+def _unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:
+    return views.Unreadable(
+        id=webhook.id,
+        name=webhook.name,
+        url=gateway.site.webhook_url(webhook.short_code),
+        version=webhook.version,
+        detail=webhook.explanation,
+    )
 
 
 def awaits_secret(webhook: StoredWebhook) -> bool:
@@ -326,13 +371,13 @@ def awaits_secret(webhook: StoredWebhook) -> bool:
     )
 
 
-def _warnings(gateway: Gateway, webhook: StoredWebhook, schedule: dict[str, Any] | None) -> list[str]:
+def _warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str]:
     authentication = webhook.settings.authentication
     warnings = []
-    if schedule is not None and schedule["pausedAt"]:
-        failures = schedule["consecutiveFailures"]
+    if schedule is not None and schedule.paused_at:
+        failures = schedule.consecutive_failures
         warnings.append(
-            f"The schedule paused itself after {failures} failed runs: {schedule['pausedReason']}. Resume it, or run it now."
+            f"The schedule paused itself after {failures} failed runs: {schedule.paused_reason}. Resume it, or run it now."
         )
     if authentication.method == "none":
         warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")

@@ -7,10 +7,12 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
-from postern.surfaces.console.views.webhook import field_messages, loaded, rotation, tab, version_seen
+from postern.surfaces.console.views.webhook import Head, field_messages, loaded, rotation, tab, version_seen
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.usecases.answers import as_plain
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import WithToken
 
 GENERATE = {"generate": True}
 
@@ -26,26 +28,32 @@ _LISTS = ("signature", "timestamp", "deliveryId")
 
 
 async def show(visit: Visit) -> Response:
-    webhook = await loaded(visit)
-    return _page(visit, webhook, {})
+    return _page(visit, await loaded(visit), {})
 
 
 def _page(
-    visit: Visit, webhook: dict[str, Any], secrets: dict[str, str], status: int = 200, **context: Any
+    visit: Visit,
+    head: Head,
+    secrets: dict[str, str],
+    status: int = 200,
+    wanted: dict[str, Any] | None = None,
+    **context: Any,
 ) -> Response:
-    how = webhook["authentication"]
+    """``wanted``: the authentication that the form shows, where it is not the saved one."""
+    webhook, saved = head.webhook, head.webhook.authentication
+    how: dict[str, Any] = as_plain(saved) if wanted is None else wanted
     provider = how.get("provider", "")
     start = visit.query.get("start", "")
-    scheme = how.get("scheme") or {}
-    if start in names():
-        scheme = senders.about(start)["scheme"]
-    full_url = snippets.target(webhook, secrets.get("main", "…"))[0] if how.get("placement") == "url" else ""
+    scheme = senders.about(start).scheme if start in names() else how.get("scheme") or {}
+    is_in_url = isinstance(saved, WithToken) and saved.placement == "url"
+    full_url = snippets.target(webhook, secrets.get("main", "…"))[0] if is_in_url else ""
     return tab(
         visit,
         "authentication",
-        webhook,
+        head,
         status,
-        saved=context.pop("saved", how),
+        form={"authentication": how},
+        saved=saved,
         secrets=secrets,
         full_url=full_url,
         senders=senders.offered(),
@@ -54,7 +62,7 @@ def _page(
         rotation=rotation(webhook),
         start=start,
         **scheme_context(scheme, others=start in names() or provider == "custom"),
-        snippets=snippets.snippets(webhook, secrets["main"]) if secrets and how["method"] == "token" else [],
+        snippets=snippets.snippets(webhook, secrets["main"]) if secrets and saved.method == "token" else [],
         **({"errors": {}} | context),
     )
 
@@ -62,8 +70,8 @@ def _page(
 async def reveal(visit: Visit) -> Response:
     """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks
     ahead."""
-    webhook = await loaded(visit)
-    return _page(visit, webhook, await webhooks.reveal(visit.gateway, visit.actor, webhook["id"]))
+    head = await loaded(visit)
+    return _page(visit, head, await webhooks.reveal(visit.gateway, visit.actor, head.webhook.id))
 
 
 async def save_method(visit: Visit) -> Response:
@@ -74,8 +82,8 @@ async def save_method(visit: Visit) -> Response:
 async def save_secret(visit: Visit) -> Response:
     """The main secret, the second one, or the second one's end."""
     form = await visit.form()
-    webhook = await loaded(visit)
-    is_token = webhook["authentication"]["method"] == "token"
+    head = await loaded(visit)
+    is_token = head.webhook.authentication.method == "token"
     patch: dict[str, Any] = {}
     for field, name in (
         ("secret", "token" if is_token else "secret"),
@@ -114,18 +122,18 @@ async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
             visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form)
         )
     except Refused as refused:
-        webhook = await loaded(visit)
+        head = await loaded(visit)
+        saved = head.webhook.authentication
         wanted = {
             name: value for name, value in patch.items() if name not in _SECRET_NAMES and value is not None
         }
-        same = patch.get("method", webhook["authentication"]["method"]) == webhook["authentication"]["method"]
-        shown = webhook | {"authentication": (webhook["authentication"] if same else {}) | wanted}
+        is_same = patch.get("method", saved.method) == saved.method
         return _page(
             visit,
-            shown,
+            head,
             {},
             refused.problem.status,
-            saved=webhook["authentication"],
+            wanted=(as_plain(saved) if is_same else {}) | wanted,
             errors=field_messages(refused),
             problem=problem_of(refused),
         )

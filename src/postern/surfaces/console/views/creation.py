@@ -16,6 +16,7 @@ from postern.usecases.signatures.senders import names
 from postern.usecases.signatures.signatures import TestedCall
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.views import WithSignature
 
 GENERATE = {"generate": True}
 
@@ -80,7 +81,7 @@ async def _form(
 
 def _custom_scheme(visit: Visit, values: dict[str, str]) -> dict[str, Any]:
     start = visit.query.get("start", "")
-    scheme = senders.about(start)["scheme"] if start in names() else {}
+    scheme = senders.about(start).scheme if start in names() else {}
     if values:
         scheme = {name: value for name, value in scheme_of(Form(values)).items() if value is not None}
     return {
@@ -140,10 +141,10 @@ async def create(visit: Visit) -> Response:
         errors |= {error.field: errors[_field(error.field)] for error in refused.errors}
         return await _form(visit, answer, sent, errors, refused.problem.status)
     if answer == "schedule":
-        return visit.to(f"/webhooks/{webhook['id']}/schedule", "created")
+        return visit.to(f"/webhooks/{webhook.id}/schedule", "created")
     if answer == "other" and sent.get("method") == "hmac":
-        return visit.to(f"/webhooks/{webhook['id']}/authentication", "created")
-    return visit.to(f"/webhooks/{webhook['id']}/ready")
+        return visit.to(f"/webhooks/{webhook.id}/authentication", "created")
+    return visit.to(f"/webhooks/{webhook.id}/ready")
 
 
 def _request(answer: str, sent: Form) -> dict[str, Any]:
@@ -181,11 +182,10 @@ def _request(answer: str, sent: Form) -> dict[str, Any]:
 async def ready(visit: Visit) -> Response:
     """The end of the flow: everything that the calling side needs, in the order in which it is needed."""
     webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
-    secrets = await webhooks.reveal(visit.gateway, visit.actor, webhook["id"])
-    how = webhook["authentication"]
-    about = (
-        senders.about(how["provider"]) if how["method"] == "hmac" and how["provider"] != "custom" else None
-    )
+    secrets = await webhooks.reveal(visit.gateway, visit.actor, webhook.id)
+    how = webhook.authentication
+    provider = how.provider if isinstance(how, WithSignature) else "custom"
+    about = None if provider == "custom" else senders.about(provider)
     token = secrets.get("main", "")
     url, headers = snippets.target(webhook, token)
     return visit.page(
@@ -195,10 +195,8 @@ async def ready(visit: Visit) -> Response:
         about=about,
         awaited=senders.awaited(webhook),
         full_url=url,
-        snippets=snippets.snippets(webhook, token) if how["method"] != "hmac" else [],
-        fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}')
-        if webhook["cors"]["enabled"]
-        else "",
+        snippets=snippets.snippets(webhook, token) if how.method != "hmac" else [],
+        fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}') if webhook.cors.enabled else "",
     )
 
 

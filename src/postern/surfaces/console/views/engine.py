@@ -1,7 +1,8 @@
 """The workflow engine: how it is, which workflows it knows, what ran, and recording a sample to write a
 workflow with."""
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from starlette.responses import Response
 
@@ -10,6 +11,8 @@ from postern.surfaces.console.visit import Visit
 from postern.usecases.history import samples
 from postern.usecases.operations import engine
 from postern.usecases.webhooks import webhooks
+
+T = TypeVar("T")
 
 KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Shopify Flow"}
 
@@ -57,10 +60,9 @@ async def beginning(visit: Visit) -> Response:
     return visit.page("workflow_source.html", source=source, webhook_id=webhook_id)
 
 
-async def _or_none(asked: Any) -> list[dict[str, Any]] | None:
+async def _or_none(asked: Awaitable[list[T]]) -> list[T] | None:
     """What an engine cannot tell is not shown, and no reason to show nothing."""
     try:
-        found: list[dict[str, Any]] = await asked
-        return found
+        return await asked
     except Refused:
         return None

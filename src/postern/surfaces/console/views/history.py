@@ -26,7 +26,7 @@ async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
     looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
     page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
-    known = await names(visit, {item["webhookId"] for item in page.items})
+    known = await names(visit, {item.webhook_id for item in page.items})
     return visit.page(
         "history/list.html",
         items=page.items,
@@ -105,8 +105,8 @@ async def replay(visit: Visit) -> Response:
     form = await visit.form()
     values: history.Values = "recorded" if form.text("values") == "recorded" else "current"
     done = await history.replay(visit.gateway, visit.actor, visit.at("invocation"), values)
-    held = done["delivery"]["state"] == "held"
-    return visit.to(f"/history/{visit.at('invocation')}", "replay-held" if held else "replayed")
+    is_held = done.delivery.state == "held"
+    return visit.to(f"/history/{visit.at('invocation')}", "replay-held" if is_held else "replayed")
 
 
 @staying
@@ -120,9 +120,9 @@ async def fix(visit: Visit) -> Response:
         )
     else:
         item = await history.show(visit.gateway, visit.actor, invocation_id)
-        webhook = await webhooks.show(visit.gateway, visit.actor, item["webhookId"])
+        webhook = await webhooks.show(visit.gateway, visit.actor, item.webhook_id)
         await webhooks.change(
-            visit.gateway, visit.actor, webhook["id"], story.patch_of(form.text("kind"), item, webhook)
+            visit.gateway, visit.actor, webhook.id, story.patch_of(form.text("kind"), item, webhook)
         )
     return visit.to(f"/history/{invocation_id}", "fixed")
 
@@ -131,11 +131,11 @@ async def fix(visit: Visit) -> Response:
 async def admit(visit: Visit) -> Response:
     """Check a refused call with the present settings, and start it if it passes now."""
     found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
-    one = found["items"][0]
-    if not one["admitted"]:
-        raise Refused("conflict", f"It was not admitted: {one['reason']}.")
+    one = found.items[0]
+    if not one.admitted:
+        raise Refused("conflict", f"It was not admitted: {one.reason}.")
     item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
-    return visit.to(f"/history/{item['id']}", "admitted-held" if item["status"] == "held" else "admitted")
+    return visit.to(f"/history/{item.id}", "admitted-held" if item.status == "held" else "admitted")
 
 
 async def map_value(visit: Visit) -> Response:
@@ -146,9 +146,9 @@ async def map_value(visit: Visit) -> Response:
         raise Refused("invalid_request", "Choose one of the four fields.")
     item = await history.show(visit.gateway, visit.actor, form.text("invocation"))
     await webhooks.change(
-        visit.gateway, visit.actor, item["webhookId"], {"fieldMapping": {field: form.text("path")}}
+        visit.gateway, visit.actor, item.webhook_id, {"fieldMapping": {field: form.text("path")}}
     )
     back = form.text("back")
     return visit.to(
-        back if back.startswith(("/webhooks/", "/history/", "/live")) else f"/history/{item['id']}", "mapped"
+        back if back.startswith(("/webhooks/", "/history/", "/live")) else f"/history/{item.id}", "mapped"
     )

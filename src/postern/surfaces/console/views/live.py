@@ -3,9 +3,7 @@ is open."""
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
-import msgspec
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
@@ -16,6 +14,7 @@ from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
 from postern.usecases.history import history
 from postern.usecases.history.live import Stream, follow
+from postern.usecases.history.views import InvocationSummary
 
 MOST = 25
 _ID = re.compile(r"inv_[0-9a-f]{32}")
@@ -30,7 +29,7 @@ async def stream(visit: Visit) -> Response:
     webhook_id = visit.query.get("webhook") or None
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
-    # Joined before the newest are read: what comes in between is then told twice, and never missed.
+    # Joined before the newest are read: what comes in between is then sent twice, and never missed.
     following = await follow(
         visit.gateway, visit.actor, lambda: actor_of(visit.gateway, visit.request), webhook_id, after
     )
@@ -46,16 +45,16 @@ async def _events(visit: Visit, following: Stream, webhook_id: str | None, count
     if count:
         page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), count)
         for item in reversed(page.items):
-            newest = item["id"]
+            newest = item.id
             yield _event(item, await _row(item, names, is_new=False), newest)
     yield "retry: 1000\nevent: listening\ndata: now\n\n"
     async for event in following.events():
         if event is None:
             yield ": still here\n\n"
             continue
-        item = msgspec.json.decode(event.data)
-        place = item["id"] if item["id"] > newest else ""
-        newest = max(newest, item["id"])
+        item = event.summary
+        place = item.id if item.id > newest else ""
+        newest = max(newest, item.id)
         yield _event(item, await _row(item, names, is_new=event.name == "invocation"), place)
 
 
@@ -70,18 +69,18 @@ class _Names:
     async def of(self, webhook_id: str) -> str:
         if webhook_id not in self._known:
             webhook = await story.webhook_or_none(self._visit, webhook_id)
-            self._known[webhook_id] = webhook["name"] if webhook else "Deleted webhook"
+            self._known[webhook_id] = webhook.name if webhook else "Deleted webhook"
         return self._known[webhook_id]
 
 
-async def _row(item: dict[str, Any], names: _Names | None, is_new: bool) -> str:
-    whose = await names.of(item["webhookId"]) if names else ""
+async def _row(item: InvocationSummary, names: _Names | None, is_new: bool) -> str:
+    whose = await names.of(item.webhook_id) if names else ""
     return pages.ENVIRONMENT.get_template("live/row.html").render(
         item=item, reason=story.reason(item), is_new=is_new, whose=whose
     )
 
 
-def _event(item: dict[str, Any], markup: str, place: str) -> str:
+def _event(item: InvocationSummary, markup: str, place: str) -> str:
     # An older call that moves must not set the place to resume from back.
     lines = "\n".join(f"data: {line}" for line in markup.splitlines() if line.strip())
     return (f"id: {place}\n" if place else "") + f"event: call\n{lines}\n\n"

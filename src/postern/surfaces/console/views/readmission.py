@@ -2,7 +2,7 @@
 again."""
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
 
 from starlette.responses import Response
 
@@ -16,26 +16,36 @@ from postern.usecases.history import history
 SHOWN = 50
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What has just been admitted, and what not and why."""
+
+    admitted: int
+    of: int
+    reasons: list[tuple[str, int]]
+
+
 async def show(visit: Visit) -> Response:
     return await _page(visit, None)
 
 
-async def _page(visit: Visit, result: dict[str, Any] | None) -> Response:
-    """``result``: what has just been admitted, and what not and why."""
-    webhook = await loaded(visit)
-    found = await readmission.recheck(visit.gateway, visit.actor, webhook["id"])
-    passing = {one["invocationId"] for one in found["wouldPass"]}
-    refused = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "rejected"), 200)
+async def _page(visit: Visit, result: Result | None) -> Response:
+    head = await loaded(visit)
+    found = await readmission.recheck(visit.gateway, visit.actor, head.webhook.id)
+    passing = {one.invocation_id for one in found.would_pass}
+    refused = await history.listing(
+        visit.gateway, visit.actor, HistoryFilter(head.webhook.id, "rejected"), 200
+    )
     return tab(
         visit,
         "history",
-        webhook,
+        head,
         shown="refused",
         passing=len(passing),
-        again=found["cameAgain"],
-        failing=found["stillRefused"],
+        again=found.came_again,
+        failing=found.still_refused,
         result=result,
-        items=[item for item in refused.items if item["id"] in passing][:SHOWN],
+        items=[item for item in refused.items if item.id in passing][:SHOWN],
         reason=story.reason,
         names={},
         after=None,
@@ -47,9 +57,7 @@ async def admit(visit: Visit) -> Response:
     """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
     webhook_id = visit.at("webhook")
     found = await readmission.recheck(visit.gateway, visit.actor, webhook_id)
-    wanted = [one["invocationId"] for one in found["wouldPass"]]
+    wanted = [one.invocation_id for one in found.would_pass]
     done = await readmission.admit(visit.gateway, visit.actor, wanted)
-    reasons = Counter(one["reason"] for one in done["items"] if not one["admitted"])
-    return await _page(
-        visit, {"admitted": done["admitted"], "of": len(done["items"]), "reasons": reasons.most_common(10)}
-    )
+    reasons = Counter(one.reason for one in done.items if not one.admitted)
+    return await _page(visit, Result(done.admitted, len(done.items), reasons.most_common(10)))

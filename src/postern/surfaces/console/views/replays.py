@@ -14,7 +14,7 @@ async def listing(visit: Visit) -> Response:
 
 async def plan(visit: Visit) -> Response:
     made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen_in(await visit.form())))
-    return visit.to(f"/replays/{made['id']}")
+    return visit.to(f"/replays/{made.id}")
 
 
 async def show(visit: Visit) -> Response:

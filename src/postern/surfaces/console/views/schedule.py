@@ -5,8 +5,9 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.problems import Refused
-from postern.surfaces.console.views.webhook import field_messages, loaded, tab, version_seen
+from postern.surfaces.console.views.webhook import Head, field_messages, loaded, tab, version_seen
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.usecases.answers import as_plain
 from postern.usecases.schedules import schedules
 from postern.usecases.webhooks import webhooks
 
@@ -29,19 +30,20 @@ async def show(visit: Visit) -> Response:
     return _page(visit, await loaded(visit))
 
 
-def _page(visit: Visit, webhook: dict[str, Any], status: int = 200, **context: Any) -> Response:
-    setting = context.pop("setting", None) or webhook["schedule"] or EMPTY
+def _page(visit: Visit, head: Head, status: int = 200, **context: Any) -> Response:
+    webhook = head.webhook
+    setting = context.pop("setting", None) or as_plain(webhook.schedule) or EMPTY
     amount, unit = _every(setting.get("every"))
     return tab(
         visit,
         "schedule",
-        webhook,
+        head,
         status,
         setting=setting,
         amount=amount,
         unit=unit,
         units=list(UNITS.items()),
-        state=webhook.get("scheduleState"),
+        state=webhook.schedule_state,
         **({"errors": {}, "result": None} | context),
     )
 
@@ -50,18 +52,17 @@ async def store(visit: Visit) -> Response:
     form = await visit.form()
     setting = None if form.get("remove") else request_of(form)
     try:
-        saved = (await loaded(visit))["schedule"]
+        saved = (await loaded(visit)).webhook.schedule
         patch = setting and setting | {
-            "headers": _header_changes(setting["headers"], saved["headers"] if saved else [])
+            "headers": _header_changes(setting["headers"], saved.headers if saved else [])
         }
         await webhooks.change(
             visit.gateway, visit.actor, visit.at("webhook"), {"schedule": patch}, version_seen(form)
         )
     except Refused as refused:
-        webhook = await loaded(visit)
         return _page(
             visit,
-            webhook,
+            await loaded(visit),
             refused.problem.status,
             setting=EMPTY | (setting or {}),
             errors=field_messages(refused),

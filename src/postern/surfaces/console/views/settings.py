@@ -10,6 +10,7 @@ from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
 from postern.usecases.operations.engine import state as engine_state
 from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Webhook
 
 TABS = [
     ("", "API keys"),
@@ -123,8 +124,8 @@ async def end_session(visit: Visit) -> Response:
     return visit.to("/settings/sessions")
 
 
-async def _all_webhooks(visit: Visit) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+async def _all_webhooks(visit: Visit) -> list[Webhook]:
+    found: list[Webhook] = []
     cursor: str | None = None
     while True:
         page = await webhooks.listing(visit.gateway, visit.actor, 200, cursor)
@@ -138,7 +139,7 @@ async def retained(visit: Visit) -> Response:
     own = [
         webhook
         for webhook in await _all_webhooks(visit)
-        if webhook["historyRetentionDays"] or webhook["bodyRetentionDays"] is not None
+        if webhook.history_retention_days or webhook.body_retention_days is not None
     ]
     listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
     set_here = [one for one in listed if one["variable"] in RETENTION]

@@ -1,5 +1,6 @@
 """One call with everything that is known about it, as the inspector and the history show it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from postern.core.address import inside, names_another, read_address
@@ -9,9 +10,12 @@ from postern.core.problems import PROBLEMS, Refused
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Visit
+from postern.usecases.answers import as_plain
 from postern.usecases.history import history
+from postern.usecases.history.views import Invocation, InvocationSummary
 from postern.usecases.signatures import remedies, signatures
 from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Webhook
 
 FIELD_LABELS = {
     "fieldOne": "Field one",
@@ -27,37 +31,35 @@ AUTHENTICATION_CODES = frozenset(
 async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
     """The context of the story's templates."""
     item = await history.show(visit.gateway, visit.actor, invocation_id)
-    webhook = await webhook_or_none(visit, item["webhookId"])
-    payload = tree.read(item["body"])
+    webhook = await webhook_or_none(visit, item.webhook_id)
+    payload = tree.read(item.body)
     if not isinstance(payload, dict):
-        payload = item["payload"]
+        payload = item.payload
     return {
         "item": item,
         "webhook": webhook,
         "reason": reason(item),
-        "help": PROBLEMS[item["code"]].help if item["code"] in PROBLEMS else "",
+        "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
         "steps": _steps(item),
         "root": tree.tree(payload) if payload is not None else None,
-        "raw": item["body"] or "",
-        "pretty": _pretty(item["body"]),
+        "raw": item.body or "",
+        "pretty": _pretty(item.body),
         "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
-        "awaited": senders.awaited(webhook) if item["code"] == "signature_mismatch" else None,
+        "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
         "fields": FIELD_LABELS,
-        "mapped": webhook["fieldMapping"] if webhook else dict.fromkeys(FIELD_NAMES),
-        "is_authentication": item["code"] in AUTHENTICATION_CODES,
-        "advice": await _advice(visit, item),
+        "mapped": as_plain(webhook.field_mapping) if webhook else dict.fromkeys(FIELD_NAMES),
+        "is_authentication": item.code in AUTHENTICATION_CODES,
+        **await _advice(visit, item),
         "unlisted_proxy": _unlisted_proxy(visit, item),
         "values": await _values_to_choose(visit, item, webhook),
-        "may_replay": webhook is not None and bool(item["deliveries"]),
+        "may_replay": webhook is not None and bool(item.deliveries),
         "action_problem": None,
         "under_way": _under_way(item, visit.gateway.clock()),
-        "may_find": webhook is not None
-        and webhook["authentication"]["method"] != "hmac"
-        and _looks_signed(item),
-        "may_admit": item["status"] == "rejected"
-        and bool(item["body"])
-        and item["code"] not in NEVER_READ
+        "may_find": webhook is not None and webhook.authentication.method != "hmac" and _looks_signed(item),
+        "may_admit": item.status == "rejected"
+        and bool(item.body)
+        and item.code not in NEVER_READ
         and webhook is not None,
     }
 
@@ -69,60 +71,55 @@ def _pretty(body: str | None) -> str:
 
 
 async def _values_to_choose(
-    visit: Visit, item: dict[str, Any], webhook: dict[str, Any] | None
+    visit: Visit, item: Invocation, webhook: Webhook | None
 ) -> dict[str, tuple[str, str]] | None:
     """By field: what was recorded and what the mapping finds now, where a replay could carry either."""
-    if webhook is None or not item["deliveries"]:
+    if webhook is None or not item.deliveries:
         return None
-    recorded = item["deliveries"][0]["fields"]
-    paths = {name: path for name, path in webhook["fieldMapping"].items() if path}
-    now = await history.preview(visit.gateway, visit.actor, item["id"], paths)
+    recorded = item.deliveries[0].fields
+    now = as_plain(await history.preview(visit.gateway, visit.actor, item.id, webhook.field_mapping.paths()))
     both = {name: (recorded.get(name) or "", now.get(name) or "") for name in FIELD_NAMES}
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]} or None
 
 
-def _unlisted_proxy(visit: Visit, item: dict[str, Any]) -> str | None:
+def _unlisted_proxy(visit: Visit, item: Invocation) -> str | None:
     """The header in which somebody, who is perhaps a proxy that nobody has listed, names the client. A client
     on the internet may write it by itself: that is worth a word only where its address was what refused
     it."""
-    address_counted = item["code"] in ("ip_not_allowed", "rate_limited")
-    if not inside(item["address"]) and not (address_counted and read_address(item["address"])):
+    address_counted = item.code in ("ip_not_allowed", "rate_limited")
+    if not inside(item.address) and not (address_counted and read_address(item.address)):
         return None
     header = visit.gateway.site.client_header
-    named = [value.encode("latin-1", "replace") for name, value in item["headers"] if name == header.lower()]
-    return header if names_another(item["address"], named, header.lower().encode()) else None
+    named = [value.encode("latin-1", "replace") for name, value in item.headers if name == header.lower()]
+    return header if names_another(item.address, named, header.lower().encode()) else None
 
 
 STIRS_FOR = 120.0
 """Seconds for which a page asks how a start goes on: longer than any caller waits for an answer."""
 
 
-def _under_way(item: dict[str, Any], now: float) -> bool:
+def _under_way(item: Invocation, now: float) -> bool:
     """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried
     again and again may take days, and nobody watches it at a page's pace."""
-    begun = [
-        one for one in item["deliveries"] if now - words.moment(one["createdAt"]).timestamp() < STIRS_FOR
-    ]
-    return any(
-        (one["state"] == "queued" and not one["attempts"]) or one["answer"] == "waiting" for one in begun
-    )
+    begun = [one for one in item.deliveries if now - one.created_at < STIRS_FOR]
+    return any((one.state == "queued" and not one.attempts) or one.answer == "waiting" for one in begun)
 
 
-def _looks_signed(item: dict[str, Any]) -> bool:
-    return any("signature" in name or "hmac" in name for name, _ in item["headers"])
+def _looks_signed(item: Invocation) -> bool:
+    return any("signature" in name or "hmac" in name for name, _ in item.headers)
 
 
-async def _advice(visit: Visit, item: dict[str, Any]) -> dict[str, Any] | None:
-    """What would make a refused signature verify, tried out one by one."""
-    if item["status"] != "rejected" or not item["code"].startswith(("signature_", "timestamp_")):
-        return None
-    found = await signatures.explain(visit.gateway, visit.actor, item["id"])
-    patches = [change["patch"] for change in found["wouldVerifyIf"]]
+async def _advice(visit: Visit, item: Invocation) -> dict[str, Any]:
+    """What would make a refused signature verify, tried out one by one, and what each change would do to other
+    calls."""
+    if item.status != "rejected" or not item.code.startswith(("signature_", "timestamp_")):
+        return {"advice": None, "effects": []}
+    found = await signatures.explain(visit.gateway, visit.actor, item.id)
+    patches = [change.patch for change in found.would_verify_if]
     tried = (
-        await remedies.effects(visit.gateway, visit.actor, item["webhookId"], patches) if any(patches) else []
+        await remedies.effects(visit.gateway, visit.actor, item.webhook_id, patches) if any(patches) else []
     )
-    found["effects"] = [_in_words(effect) for effect in tried]
-    return found
+    return {"advice": found, "effects": [_in_words(effect) for effect in tried]}
 
 
 def _in_words(effect: remedies.Effect | None) -> str:
@@ -132,59 +129,68 @@ def _in_words(effect: remedies.Effect | None) -> str:
     return f"Would refuse {effect.refused} of {calls}." if effect.refused else f"Would still accept {calls}."
 
 
-async def webhook_or_none(visit: Visit, webhook_id: str) -> dict[str, Any] | None:
+async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
     try:
         return await webhooks.show(visit.gateway, visit.actor, webhook_id)
     except Refused:
         return None
 
 
-def reason(item: dict[str, Any]) -> str:
+def reason(item: InvocationSummary) -> str:
     """One sentence for the whole story."""
-    if item["status"] == "rejected":
-        reason = item["detail"] or words.code(item["code"])
-        return f"{reason[:1].upper()}{reason[1:]}."
-    if item["status"] == "started" and item.get("nobodyListens"):
+    if item.status == "rejected":
+        why = item.detail or words.code(item.code)
+        return f"{why[:1].upper()}{why[1:]}."
+    if item.status == "started" and item.nobody_listens:
         return "Accepted, and no workflow was started: none in the engine listens to this webhook."
-    if item["status"] == "failed":
-        return f"Accepted, but the workflow engine could not be started: {item.get('error') or 'no reason was given'}."
-    if item["status"] in ("started", "responded") and item.get("runs"):
-        return f"{_started(item)}{', and the caller was answered' if item['status'] == 'responded' else ''}."
-    return words.STATUS_HELP.get(item["status"], "")
+    if item.status == "failed":
+        return (
+            f"Accepted, but the workflow engine could not be started: {item.error or 'no reason was given'}."
+        )
+    if item.status in ("started", "responded") and item.runs:
+        return f"{_started(item)}{', and the caller was answered' if item.status == 'responded' else ''}."
+    return words.STATUS_HELP.get(item.status, "")
 
 
-def _started(item: dict[str, Any]) -> str:
+def _started(item: InvocationSummary) -> str:
     """Which workflows, where the engine said so; else how many."""
-    count, names = item["runs"], item.get("workflows") or []
+    count, names = item.runs, item.workflows or []
     if not names:
         return "1 workflow was started" if count == 1 else f"{count} workflows were started"
     return f"{words.listed(names)} {'was' if len(names) == 1 else 'were'} started"
 
 
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    title: str
+    ok: bool
+    detail: str
+
+
 _STEP_TITLES = {"content": "content is a JSON object", "duplicate key": "duplicate protection"}
 
 
-def _steps(item: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{**step, "title": _STEP_TITLES.get(step["step"], step["step"])} for step in item["trace"]]
+def _steps(item: Invocation) -> list[ShownStep]:
+    return [ShownStep(_STEP_TITLES.get(one.step, one.step), one.ok, one.detail) for one in item.trace]
 
 
-def _fixes(item: dict[str, Any], webhook: dict[str, Any] | None) -> list[dict[str, str]]:
+def _fixes(item: Invocation, webhook: Webhook | None) -> list[dict[str, str]]:
     """What one click can put right, by the reason of the refusal."""
-    if webhook is None or item["status"] != "rejected":
+    if webhook is None or item.status != "rejected":
         return []
-    match item["code"]:
-        case "webhook_disabled" if not webhook["enabled"]:
+    match item.code:
+        case "webhook_disabled" if not webhook.enabled:
             return [{"kind": "enable", "label": "Enable the webhook", "help": "It is switched off."}]
-        case "ip_not_allowed" if item["address"] not in webhook["ipAllowlist"]:
+        case "ip_not_allowed" if item.address not in webhook.ip_allowlist:
             return [
                 {
                     "kind": "allow-address",
-                    "label": f"Allow {item['address']}",
+                    "label": f"Allow {item.address}",
                     "help": "Adds this address to the allowlist.",
                 }
             ]
         case "origin_not_allowed":
-            origin = next((value for name, value in item["headers"] if name == "origin"), "")
+            origin = next((value for name, value in item.headers if name == "origin"), "")
             return (
                 [
                     {
@@ -196,7 +202,7 @@ def _fixes(item: dict[str, Any], webhook: dict[str, Any] | None) -> list[dict[st
                 if origin
                 else []
             )
-        case "payload_too_large" if webhook["payloadLimitBytes"] < LARGEST_PAYLOAD_LIMIT:
+        case "payload_too_large" if webhook.payload_limit_bytes < LARGEST_PAYLOAD_LIMIT:
             return [
                 {
                     "kind": "raise-limit",
@@ -207,16 +213,16 @@ def _fixes(item: dict[str, Any], webhook: dict[str, Any] | None) -> list[dict[st
     return []
 
 
-def patch_of(kind: str, item: dict[str, Any], webhook: dict[str, Any]) -> dict[str, Any]:
+def patch_of(kind: str, item: Invocation, webhook: Webhook) -> dict[str, Any]:
     """The change to the webhook that a fix stands for."""
     match kind:
         case "enable":
             return {"enabled": True}
         case "allow-address":
-            return {"ipAllowlist": [*webhook["ipAllowlist"], item["address"]]}
+            return {"ipAllowlist": [*webhook.ip_allowlist, item.address]}
         case "allow-origin":
-            origin = next((value for name, value in item["headers"] if name == "origin"), "")
-            return {"cors": {"enabled": True, "origins": [*webhook["cors"]["origins"], origin]}}
+            origin = next((value for name, value in item.headers if name == "origin"), "")
+            return {"cors": {"enabled": True, "origins": [*webhook.cors.origins, origin]}}
         case "raise-limit":
-            return {"payloadLimitBytes": min(webhook["payloadLimitBytes"] * 2, LARGEST_PAYLOAD_LIMIT)}
+            return {"payloadLimitBytes": min(webhook.payload_limit_bytes * 2, LARGEST_PAYLOAD_LIMIT)}
     raise Refused("not_found", "There is no such fix.")

@@ -11,6 +11,7 @@ from postern.surfaces.console.visit import Form, Visit, problem_of
 from postern.usecases.history import history
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
+from postern.usecases.signatures.views import SignatureResult
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import validated
 
@@ -29,7 +30,7 @@ async def check(visit: Visit) -> Response:
 
 
 async def _page(
-    visit: Visit, form: Form, found: dict[str, Any] | None, status: int = 200, **context: Any
+    visit: Visit, form: Form, found: SignatureResult | None, status: int = 200, **context: Any
 ) -> Response:
     signed = await webhooks.signed(visit.gateway, visit.actor)
     recent = await history.listing(
@@ -42,7 +43,7 @@ async def _page(
         found=found,
         signed=signed,
         names=await webhooks.names(visit.gateway, visit.actor, deleted=True),
-        recent=[item for item in recent.items if item["bodySize"]],
+        recent=[item for item in recent.items if item.body_size],
         senders=[*senders.offered(), senders.about("generic")],
         **context,
     )

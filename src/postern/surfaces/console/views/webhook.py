@@ -1,5 +1,6 @@
 """One webhook's pages: a tab for each thing that can be said about it, each with an address of its own."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -13,8 +14,10 @@ from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
+from postern.usecases.answers import as_plain
 from postern.usecases.history import history, volumes
 from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Rotation, SecretUse, Webhook, WithSignature, WithToken
 
 TABS = [
     ("", "Overview"),
@@ -28,43 +31,50 @@ TABS = [
 ]
 
 
-async def loaded(visit: Visit) -> dict[str, Any]:
-    """The webhook, and how its last day went, for the head of every tab."""
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the head of every tab shows: the webhook, and how its last day went."""
+
+    webhook: Webhook
+    day: volumes.Day
+
+
+async def loaded(visit: Visit) -> Head:
     webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
-    days = await volumes.last_day(visit.gateway, visit.actor, [webhook["id"]])
-    return {**webhook, "day": days[webhook["id"]]}
+    days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id])
+    return Head(webhook, days[webhook.id])
 
 
-def tab(
-    visit: Visit, name: str, webhook: dict[str, Any], status: int = 200, shown: str = "", **context: Any
-) -> Response:
-    """The tab's page, or one that is reached from it."""
+def tab(visit: Visit, name: str, head: Head, status: int = 200, shown: str = "", **context: Any) -> Response:
+    """The tab's page, or one that is reached from it. ``form`` fills its form, in the words of the API."""
     return visit.page(
         f"webhook/{shown or name or 'overview'}.html",
         status,
-        webhook=webhook,
+        webhook=head.webhook,
+        day=head.day,
         tab=name,
         tabs=TABS,
         titles=senders.titles(),
-        awaited=senders.awaited(webhook),
-        **context,
+        awaited=senders.awaited(head.webhook),
+        **({"form": as_plain(head.webhook)} | context),
     )
 
 
 async def overview(visit: Visit) -> Response:
-    webhook = await loaded(visit)
+    head = await loaded(visit)
+    webhook = head.webhook
     span = visit.query.get("range", "day")
-    chart = await volumes.chart(visit.gateway, visit.actor, webhook["id"], span)
-    latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"]), 5)
+    chart = await volumes.chart(visit.gateway, visit.actor, webhook.id, span)
+    latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id), 5)
     waiting = (
-        await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], "held"), 200)
-        if webhook["held"]
+        await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, "held"), 200)
+        if webhook.held
         else None
     )
     return tab(
         visit,
         "",
-        webhook,
+        head,
         chart=chart,
         ranges=volumes.RANGES,
         items=latest.items,
@@ -82,8 +92,8 @@ async def live(visit: Visit) -> Response:
 
 
 async def calls(visit: Visit) -> Response:
-    webhook = await loaded(visit)
-    chosen = {name: visit.query.get(name, "").strip() for name in FILTERS} | {"webhook": webhook["id"]}
+    head = await loaded(visit)
+    chosen = {name: visit.query.get(name, "").strip() for name in FILTERS} | {"webhook": head.webhook.id}
     looking = history.listing(
         visit.gateway, visit.actor, history_filter(visit, chosen), 50, visit.query.get("after")
     )
@@ -91,7 +101,7 @@ async def calls(visit: Visit) -> Response:
     return tab(
         visit,
         "history",
-        webhook,
+        head,
         items=page.items,
         after=page.next_cursor,
         kept="",
@@ -116,11 +126,11 @@ async def save_response(visit: Visit) -> Response:
 
 
 async def mapping(visit: Visit) -> Response:
-    webhook = await loaded(visit)
-    return tab(visit, "mapping", webhook, **await _example(visit, webhook), errors={})
+    head = await loaded(visit)
+    return tab(visit, "mapping", head, **await _example(visit, head.webhook), errors={})
 
 
-async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
+async def _example(visit: Visit, webhook: Webhook) -> dict[str, Any]:
     """What the mapping is made from: the last payload that was accepted. A refused one, which anybody may
     have sent, only while there is no other."""
     chosen = visit.query.get("call", "")
@@ -131,18 +141,18 @@ async def _example(visit: Visit, webhook: dict[str, Any]) -> dict[str, Any]:
     )
     for one in ids:
         item = await history.show(visit.gateway, visit.actor, one)
-        payload = tree.read(item["body"])
-        payload = payload if isinstance(payload, dict) else item["payload"]
+        payload = tree.read(item.body)
+        payload = payload if isinstance(payload, dict) else item.payload
         if payload is not None:
-            paths = {name: path for name, path in webhook["fieldMapping"].items() if path}
+            paths = {name: path for name, path in as_plain(webhook.field_mapping).items() if path}
             values = await _values(visit, one, paths)
             return {"item": item, "root": tree.tree(payload), "values": values, "fields": story.FIELD_LABELS}
     return {"item": None, "root": None, "values": {}, "fields": story.FIELD_LABELS}
 
 
-async def _with_body(visit: Visit, webhook: dict[str, Any], code: str | None) -> list[str]:
-    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook["id"], code=code), 20)
-    return [item["id"] for item in page.items if item["bodySize"]][:6]
+async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[str]:
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, code=code), 20)
+    return [item.id for item in page.items if item.body_size][:6]
 
 
 async def _values(visit: Visit, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
@@ -150,7 +160,7 @@ async def _values(visit: Visit, invocation_id: str, paths: dict[str, str]) -> di
     found: dict[str, str | None] = {}
     for name, path in paths.items():
         try:
-            found |= await history.preview(visit.gateway, visit.actor, invocation_id, {name: path})
+            found |= as_plain(await history.preview(visit.gateway, visit.actor, invocation_id, {name: path}))
         except Refused:
             found[name] = None
     return found
@@ -184,12 +194,11 @@ async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Re
 
 
 async def refused_tab(visit: Visit, name: str, patch: dict[str, Any], refused: Refused) -> Response:
-    webhook = await loaded(visit)
-    more = await _example(visit, webhook) if name == "mapping" else {}
+    head = await loaded(visit)
+    more = await _example(visit, head.webhook) if name == "mapping" else {}
     problem, errors = problem_of(refused), field_messages(refused)
-    return tab(
-        visit, name, _with(webhook, patch), refused.problem.status, errors=errors, problem=problem, **more
-    )
+    wanted = _with(as_plain(head.webhook), patch)
+    return tab(visit, name, head, refused.problem.status, form=wanted, errors=errors, problem=problem, **more)
 
 
 def version_seen(form: Form) -> int | None:
@@ -199,13 +208,13 @@ def version_seen(form: Form) -> int | None:
 
 
 def field_messages(refused: Refused) -> dict[str, str]:
-    told = {error.field: message(error.field, error.message) for error in refused.errors}
-    return {field: text[:1].upper() + text[1:] for field, text in told.items()}
+    said = {error.field: message(error.field, error.message) for error in refused.errors}
+    return {field: text[:1].upper() + text[1:] for field, text in said.items()}
 
 
-def _with(webhook: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """The webhook as the user wanted it, to fill the form again."""
-    shown = dict(webhook)
+def _with(saved: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """What the user wanted, to fill the form again."""
+    shown = dict(saved)
     for name, value in patch.items():
         shown[name] = (
             shown[name] | value if isinstance(value, dict) and isinstance(shown.get(name), dict) else value
@@ -221,12 +230,27 @@ def _number(text: str) -> float | str | None:
         return text
 
 
-def rotation(webhook: dict[str, Any]) -> dict[str, Any] | None:
+@dataclass(frozen=True, slots=True)
+class ShownRotation:
     """Where a change of secrets stands, with how often each was used."""
-    how = webhook["authentication"]
-    if not how.get("rotation"):
-        return None
-    main, second = (
-        ("tokenUse", "secondTokenUse") if how["method"] == "token" else ("secretUse", "secondSecretUse")
-    )
-    return {**how["rotation"], "main": how[main], "second": how[second]}
+
+    state: Rotation
+    main: SecretUse
+    second: SecretUse
+
+
+def rotation(webhook: Webhook) -> ShownRotation | None:
+    match webhook.authentication:
+        case WithToken(
+            rotation=Rotation() as state,
+            token_use=SecretUse() as main,
+            second_token_use=SecretUse() as second,
+        ):
+            return ShownRotation(state, main, second)
+        case WithSignature(
+            rotation=Rotation() as state,
+            secret_use=SecretUse() as main,
+            second_secret_use=SecretUse() as second,
+        ):
+            return ShownRotation(state, main, second)
+    return None

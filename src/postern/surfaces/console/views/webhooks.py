@@ -12,11 +12,11 @@ from postern.usecases.webhooks import webhooks
 async def listing(visit: Visit) -> Response:
     search = visit.query.get("search", "").strip()
     found = await webhooks.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), search or None)
-    days = await volumes.last_day(visit.gateway, visit.actor, [webhook["id"] for webhook in found.items])
+    days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id for webhook in found.items])
     return visit.page(
         "webhooks.html",
         webhooks=found.items,
-        unreadable=found.unreadable,
+        unreadable=found.unreadable or [],
         after=found.next_cursor,
         days=days,
         search=search,

@@ -1,28 +1,29 @@
-"""What the API answers about senders and their signatures."""
+"""What is answered about senders and their signatures."""
 
 from typing import Any, Literal
 
-from postern.surfaces.rest.shapes import Told
+from postern.usecases.answers import View
+from postern.usecases.history.views import Step
 
 
-class PastedSecret(Told):
+class PastedSecret(View):
     paste: str
     where: str
 
 
-class Sender(Told):
+class Sender(View):
     timeout_seconds: float | None
     retries: str
     reactions: str
 
 
-class SampleCall(Told):
+class SampleCall(View):
     title: str
     headers: list[tuple[str, str]]
     body: str
 
 
-class Provider(Told):
+class Provider(View):
     """A built-in scheme: how the sender signs, what to paste where, how it behaves."""
 
     name: str
@@ -40,13 +41,7 @@ class Provider(Told):
     samples: list[SampleCall]
 
 
-class Step(Told):
-    step: str
-    ok: bool
-    detail: str
-
-
-class WouldVerify(Told):
+class WouldVerify(View):
     """``patch`` changes the webhook's authentication; null where the sender has to change."""
 
     change: str
@@ -54,12 +49,12 @@ class WouldVerify(Told):
     patch: dict[str, Any] | None
 
 
-class Expected(Told):
+class Expected(View):
     secret: Literal["main", "second"]
     signature: str
 
 
-class SignatureResult(Told):
+class SignatureResult(View):
     """``expected`` is empty for whoever may not change the webhook whose secrets made it."""
 
     verified: bool
@@ -75,7 +70,7 @@ class SignatureResult(Told):
     resembles: list[str]
 
 
-class Explanation(Told):
+class Explanation(View):
     """Where the signature is not the trouble."""
 
     invocation_id: str
@@ -88,5 +83,5 @@ class Explanation(Told):
 class SignatureExplanation(SignatureResult):
     """Of a call whose signature is the trouble: all that the tester tells."""
 
-    invocation_id: str
     code: str
+    invocation_id: str

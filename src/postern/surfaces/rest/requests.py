@@ -1,0 +1,173 @@
+"""What the API is asked with, besides what use cases take as it comes."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from postern.core.access.accounts import Level
+from postern.core.history.invocation import Status
+from postern.usecases.history.history import Values
+from postern.usecases.shapes import Shape
+
+_CURSOR = "^[a-z]{2,4}_[0-9a-f]{32}$"
+INVOCATION_ID = "^inv_[0-9a-f]{32}$"
+
+
+def _is_a_cursor(value: str) -> str:
+    if not re.fullmatch(_CURSOR, value):
+        raise ValueError("is not a cursor of this list")
+    return value
+
+
+def _is_an_invocation(value: str) -> str:
+    if not re.fullmatch(INVOCATION_ID, value):
+        raise ValueError("is not a cursor of this list")
+    return value
+
+
+# A page goes on where the last one ended: an id is all that takes, and callers need not know.
+Cursor = Annotated[
+    Annotated[str, AfterValidator(_is_a_cursor), Field(json_schema_extra={"pattern": _CURSOR})] | None,
+    Field(description="nextCursor of the page before."),
+]
+Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
+Text = Annotated[str, Field(max_length=80)]
+FieldPath = Annotated[
+    Annotated[str, Field(max_length=1000)] | None,
+    Field(description="A field path, like customer.email or items[0].sku."),
+]
+Moment = Annotated[
+    Annotated[str, Field(max_length=40)] | None,
+    Field(description="ISO 8601, or seconds since 1970.", examples=["2026-11-21T09:00:00Z"]),
+]
+
+
+class OnePage(Shape):
+    limit: Limit = 50
+    cursor: Cursor = None
+
+
+class WebhookQuery(OnePage):
+    search: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description="Part of the name, or the whole id or short code."),
+    ] = None
+
+
+class NewWorkflowQuery(Shape):
+    name: Annotated[str, Field(min_length=1, max_length=80, description="What to call it.")]
+
+
+class HistoryQuery(Shape):
+    webhook_id: Text | None = None
+    status: Status | None = None
+    code: Text | None = None
+    since: Moment = None
+    until: Moment = None
+    search: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description="Text in the body, the headers or the query."),
+    ] = None
+    cursor: Cursor = None
+    limit: Limit = 50
+
+
+class PreviewQuery(Shape):
+    field_one: FieldPath = None
+    field_two: FieldPath = None
+    field_three: FieldPath = None
+    field_four: FieldPath = None
+
+
+class ReplayQuery(Shape):
+    fields: Annotated[
+        Values, Field(description="The four values as the mapping finds them now, or as they were recorded.")
+    ] = "current"
+
+
+class LiveQuery(Shape):
+    webhook_id: Text | None = None
+    after: Annotated[
+        Annotated[str, AfterValidator(_is_an_invocation), Field(json_schema_extra={"pattern": INVOCATION_ID})]
+        | None,
+        Field(description="Go on from this invocation, as Last-Event-ID does."),
+    ] = None
+
+
+class VolumeQuery(Shape):
+    webhook_id: Text | None = None
+    range: Literal["hour", "day", "week", "month"] = "day"
+
+
+class RunsQuery(Shape):
+    limit: Limit = 50
+    delivery_key: Annotated[Text | None, Field(description="Only the runs of one delivery.")] = None
+
+
+class ProposalQuery(Shape):
+    description: Annotated[
+        Annotated[str, Field(max_length=200)] | None, Field(description="What the sender is called.")
+    ] = None
+    invocation_id: Annotated[Text | None, Field(description="A recorded call of it.")] = None
+
+
+class AuditQuery(OnePage):
+    subject: Annotated[Text | None, Field(description="The id of what was changed.")] = None
+
+
+class ReplayFilter(Shape):
+    """Which invocations: every part that is given must hold. Only calls that were accepted, or admitted
+    later, can be replayed; the others are skipped."""
+
+    webhook_id: str | None = Field(None, max_length=80)
+    status: Status | None = None
+    code: str | None = Field(None, max_length=40)
+    since: str | None = Field(None, max_length=40)
+    until: str | None = Field(None, max_length=40)
+    search: str | None = Field(None, max_length=200)
+
+
+class ReplayRequest(Shape):
+    filter: ReplayFilter
+
+
+class ResponseAction(Shape):
+    """What the waiting caller is to hear. Sent by other people's workflows: what else they say is passed
+    over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    status: int | None = Field(None, ge=200, le=599)
+    headers: dict[str, str] | None = None
+    body: Any = None
+
+
+class AdmitRequest(Shape):
+    invocation_ids: list[str] = Field(min_length=1, max_length=1000)
+
+
+class ApiKeyRequest(Shape):
+    name: str = Field(min_length=1, max_length=200)
+    level: Level
+
+
+class UserRequest(Shape):
+    name: str = Field(min_length=1, max_length=80)
+    password: str = Field(min_length=8, max_length=256, repr=False)
+    level: Level
+
+
+class UserChange(Shape):
+    level: Level | None = None
+    password: str | None = Field(None, min_length=8, max_length=256, repr=False)
+
+
+class SignIn(Shape):
+    name: str = Field(max_length=200)
+    password: str = Field(max_length=1024, repr=False)
+
+
+class PasswordChange(Shape):
+    old_password: str = Field(max_length=1024, repr=False)
+    new_password: str = Field(min_length=8, max_length=256, repr=False)

@@ -1,0 +1,91 @@
+"""What use cases answer with, and the one place that says how such a value is written as JSON.
+
+Each topic's answers are in its ``views.py``. REST, MCP and ``--json`` write them as they are; their descriptions
+are made from the same types.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET as UNSET
+from msgspec import UnsetType as UnsetType
+
+T = TypeVar("T")
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Time(float):
+    """Seconds since 1970; as text, ISO 8601 in UTC."""
+
+    def __str__(self) -> str:
+        return iso(self)
+
+    @classmethod
+    def maybe(cls, seconds: float | None) -> "Time | None":
+        return None if seconds is None else cls(seconds)
+
+
+class View(msgspec.Struct, rename="camel"):
+    """An answer, or a part of one. A field that can be ``UNSET`` is left out where it has nothing to say; every
+    other one is always there. More fields may be added later; none will go."""
+
+
+class Listing(View, Generic[T]):
+    """Newest first. ``nextCursor`` is null on the last page."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+def whole(items: Iterable[T]) -> Listing[T]:
+    """A list that fits on one page."""
+    return Listing(items=list(items), next_cursor=None)
+
+
+def first_page(found: list[T], limit: int, id_of: Callable[[T], str]) -> tuple[list[T], str | None]:
+    """Of one more than were asked for: those that were, and where the next page goes on."""
+    return found[:limit], id_of(found[limit - 1]) if len(found) > limit else None
+
+
+def as_json(answer: object) -> bytes:
+    return _encoder.encode(answer)
+
+
+def as_plain(answer: object) -> Any:
+    """The same, read again: dictionaries and lists."""
+    return msgspec.json.decode(as_json(answer))
+
+
+def schemas(types: Iterable[Any], ref_template: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A JSON Schema for each type, and the components that they refer to."""
+    found, components = msgspec.json.schema_components(types, schema_hook=_schema, ref_template=ref_template)
+    for component in components.values():
+        # Of a setting that an answer shows: it is always there, and one day there may be more beside it.
+        component.pop("additionalProperties", None)
+        if "description" in component:
+            component["description"] = " ".join(component["description"].split())
+        for name, one in component.get("properties", {}).items():
+            if "default" in one:
+                del one["default"]
+                component["required"].append(name)
+    return list(found), components
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Time):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} is no part of an answer")
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    if kind is Time:
+        return {"type": "string"}
+    raise NotImplementedError(f"{kind.__name__} is no part of an answer")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_text)

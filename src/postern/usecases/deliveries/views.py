@@ -1,0 +1,71 @@
+"""What is answered about holds and replays of many."""
+
+from typing import Literal
+
+from postern.core.deliveries.replay import Replay as StoredReplay
+from postern.core.history.invocation import HistoryFilter, Status
+from postern.usecases.answers import Time, View
+
+
+class ReplayedCalls(View):
+    webhook_id: str | None
+    status: Status | None
+    code: str | None
+    since: Time | None
+    until: Time | None
+    search: str | None
+
+
+class Replay(View):
+    id: str
+    state: Literal["planned", "running", "completed", "cancelled", "failed"]
+    filter: ReplayedCalls
+    count: int
+    done: int
+    skipped: int
+    created_at: Time
+    created_by: str
+    started_at: Time | None
+    ended_at: Time | None
+    error: str | None
+
+
+class Hold(View):
+    webhook_id: str
+    held: bool
+    waiting: int
+
+
+class Released(Hold):
+    released: int
+
+
+class Dropped(Hold):
+    dropped: int
+
+
+def replay_of(replay: StoredReplay) -> Replay:
+    return Replay(
+        id=replay.id,
+        state=replay.state,
+        filter=filter_of(replay.wanted),
+        count=replay.count,
+        done=replay.done,
+        skipped=replay.skipped,
+        created_at=Time(replay.created_at),
+        created_by=replay.created_by,
+        started_at=Time.maybe(replay.started_at),
+        ended_at=Time.maybe(replay.ended_at),
+        error=replay.error or None,
+    )
+
+
+def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
+    return ReplayedCalls(
+        webhook_id=wanted.webhook_id,
+        status=wanted.status,
+        code=wanted.code,
+        since=Time.maybe(wanted.since),
+        until=Time.maybe(wanted.until),
+        search=wanted.search,
+    )

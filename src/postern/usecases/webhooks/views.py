@@ -1,0 +1,113 @@
+"""What is answered about webhooks."""
+
+from typing import Any
+
+from postern.core.webhooks import settings
+from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
+from postern.usecases.schedules.views import ScheduleState
+
+
+class SecretUse(View):
+    match_count: int
+    last_matched_at: Time | None
+    set_at: Time
+
+
+class Rotation(View):
+    """Two secrets are valid. Promoting is safe once no call has used the main one for an hour and one has
+    used the second since."""
+
+    safe_to_promote: bool
+    main_unused_since: Time
+    safe_from: Time | None
+
+
+class WithoutAuthentication(settings.NoAuthentication, frozen=True):
+    pass
+
+
+class WithToken(settings.TokenAuthentication, frozen=True, kw_only=True):
+    """Of secrets only whether they are set, how often each matched, and when last."""
+
+    token_set: bool
+    token_use: SecretUse | UnsetType = UNSET
+    second_token_set: bool
+    second_token_use: SecretUse | UnsetType = UNSET
+    rotation: Rotation | None
+
+
+class SchemeChange(View):
+    field: str
+    saved: Any
+    present: Any
+
+
+class PresetUpdate(View):
+    """What taking over the present version of the sender's scheme would change."""
+
+    version: int
+    changes: list[SchemeChange]
+
+
+class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True):
+    """Of secrets only whether they are set, how often each matched, and when last."""
+
+    scheme: dict[str, Any]
+    preset_version: int | None
+    preset_update: PresetUpdate | None
+    announced_secret: bool
+    secret_set: bool
+    secret_use: SecretUse | UnsetType = UNSET
+    second_secret_set: bool
+    second_secret_use: SecretUse | UnsetType = UNSET
+    rotation: Rotation | None
+    secret_awaited: bool
+    """The sender makes the secret and it has not been set yet. Until then every call is refused."""
+    verify_token_set: bool
+
+
+Authentication = WithoutAuthentication | WithToken | WithSignature
+
+
+class Webhook(View):
+    id: str
+    url: str
+    enabled: bool
+    held: bool
+    recording_until: Time | None
+    version: int
+    created_at: Time
+    updated_at: Time
+    call_count: int
+    last_call_at: Time | None
+    name: str
+    authentication: Authentication
+    field_mapping: settings.FieldMapping
+    synchronous_response: settings.SynchronousResponse
+    duplicate_protection: settings.DuplicateProtection
+    cors: settings.CorsSetting
+    ip_allowlist: list[str]
+    payload_limit_bytes: int
+    rate_limit: settings.RateLimit
+    schedule: settings.ScheduleSetting | None
+    """Of its headers the names alone."""
+    history_retention_days: int | None
+    body_retention_days: int | None
+    schedule_state: ScheduleState | None
+    warnings: list[str]
+
+
+class Unreadable(View):
+    """A webhook whose stored settings this version cannot read. It is not served; ``detail`` says why."""
+
+    id: str
+    name: str
+    url: str
+    version: int
+    detail: str
+
+
+class Webhooks(Listing[Webhook]):
+    """``unreadable`` is there where a webhook of this page cannot be shown."""
+
+    unreadable: list[Unreadable] | UnsetType = UNSET
