@@ -82,7 +82,7 @@ async def test_a_secret_that_cannot_be_decrypted_costs_its_webhook_alone(
         bad = await house.webhook(name="Bad", authentication=TOKENS)
         store: Store = house.gateway.store  # type: ignore[assignment]
         spoiled = envelope.format(ours=store.vault.current)
-        of_bad = (secrets.c.webhook_id == bad["id"], secrets.c.field == "second")
+        of_bad = (secrets.c.webhook_id == bad.id, secrets.c.field == "second")
         await store.writer.write(
             lambda connection: connection.execute(update(secrets).where(*of_bad).values(envelope=spoiled))
         )
@@ -92,17 +92,17 @@ async def test_a_secret_that_cannot_be_decrypted_costs_its_webhook_alone(
         assert (await house.call(bad, headers=key)).status == 503
         found = await readiness(house.gateway)
         assert (found.ready, found.webhooks.ok) == (True, False)
-        assert bad["id"] in found.webhooks.detail
+        assert bad.id in found.webhooks.detail
         listed = await webhooks.listing(house.gateway, OWNER)
-        assert [one["authentication"]["secondTokenSet"] for one in listed.items] == [True, True]
+        assert [one.authentication.second_token_set for one in listed.items] == [True, True]
         with pytest.raises(Refused):
-            await webhooks.promote(house.gateway, OWNER, bad["id"])
+            await webhooks.promote(house.gateway, OWNER, bad.id)
         with pytest.raises(Refused) as refused:
-            await webhooks.change(house.gateway, OWNER, bad["id"], {"name": "Better"})
+            await webhooks.change(house.gateway, OWNER, bad.id, {"name": "Better"})
         assert refused.value.code == "invalid_request"
         # Given a new one, it is served again.
         await webhooks.change(
-            house.gateway, OWNER, bad["id"], {"authentication": {"secondToken": "whk_new_0123456789"}}
+            house.gateway, OWNER, bad.id, {"authentication": {"secondToken": "whk_new_0123456789"}}
         )
         assert (await house.call(bad, headers=key)).status == 200
         assert (await house.call(bad, headers={"X-Api-Key": "whk_new_0123456789"})).status == 200

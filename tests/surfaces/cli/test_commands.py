@@ -450,7 +450,7 @@ def test_what_strangers_wrote_moves_no_terminal_in_json_either(folder: Path) -> 
 
     async def sent(house: House) -> str:
         await house.call(await house.webhook(), json.dumps({"a": hostile}, ensure_ascii=False).encode())
-        return str((await house.history())[0]["id"])
+        return (await house.history())[0].id
 
     invocation = asyncio.run(in_a_house(folder, sent))
     ran = typed(folder, "history", "show", invocation, "--json")

@@ -129,14 +129,14 @@ def test_a_flood_of_refused_calls_is_counted_and_leaves_the_sender_s_own_refused
         "rate_limited": 1,
     }
     chart = within(tmp_path / "data", lambda gateway: volumes.chart(gateway, OWNER, hook.id))
-    assert chart["total"]["codes"] == {
+    assert chart.total.codes == {
         "rate_limited": 2580,
         "credential_missing": 20,
         "credential_mismatch": 5,
         "method_not_allowed": 1,  # asked whether it is served
     }
     shown = within(tmp_path / "data", lambda gateway: webhooks.show(gateway, OWNER, hook.id))
-    assert shown["callCount"] == 2606
+    assert shown.call_count == 2606
 
 
 def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows(

@@ -417,10 +417,10 @@ def test_matches_are_counted_for_each_secret(house: House) -> None:
         house.call("header", ("X-Shop-Secret", token))
     listed = within(house.data_dir, lambda gateway: webhooks.show(gateway, OWNER, house.hooks["header"].id))
     told = house.stories("header")
-    uses = listed["authentication"]
-    assert uses["tokenUse"]["matchCount"] == sum(story["matched"] == "main" for story in told)
-    assert uses["secondTokenUse"]["matchCount"] == sum(story["matched"] == "second" for story in told)
-    assert listed["callCount"] == len(told)
+    uses = listed.authentication
+    assert uses.token_use.match_count == sum(story["matched"] == "main" for story in told)
+    assert uses.second_token_use.match_count == sum(story["matched"] == "second" for story in told)
+    assert listed.call_count == len(told)
 
 
 def test_when_the_store_refuses_the_caller_is_told_to_come_again(
