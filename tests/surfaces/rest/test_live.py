@@ -161,10 +161,13 @@ def test_what_another_process_does_is_heard_too(
         other = program
     else:
         url = request.getfixturevalue("migrated_url")
-        program = start_program(POSTERN_ENGINE="none", POSTERN_DATABASE_URL=url)
-        other = start_program(
-            POSTERN_ENGINE="none", POSTERN_DATABASE_URL=url, POSTERN_DATA_DIR=str(program.data_dir) + "2"
-        )
+        both = {
+            "POSTERN_ENGINE": "none",
+            "POSTERN_DATABASE_URL": url,
+            "POSTERN_SECRET_KEYS": "one key for both",
+        }
+        program = start_program(**both)
+        other = start_program(**both, POSTERN_DATA_DIR=str(program.data_dir) + "2")
     webhook = webhook_of(other)
     with listening(program) as ear:
         ids = {call(webhook, {}) for _ in range(3)}
