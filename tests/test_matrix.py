@@ -36,6 +36,7 @@ ONE_CLICK = "it is a click's worth of changing the webhook, which is asked for a
 NO_ENGINE = "the engine knows its runs, and only the process that serves has an engine; a command works on the database"
 IS_LOGGED = "each round that deletes something says so in the log"
 FROM_ITS_START = "what a process was started with is looked up where it was started, or by its administrator in the console"
+FOR_PICKERS = "it fills the console's own choices; the list tells the same"
 OWN_WAY = "the page does the same in a way of its own"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
@@ -77,6 +78,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "signatures.providers": {"console": OWN_WAY},
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
+    "remedies.effects": dict.fromkeys(("rest", "mcp", "cli"), "it stands beside a button of the console"),
+    "webhooks.names": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
+    "webhooks.signed": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
     "webhooks.reveal": {"rest": SHOWS_SECRETS, "mcp": SHOWS_SECRETS, "cli": SHOWS_SECRETS},
 }
 

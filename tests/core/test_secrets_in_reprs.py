@@ -41,6 +41,8 @@ HARMLESS = {
     "Schedule.headers": "names",
     "Sample.headers": "of an example",
     "SampleCall.headers": "of an example",
+    "ShownRotation.main": "how often it was used",
+    "ShownRotation.second": "how often it was used",
 }
 NEVER_HARMLESS = {
     "NewApiKey.key",

@@ -20,6 +20,7 @@ from postern.core.signatures.scheme import SignatureScheme, warnings
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.settings import Resolved, as_document
 from postern.usecases.webhooks.resolving import preset_update
+from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
 
 NOW = 1_700_000_000
 THE_22 = [
@@ -232,7 +233,7 @@ def saved(name: str, **scheme: Any) -> Resolved:
 
 
 def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
-    assert preset_update("paddle", saved("paddle")) == {"version": 1, "changes": []}
+    assert preset_update("paddle", saved("paddle")) == PresetUpdate(version=1, changes=[])
     update = preset_update("paddle", saved("paddle", tolerance_seconds=30, delivery_id=()))
     assert {
         change.field: (change.saved, change.present) for change in (update.changes if update else [])
@@ -248,11 +249,10 @@ def test_a_field_that_a_newer_version_added_counts_as_unused_in_an_older_one() -
         del document["scheme"]["handshake"]
         return msgspec.convert(document, Resolved)
 
-    assert preset_update("slack", before_handshakes("slack")) == {
-        "version": 1,
-        "changes": [{"field": "handshake", "saved": "none", "present": "slack"}],
-    }
-    assert preset_update("paddle", before_handshakes("paddle")) == {"version": 1, "changes": []}
+    assert preset_update("slack", before_handshakes("slack")) == PresetUpdate(
+        version=1, changes=[SchemeChange(field="handshake", saved="none", present="slack")]
+    )
+    assert preset_update("paddle", before_handshakes("paddle")) == PresetUpdate(version=1, changes=[])
 
 
 def test_what_is_told_about_a_preset_is_plain_json() -> None:

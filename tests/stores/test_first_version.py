@@ -58,7 +58,10 @@ async def test_every_webhook_is_served_and_shown_as_it_was(house: House) -> None
         assert house.gateway.runtime.directory.by_id(then["id"]) is not None, then["name"]
         rotation = then["authentication"].get("rotation") or {}
         rotation.pop("safeFrom", None)  # is over an hour after
-        assert differences(then, as_plain(await webhooks.show(house.gateway, OWNER, then["id"]))) == []
+        shown = as_plain(await webhooks.show(house.gateway, OWNER, then["id"]))
+        # Later versions warn of more.
+        assert set(then.pop("warnings")) <= set(shown["warnings"])
+        assert differences(then, shown) == []
     listed = await webhooks.listing(house.gateway, OWNER, 200)
     assert [one.id for one in listed.items] == [one["id"] for one in THEN["webhooks"]]
 

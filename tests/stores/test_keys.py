@@ -42,7 +42,7 @@ async def test_another_key_is_refused_before_anything_is_written(url: str) -> No
     last = Store(url, [OURS])
     await last.open()
     (kept,) = await last.webhooks.page(10)
-    assert (kept.secrets, list(kept.unreadable)) == ({}, ["main"])
+    assert (kept.secrets, list(kept.unreadable_secrets)) == ({}, ["main"])
     await last.close()
 
 
@@ -53,7 +53,7 @@ async def test_a_database_of_before_is_known_by_what_it_holds(tmp_path: Path) ->
         await Store(url, [THEIRS]).open()
     store = Store(url, [key.strip() for key in expected()["secretKey"].split(",")])
     await store.open()
-    assert not any(one.unreadable for one in await store.webhooks.page(100))
+    assert not any(one.unreadable_secrets for one in await store.webhooks.page(100))
     await store.close()
 
 

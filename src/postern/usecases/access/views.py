@@ -23,6 +23,9 @@ class NewApiKey(ApiKey):
 
     key: str
 
+    def __repr__(self) -> str:
+        return f"NewApiKey({self.id})"
+
 
 class User(View):
     id: str
