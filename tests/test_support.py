@@ -1,4 +1,4 @@
-"""The test beds themselves: what the other tests stand on must not be softer than it looks."""
+"""What the other tests stand on must not be softer than it looks."""
 
 import os
 import subprocess
@@ -127,7 +127,7 @@ def test_a_program_that_leaves_a_process_behind_fails_its_test(
 ) -> None:
     program = Program(tmp_path, {"PYTHONPATH": stand_in, "FORGETS": "yes"})
     program.wait_until_ready()
-    monkeypatch.setattr("beds.program.CHILDREN_END_WITHIN", 1.0)
+    monkeypatch.setattr("support.program.CHILDREN_END_WITHIN", 1.0)
     with pytest.raises(AssertionError, match="did not end cleanly"):
         program.stop()
     wait_until(lambda: not program.processes_left())

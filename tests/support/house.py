@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from postern.core.access.accounts import Actor
 from postern.core.address import Allowlist
@@ -86,6 +86,11 @@ class Hearing(Arrival):
         self.heard.set_result(answer)
 
 
+class HasUrl(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
 @dataclass
 class House:
     gateway: Gateway
@@ -100,7 +105,7 @@ class House:
 
     async def call(
         self,
-        webhook: Webhook,
+        webhook: HasUrl,
         body: bytes = b"{}",
         *,
         headers: dict[str, str] | None = None,

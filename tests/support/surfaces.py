@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import httpx2
@@ -188,7 +189,7 @@ class Cli:
     def call(self, url: str, body: bytes) -> int:
         async def called() -> int:
             async with a_house(self._folder, POSTERN_BASE_URL="http://127.0.0.1:8080") as house:
-                return (await house.call({"url": url}, body)).status
+                return (await house.call(SimpleNamespace(url=url), body)).status
 
         return asyncio.run(called())
 
