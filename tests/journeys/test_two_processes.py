@@ -270,11 +270,12 @@ def test_workers_need_what_several_processes_can_share(tmp_path: Path) -> None:
 def test_a_second_process_with_the_embedded_engine_is_refused(
     start_program: StartProgram, migrated_url: str, tmp_path: Path
 ) -> None:
-    start_program(POSTERN_DATABASE_URL=migrated_url, POSTERN_DATA_DIR=str(tmp_path / "first"))
+    both = {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_SECRET_KEYS": "one key for both"}
+    start_program(**both, POSTERN_DATA_DIR=str(tmp_path / "first"))
     refused = run_postern(
         tmp_path,
         "serve",
-        POSTERN_DATABASE_URL=migrated_url,
+        **both,
         POSTERN_DATA_DIR=str(tmp_path / "second"),
         POSTERN_PORT=str(free_port()),
     )
