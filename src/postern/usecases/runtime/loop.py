@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -59,5 +58,4 @@ class Loop:
         finally:
             for one in waiting:
                 one.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*waiting, return_exceptions=True)
