@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from postern.core.problems import Refused
+from postern.observe import CallLine
 from postern.usecases.calls.respond import respond
 from support.house import House
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -52,3 +54,20 @@ async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(hou
     assert (heard.status, heard.headers["content-type"], heard.body) == (200, kind, b"x")
     assert heard.headers["content-security-policy"].startswith("sandbox;")
     assert heard.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_503_of_the_workflow_is_not_logged_as_a_call_that_was_not_stored(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[CallLine] = []
+    monkeypatch.setattr(house.gateway.runtime.call_log, "call", lines.append)
+    webhook = await house.webhook(synchronousResponse={"enabled": True})
+    waiting = asyncio.create_task(house.call(webhook))
+    async with asyncio.timeout(PATIENCE):
+        while not house.engine.started:
+            await asyncio.sleep(0.01)
+    (trigger,) = house.engine.started.values()
+    assert trigger.response is not None
+    await respond(house.gateway, trigger.invocation_id, trigger.response.token, 503, {}, "later")
+    assert (await waiting).status == 503
+    assert [(line.outcome, line.code, line.status) for line in lines] == [("accepted", "accepted", 503)]

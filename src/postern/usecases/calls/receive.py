@@ -108,7 +108,7 @@ class Reception:
             try:
                 answer = await coming
             except StoreUnavailable:
-                self._not_stored()
+                self._unavailable(self.entry.invocation.outcome)
             except Exception:
                 log.exception("a waiting caller could not be answered", invocation=self.entry.invocation.id)
                 self._heard(_for_sender(self._webhook, self._call, say.refusal("internal_error")))
@@ -124,16 +124,19 @@ class Reception:
 
     def _not_stored(self) -> None:
         refused_storage.inc()
-        self._log("temporarily_unavailable", 503, waited=False)
+        self._unavailable("not stored")
+
+    def _unavailable(self, outcome: str) -> None:
+        self._log(outcome, "temporarily_unavailable", 503, waited=False)
         self._heard(_for_sender(self._webhook, self._call, say.refusal("temporarily_unavailable")))
 
     def _answer(self, answer: Answer, waited: bool = False) -> None:
-        self._log(self.entry.invocation.code, answer.status, waited)
+        invocation = self.entry.invocation
+        self._log(invocation.outcome, invocation.code, answer.status, waited)
         self._heard(_for_sender(self._webhook, self._call, answer))
 
-    def _log(self, code: str, status: int, waited: bool) -> None:
+    def _log(self, outcome: str, code: str, status: int, waited: bool) -> None:
         gateway, invocation = self._gateway, self.entry.invocation
-        outcome = invocation.outcome if status != 503 else "not stored"
         seconds = gateway.clock() - self._call.received_at
         call_counts.add(invocation.webhook_id, outcome, code, seconds, waited)
         gateway.runtime.call_log.call(
