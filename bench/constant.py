@@ -6,24 +6,29 @@ from typing import Any, cast
 
 import uvloop
 
-from postern.core import answer as say
-from postern.core.calls.call import Headers
-from postern.surfaces.http.exchange import Exchange
-from postern.surfaces.http.ingress import Ingress
+from postern.core import answer as answers
+from postern.surfaces.http.app_exchange import AppExchange
+from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen, serve
+from postern.usecases.calls.intake import IncomingCall, Intake
 
-ANSWER = say.accepted("inv_019aa0b1c2d37e4f8a9b0c1d2e3f4a5b")
+ANSWER = answers.accepted("inv_019aa0b1c2d37e4f8a9b0c1d2e3f4a5b")
 
 
-class Constant(Exchange):
+class ConstantCall(IncomingCall):
     """Reads the call whole, as the gateway does, and looks at nothing."""
 
-    def head(self, method: str, path: bytes, query: bytes, headers: Headers, peer: str | None) -> None: ...
+    def head(self, *_: Any) -> None: ...
 
-    def body(self, piece: bytes) -> None: ...
+    def piece(self, piece: bytes) -> bool:
+        return True
 
     def end(self) -> None:
-        self.answer(ANSWER)
+        self._answer(ANSWER)
+
+
+class Constant(CallExchange):
+    makes = ConstantCall
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -37,5 +42,13 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
 if __name__ == "__main__":
     with listen("127.0.0.1", int(sys.argv[1])) as listener:
         uvloop.run(
-            serve(partial(Constant, cast(Ingress, None)), app, listener, 30, False, lambda: None, lambda: 0)
+            serve(
+                partial(Constant, cast(Intake, None)),
+                partial(AppExchange, app),
+                listener,
+                30,
+                False,
+                lambda: None,
+                lambda: 0,
+            )
         )

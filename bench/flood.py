@@ -70,7 +70,7 @@ def main(count: int) -> None:
             called(webhook["url"], [{"n": n} for n in range(ACCEPTED)], [("X-Api-Key", TOKEN)], at_once=32)
             before = accepted_in(program.data_dir)
             watch = Watch(program.data_dir)
-            heard = flood(webhook["url"], count, BODY, [("X-Api-Key", "guessed")])
+            statuses = flood(webhook["url"], count, BODY, [("X-Api-Key", "guessed")])
             took = time.perf_counter() - watch.began
             watch.end()
             end = time.monotonic() + 60
@@ -83,21 +83,21 @@ def main(count: int) -> None:
     shown = [*watch.seen[::step], last]
     rows = [[f"{at:.0f}", f"{number:,}", f"{main:.1f}", f"{log:.1f}"] for at, number, main, log in shown]
     most = max(watch.seen, key=lambda one: one[1], default=last)
-    told = "\n\n".join(
+    text = "\n\n".join(
         [
             f"{count:,} rejected calls of {len(BODY):,} bytes in {took:.0f} s ({count / took:,.0f} a second; "
-            f"answered {', '.join(f'{number:,} with {status}' for status, number in sorted(heard.items()))}), the caller on the same cores.",
+            f"answered {', '.join(f'{number:,} with {status}' for status, number in sorted(statuses.items()))}), the caller on the same cores.",
             f"Beside {ACCEPTED:,} accepted calls, which are {'all there, byte for byte' if intact else 'DAMAGED'}. "
             f"Most rejected rows at once: {most[1]:,}.",
             table(["second", "rejected rows", "database, MB", "its log, MB"], rows),
         ]
     )
-    print(told)
+    print(text)
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
         load = f"{len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
-        file.write(f"# A flood of rejected calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load}, SQLite.\n\n{told}\n\n")
+        file.write(f"# A flood of rejected calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load}, SQLite.\n\n{text}\n\n")
 
 
 if __name__ == "__main__":

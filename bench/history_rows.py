@@ -125,13 +125,13 @@ def main() -> None:
     lines += [
         f"| {name} | {few[name]:.2f} | {many[name]:.2f} | {many[name] / few[name]:.1f} |" for name in few
     ]
-    told = "\n".join(lines)
-    print(told)
+    report = "\n".join(lines)
+    print(report)
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
         file.write(
-            f"# A long history, {now:%Y-%m-%d %H:%M} UTC\n\nSQLite, best of several. Trust the ratios.\n\n{told}\n\n"
+            f"# A long history, {now:%Y-%m-%d %H:%M} UTC\n\nSQLite, best of several. Trust the ratios.\n\n{report}\n\n"
         )
 
 

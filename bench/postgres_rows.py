@@ -70,16 +70,16 @@ async def main(sizes: list[int]) -> None:
                 connection.execute(text("VACUUM ANALYZE"))
                 connection.execute(text("SET statement_timeout = '10s'"))
             columns[f"{size:,} rows"] = await measured(store, began, size)
-            print(told(columns), flush=True)
+            print(as_text(columns), flush=True)
         await store.close()
     now = datetime.now(UTC)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
         file.write(
-            f"# A long history on Postgres, {now:%Y-%m-%d %H:%M} UTC\n\nMilliseconds, best of several.\n\n{told(columns)}\n\n"
+            f"# A long history on Postgres, {now:%Y-%m-%d %H:%M} UTC\n\nMilliseconds, best of several.\n\n{as_text(columns)}\n\n"
         )
 
 
-def told(columns: dict[str, dict[str, float]]) -> str:
+def as_text(columns: dict[str, dict[str, float]]) -> str:
     first, last = next(iter(columns.values())), next(reversed(columns.values()))
     rows = [
         [name, *(f"{column[name]:.1f}" for column in columns.values()), f"{last[name] / first[name]:.1f}"]

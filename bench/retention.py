@@ -96,7 +96,7 @@ async def measure(folder: Path, rows: int) -> str:
         filled = time.perf_counter() - began
         size = (folder / "postern.db").stat().st_size / 1e9
         days = rows / 86_400
-        told = [row("nothing besides", await for_a_while(gateway), "")]
+        rows_shown = [row("nothing besides", await for_a_while(gateway), "")]
 
         async def one_after_another(step: Callable[[], Awaitable[Any]]) -> None:
             while True:
@@ -112,18 +112,18 @@ async def measure(folder: Path, rows: int) -> str:
 
         gateway.retention = RetentionPolicy(history_days=max(1, int(days / 2)))
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
-        told.append(row("pruning old calls", took, rate(lasted)))
+        rows_shown.append(row("pruning old calls", took, rate(lasted)))
         gone.clear()
         gateway.retention = RetentionPolicy(history_days=3650, body_days=0)
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
-        told.append(row("taking bodies away", took, rate(lasted)))
+        rows_shown.append(row("taking bodies away", took, rate(lasted)))
         gone.clear()
         gateway.retention = RetentionPolicy(history_days=3650, most_rows=rows // 2)
         began = time.perf_counter()
         await store.retention.horizon(rows // 2)
         horizon = time.perf_counter() - began
         took, lasted = await beside(gateway, lambda: retention.prune(gateway, WHO, report))
-        told.append(row(f"pruning down to {rows // 2:,} rows", took, rate(lasted)))
+        rows_shown.append(row(f"pruning down to {rows // 2:,} rows", took, rate(lasted)))
         began = time.perf_counter()
         planned = await retention.plan(gateway, WHO)
         plan = time.perf_counter() - began
@@ -132,7 +132,7 @@ async def measure(folder: Path, rows: int) -> str:
         [
             f"{rows:,} calls over {days:.0f} days of {WEBHOOKS} webhooks, {size:.1f} GB, filled in {filled:.0f} s. {CALLERS} callers, "
             f"each with a pause of {PAUSE * 1000:.0f} ms between two calls of 1,200 bytes; {SECONDS:.0f} s each.",
-            table(heading, told),
+            table(heading, rows_shown),
             f"To find where a cap of {rows // 2:,} rows ends takes {horizon * 1000:.0f} ms, once a round. "
             f"`postern prune --dry-run` takes {plan:.1f} s ({planned['overTheCap']:,} over the cap then).",
         ]
@@ -142,13 +142,13 @@ async def measure(folder: Path, rows: int) -> str:
 def main(rows: int) -> None:
     load = f"{len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     with tempfile.TemporaryDirectory() as folder:
-        told = uvloop.run(measure(Path(folder), rows))
-    print(told)
+        rows_shown = uvloop.run(measure(Path(folder), rows))
+    print(rows_shown)
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
         file.write(
-            f"# Retention beside calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load} at the start, SQLite.\n\n{told}\n\n"
+            f"# Retention beside calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load} at the start, SQLite.\n\n{rows_shown}\n\n"
         )
 
 

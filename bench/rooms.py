@@ -1,4 +1,4 @@
-"""What a measurement stands on: a real Postgres that keeps its promises, and entries as the ingress makes
+"""What a measurement stands on: a real Postgres that keeps its promises, and entries as calls make
 them."""
 
 import sys

@@ -64,16 +64,16 @@ def main() -> None:
             done = subprocess.run(
                 [python, "-c", MEASURE, str(runs)], capture_output=True, text=True, check=True
             )
-            told = json.loads(done.stdout.splitlines()[-1])
+            result = json.loads(done.stdout.splitlines()[-1])
             rows.append(
                 [
                     *(
                         f"{name}, round {round + 1}",
                         f"{runs:,}",
-                        f"{told['rate']:,.0f}",
-                        f"{told['starts']:,.0f}",
+                        f"{result['rate']:,.0f}",
+                        f"{result['starts']:,.0f}",
                     ),
-                    *(f"{told['engine']:,.0f}", f"{told['gateway']:,.0f}", f"{told['memory']:.0f}"),
+                    *(f"{result['engine']:,.0f}", f"{result['gateway']:,.0f}", f"{result['memory']:.0f}"),
                 ]
             )
             print(rows[-1], flush=True)

@@ -94,13 +94,13 @@ def main(starts: int) -> None:
                     measure("Temporal's development server", TemporalEngine(address), starts, lambda: process)
                 )
             )
-    told = table(["engine", "starts/s", "gateway CPU a start, µs", "engine CPU a start, µs"], rows)
-    print(told)
+    text = table(["engine", "starts/s", "gateway CPU a start, µs", "engine CPU a start, µs"], rows)
+    print(text)
     now = datetime.now(UTC)
     where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
         file.write(
-            f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{told}\n\n"
+            f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{text}\n\n"
         )
 
 

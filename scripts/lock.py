@@ -16,6 +16,7 @@ compile_lock = (
     "pip",
     "compile",
     "pyproject.toml",
+    "--all-extras",
     "--universal",
     "--python-version",
     "3.11",
@@ -32,6 +33,12 @@ run(
     "dev",
     "--constraint",
     "requirements.lock",
+)
+
+# The build's own tools, which nothing else needs.
+run(
+    *(uv, "pip", "compile", "--group", "build", "--universal", "--python-version", "3.11"),
+    *("--upgrade", "--quiet", *FORM.split(), "--output-file", "requirements-build.lock"),
 )
 
 if shutil.which("npm"):

@@ -22,6 +22,11 @@ from postern.core.webhooks import settings as webhook_settings
 from postern.observe import REGISTRY
 from postern.settings import SETTINGS
 from postern.surfaces.cli.main import make_cli
+from postern.surfaces.cli.run import EXIT_CODES
+from postern.surfaces.rest.document import description
+from postern.surfaces.rest.operations import OPERATIONS
+from postern.usecases.answers import as_plain
+from postern.usecases.webhooks import file_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE = "<!-- Made from the code by `make reference`; change it there. -->"
@@ -84,8 +89,8 @@ def settings_of(shape: type[webhook_settings.Setting], path: str) -> list[list[s
     rows = []
     for field in msgspec.structs.fields(shape):
         made = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        told = "required" if field.required else default_of(made)
-        rows.append([f"`{path}{field.encode_name}`", told])
+        fallback = "required" if field.required else default_of(made)
+        rows.append([f"`{path}{field.encode_name}`", fallback])
     return rows
 
 
@@ -101,25 +106,25 @@ def problems_page() -> str:
 def senders_page() -> str:
     parts = []
     for name in presets.names():
-        about = presets.about(name)
+        preset = presets.get(name)
         facts = [
             ["Provider", f"`{name}`"],
-            ["Also", ", ".join(about["aliases"])],
-            ["Paste", about["secret"]["paste"]],
+            ["Also", ", ".join(preset.aliases)],
+            ["Paste", preset.secret.paste],
         ]
         facts += [
-            ["Find it", about["secret"]["where"]],
-            ["Retries", about["sender"]["retries"]],
-            ["Mind", about["sender"]["reactions"]],
+            ["Find it", preset.secret.where],
+            ["Retries", preset.sender.retries],
+            ["Mind", preset.sender.reactions],
         ]
         facts += [
             [f"`{key}`", f"`{shown(value)}`"]
-            for key, value in about["scheme"].items()
+            for key, value in preset.scheme.to_document().items()
             if value not in ("", [], None, False)
         ]
-        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(about["setup"], 1))
+        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(preset.setup, 1))
         parts.append(
-            f"## {about['title']}\n\n{steps}\n\n" + table(["", ""], [fact for fact in facts if fact[1]])
+            f"## {preset.title}\n\n{steps}\n\n" + table(["", ""], [fact for fact in facts if fact[1]])
         )
     return page(
         "Senders",
@@ -171,13 +176,20 @@ def commands_page() -> str:
         ]
         options = "\n\n" + table(["", "Default", ""], rows) if rows else ""
         parts.append(f"## postern {' '.join(words)}\n\n{command.help}\n\n```\n{usage}\n```{options}")
-    return page("Commands", "Every command says the same with `--help`.", *parts)
+    return page(
+        "Commands",
+        "Every command says the same with `--help`. `--profile NAME` may stand anywhere in a command: it goes to the gateway of "
+        "that login, and with `--profile local` to the database of this machine "
+        "([how](../how-to/commands-over-the-network.md)).",
+        f"Exit codes: {EXIT_CODES}.",
+        *parts,
+    )
 
 
 def use_cases_page() -> str:
     rows = [
-        [f"`{name}`", ", ".join(f"`{one}`" for one in list(parameters)[2:]), said]
-        for name, parameters, said in use_cases()
+        [f"`{name}`", ", ".join(f"`{one}`" for one in list(parameters)[2:]), purpose]
+        for name, parameters, purpose in use_cases()
     ]
     return page(
         "Use cases",
@@ -194,7 +206,13 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "metrics.md": metrics_page,
     "use-cases.md": use_cases_page,
+    "openapi.json": lambda: as_text(description(OPERATIONS)),
+    "webhooks.schema.json": lambda: as_text(file_schema.schema()),
 }
+
+
+def as_text(document: object) -> str:
+    return json.dumps(as_plain(document), indent=1, ensure_ascii=False) + "\n"
 
 
 def _no_gateway() -> Any:
@@ -203,7 +221,7 @@ def _no_gateway() -> Any:
 
 def commands() -> Iterator[tuple[list[str], Any]]:
     """Each command by its words: `["webhooks", "create"]`."""
-    root = typer.main.get_command(make_cli(_no_gateway, lambda *_: None, list, str, lambda *_: {}))
+    root = typer.main.get_command(make_cli(_no_gateway, lambda *_: None, str, lambda *_: {}))
 
     def walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
         if hasattr(command, "commands"):
@@ -254,7 +272,7 @@ def shown(value: Any) -> str:
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in FOLDER.glob("*.md"):
+    for old in FOLDER.iterdir():
         old.unlink()
     for name, make in PAGES.items():
         (FOLDER / name).write_text(make())

@@ -21,7 +21,7 @@ from postern.core.answer import Answer
 from postern.core.calls.call import Call
 from postern.settings import Settings
 from postern.usecases.access import accounts
-from postern.usecases.calls.receive import receive
+from postern.usecases.calls.receive import Caller, receive
 from postern.usecases.operations.example import example_curl
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
@@ -141,9 +141,14 @@ async def _one(
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
     verdict = admit_head(webhook, call) or admit(webhook, call, gateway.runtime.limits)
-    heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    receive(gateway, webhook, call, verdict, heard.set_result)
-    await heard
+    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def on_answer(answer: Answer) -> Caller:
+        answered.set_result(answer)
+        return "there"
+
+    receive(gateway, webhook, call, verdict, on_answer)
+    await answered
 
 
 def _signed(

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "console"
 PASSWORD = "a password for the pictures"
 
-# What each picture is called, what it shows, and what is clicked first. {shop}, {tool}, {refused} and
+# What each picture is called, what it shows, and what is clicked first. {shop}, {tool}, {rejected} and
 # {accepted} are filled in.
 PAGES: list[tuple[str, str, list[str]]] = [
     ("webhooks", "/webhooks", []),
@@ -41,12 +41,12 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("schedule", "/webhooks/{shop}/schedule", []),
     ("advanced", "/webhooks/{shop}/advanced", []),
     ("webhook-history", "/webhooks/{shop}/history", []),
-    ("refused", "/webhooks/{shop}/refused", []),
+    ("rejected", "/webhooks/{shop}/rejected", []),
     ("delete", "/webhooks/{shop}/delete", []),
     ("live-all", "/live", []),
     ("history", "/history", []),
     ("replays", "/replays", []),
-    ("refused-call", "/history/{refused}", []),
+    ("rejected-call", "/history/{rejected}", []),
     ("accepted-call", "/history/{accepted}", []),
     ("volume", "/volume", []),
     ("tester", "/tester", []),
@@ -62,7 +62,7 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("audit", "/settings/audit", []),
 ]
 DARK = ("webhooks", "overview", "live")
-PHONE = ("webhooks", "overview", "refused-call")
+PHONE = ("webhooks", "overview", "rejected-call")
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "POSTERN_PORT": str(port),
         # As they are seen in a picture.
         "POSTERN_DATA_DIR": str((folder / "data").relative_to(ROOT)),
-        "POSTERN_WORKFLOWS": "examples/workflows",
+        "POSTERN_WORKFLOWS": "src/postern/workflows/example",
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
         "POSTERN_LOG": "off",
     }
@@ -167,7 +167,7 @@ def _known(page: Page, base: str) -> dict[str, str]:
     return {
         "shop": id_behind("/webhooks", "a:has-text('Shopify orders')"),
         "tool": id_behind("/webhooks", "a:has-text('Example: order look-up')"),
-        "refused": id_behind("/history?code=signature_mismatch", "td.what a"),
+        "rejected": id_behind("/history?code=signature_mismatch", "td.what a"),
         "accepted": id_behind("/history?status=started", "td.what a"),
     }
 

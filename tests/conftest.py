@@ -1,5 +1,7 @@
 """The fixtures that every test may ask for; what they are is said in `support/`."""
 
+import signal
+
 import hypothesis
 import pytest
 
@@ -22,18 +24,46 @@ __all__ = [
     "start_program",
 ]
 
+# A shell that starts the suite in the background has it ignore Ctrl-C, and every program that a test starts with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
-LONGEST = ("journeys", "engines", "wiring", "surfaces", "usecases")
-"""Folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that
+LONGEST = (
+    "journeys/test_kill.py",
+    "surfaces/rest/test_openapi.py",
+    "test_canary.py",
+    "journeys/test_two_processes.py",
+    "journeys/test_waiting.py",
+    "journeys",
+    "engines",
+    "wiring",
+    "surfaces",
+    "usecases",
+)
+"""Files and folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that
 began last would be waited for by nobody but itself."""
+
+QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
+SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
+"""Fixtures that start a program, a browser or a server."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def place(item: pytest.Item) -> int:
-        folder = item.path.relative_to(item.config.rootpath).parts[1]
-        return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
+    def parts(item: pytest.Item) -> tuple[str, ...]:
+        return item.path.relative_to(item.config.rootpath).parts[1:]
 
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        if item.get_closest_marker("quick"):
+            return False, QUICK.index(parts(item)[0])
+        known = [LONGEST.index(one) for one in ("/".join(parts(item)), parts(item)[0]) if one in LONGEST]
+        return True, min(known, default=len(LONGEST))
+
+    for item in items:
+        starts_something = SLOW & set(getattr(item, "fixturenames", ())) or "postgres" in item.nodeid
+        if parts(item)[0] in QUICK and not starts_something:
+            item.add_marker("quick")
     items.sort(key=place)

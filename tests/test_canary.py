@@ -38,11 +38,11 @@ class Everything:
     """What the program said, to whomever, and where."""
 
     def __init__(self, program: Program) -> None:
-        self.said: list[tuple[str, bytes]] = []
+        self.written: list[tuple[str, bytes]] = []
         self.program = program
 
-    def hear(self, where: str, what: str | bytes) -> None:
-        self.said.append((where, what.encode() if isinstance(what, str) else what))
+    def note(self, where: str, what: str | bytes) -> None:
+        self.written.append((where, what.encode() if isinstance(what, str) else what))
 
     def ask(self, method: str, url: str, *, silently: bool = False, **given: Any) -> httpx2.Response:
         response = httpx2.request(
@@ -50,7 +50,7 @@ class Everything:
         )
         if not silently:
             headers = "\n".join(f"{name}: {value}" for name, value in response.headers.items())
-            self.hear(f"{method} {url.split('?')[0]}", headers.encode() + b"\n" + response.content)
+            self.note(f"{method} {url.split('?')[0]}", headers.encode() + b"\n" + response.content)
         return response
 
 
@@ -107,7 +107,7 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
         program = start_program(
             POSTERN_ADMIN_KEY=PLANTED["admin key"],
             POSTERN_ADMIN_PASSWORD=PLANTED["admin password"],
-            POSTERN_WORKFLOWS=str(ROOT / "examples" / "workflows"),
+            POSTERN_WORKFLOWS=str(ROOT / "src/postern/workflows/example"),
             POSTERN_OUTBOUND_ALLOWED="127.0.0.1/32",
             POSTERN_LOG="json",
         )
@@ -132,9 +132,9 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
     running = [(f"data/{name}", content) for name, content in files_in(program.data_dir)]
     program.stop()
     at_rest = [(f"data/{name}", content) for name, content in files_in(program.data_dir)]
-    everything.hear("standard output and error", program.output())
-    assert len(everything.said) > 100 and any(name.endswith("postern.db") for name, _ in at_rest)
-    found = leaks([*everything.said, *running, *at_rest], planted)
+    everything.note("standard output and error", program.output())
+    assert len(everything.written) > 100 and any(name.endswith("postern.db") for name, _ in at_rest)
+    found = leaks([*everything.written, *running, *at_rest], planted)
     assert not found, "\n".join(found)
 
 
@@ -154,8 +154,8 @@ def made(everything: Everything, source: str) -> dict[str, dict[str, Any]]:
         }
         answer = everything.ask("POST", "/api/v1/webhooks", json=document, headers=key)
         assert answer.status_code == 201, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        described: dict[str, Any] = answer.json()
+        return described
 
     token = {
         "method": "token",
@@ -221,12 +221,12 @@ def listening(everything: Everything, key: str) -> Callable[[], None]:
     connection.request("GET", "/api/v1/live", headers={"Authorization": f"Bearer {key}"})
     stream = connection.getresponse()
     assert stream.status == 200
-    heard: list[bytes] = []
+    lines: list[bytes] = []
 
     def listen() -> None:
         try:
             while line := stream.readline():
-                heard.append(line)
+                lines.append(line)
         except OSError:
             pass
 
@@ -235,10 +235,10 @@ def listening(everything: Everything, key: str) -> Callable[[], None]:
 
     def stop() -> None:
         wait_until(
-            lambda: sum(line.startswith(b"event: ") for line in list(heard)) > 10,
+            lambda: sum(line.startswith(b"event: ") for line in list(lines)) > 10,
             what="events in the live stream",
         )
-        everything.hear("the live stream", b"".join(heard))
+        everything.note("the live stream", b"".join(lines))
         if connection.sock is not None:
             connection.sock.shutdown(2)
         thread.join(5)
@@ -290,7 +290,7 @@ def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
             "--json",
             **settings_of(everything.program),
         )
-        everything.hear("postern webhooks run", ran_by_command.stdout + ran_by_command.stderr)
+        everything.note("postern webhooks run", ran_by_command.stdout + ran_by_command.stderr)
         assert ran_by_command.returncode == 0, ran_by_command.stderr
 
 
@@ -390,7 +390,7 @@ def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]])
     everything.ask("PATCH", f"/api/v1/webhooks/{ids['webhook_id'][0]}", json={"name": "Renamed"}, headers=key)
     everything.ask("POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote", headers=key)
     assert (
-        json.loads(everything.said[-1][1].partition(b"\n{")[2].join([b"{", b""]))["authentication"][
+        json.loads(everything.written[-1][1].partition(b"\n{")[2].join([b"{", b""]))["authentication"][
             "secondSecretSet"
         ]
         is False
@@ -436,7 +436,7 @@ def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[st
                             "invocationId": invocation["id"] if invocation else "",
                         }
                     result = await client.call_tool(tool.name, arguments)
-                    everything.hear(f"tool {tool.name}", result.model_dump_json())
+                    everything.note(f"tool {tool.name}", result.model_dump_json())
 
     asyncio.run(ask())
 
@@ -521,7 +521,7 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
     assert ran.stdout.count("--- ended with") == len(commands) and "Traceback" not in ran.stderr, (
         ran.stdout + ran.stderr
     )
-    everything.hear("the command line", ran.stdout + ran.stderr)
+    everything.note("the command line", ran.stdout + ran.stderr)
 
 
 # Starting a process for each would take longer than everything else here together.

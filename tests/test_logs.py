@@ -25,27 +25,27 @@ except ZeroDivisionError:
 """
 
 
-def said(style: str) -> str:
+def logged(style: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", SAYING, style], capture_output=True, text=True, timeout=PATIENCE, check=True
     ).stderr
 
 
 def test_json_is_one_document_a_line() -> None:
-    info, error = map(json.loads, said("json").splitlines())
+    info, error = map(json.loads, logged("json").splitlines())
     assert (info["event"], info["level"], info["count"]) == ("went well", "info", 1)
     assert (error["event"], error["level"]) == ("went wrong", "error")
     assert "ZeroDivisionError" in error["exception"]
-    assert said("auto").count('"event"') == 2  # no terminal here
+    assert logged("auto").count('"event"') == 2  # no terminal here
 
 
 def test_text_in_a_file_is_without_colours() -> None:
-    text = said("text")
+    text = logged("text")
     assert "went well" in text and "went wrong" in text and "{" not in text and "\x1b" not in text
 
 
 def test_off_leaves_what_went_wrong_as_text() -> None:
-    text = said("off")
+    text = logged("off")
     assert (
         "went well" not in text and "went wrong" in text and "ZeroDivisionError" in text and "{" not in text
     )
@@ -68,10 +68,10 @@ def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(
         if "the engine process" in line or "flows.py, line 1" in line
     ]
     if style == "json":
-        told = {line["event"]: line["level"] for line in map(json.loads, lines)}
-        assert told["the workflows file has an error"] == "error"
-        assert told["the engine process is ready"] == "info"
-        assert any(event.startswith("the engine process ends") for event in told)
+        levels = {line["event"]: line["level"] for line in map(json.loads, lines)}
+        assert levels["the workflows file has an error"] == "error"
+        assert levels["the engine process is ready"] == "info"
+        assert any(event.startswith("the engine process ends") for event in levels)
     else:
         (line,) = lines
         assert "the workflows file has an error" in line and "{" not in line

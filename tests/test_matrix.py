@@ -3,6 +3,8 @@ through each of them."""
 
 import ast
 import asyncio
+import inspect
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,12 @@ from reference import use_cases
 from postern.core.history.invocation import HistoryFilter
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
+from postern.surfaces.rest.operations import OPERATIONS
+from postern.surfaces.rest.table import PREFIX
 from support.client import PASSWORD
 from support.house import House
 from support.program import StartProgram
-from support.surfaces import Cli, Console, Mcp, Rest, Surface, Told, in_a_house
+from support.surfaces import Cli, Console, Mcp, Rest, Surface, SurfaceProblem, in_a_house
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "postern"
 SURFACES = ("rest", "mcp", "cli", "console")
@@ -37,6 +41,7 @@ NO_ENGINE = "the engine knows its runs, and only the process that serves has an 
 IS_LOGGED = "each round that deletes something says so in the log"
 FROM_ITS_START = "what a process was started with is looked up where it was started, or by its administrator in the console"
 FOR_PICKERS = "it fills the console's own choices; the list tells the same"
+PAGE_BY_PAGE = "the same is asked for page by page"
 OWN_WAY = "the page does the same in a way of its own"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
@@ -53,10 +58,15 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "accounts.user": {"mcp": PEOPLE, "cli": ONE_OF_MANY, "console": ONE_OF_MANY},
     "accounts.users": {"mcp": PEOPLE},
     "audit.listing": {"mcp": PEOPLE},
-    "as_code.apply": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
-    "as_code.export": {"rest": BY_FILE, "mcp": BY_FILE, "console": BY_FILE},
+    "as_code.apply": {"mcp": BY_FILE, "console": BY_FILE},
+    "as_code.export": {"mcp": BY_FILE, "console": BY_FILE},
     "engine.runs": {"cli": NO_ENGINE},
     "engine.state": dict.fromkeys(("rest", "mcp", "cli"), "`/readyz` tells it"),
+    "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
+    "history.request": {
+        "mcp": "it is for a program that takes a call in again; a model is shown the call",
+        "console": OWN_WAY,
+    },
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
@@ -70,11 +80,10 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         "mcp": ADMIN_AT_THE_MACHINE,
         "console": ADMIN_AT_THE_MACHINE,
     },
-    "settings.in_force": {
-        "rest": FROM_ITS_START,
-        "mcp": FROM_ITS_START,
-        "cli": "`postern settings` tells it without opening the database",
-    },
+    "settings.in_force": {"mcp": FROM_ITS_START},
+    "readiness.status": dict.fromkeys(
+        ("mcp", "console"), "the list of webhooks tells what is wrong with them"
+    ),
     "signatures.providers": {"console": OWN_WAY},
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
@@ -87,26 +96,80 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
 
 def asked_for(folder: Path) -> set[str]:
     """The use cases that the code of a surface uses, by the names it imports them under."""
-    found: set[str] = set()
+    files = folder.rglob("*.py") if folder.is_dir() else [folder]
+    return set().union(*(used_by(path.read_text()) for path in files))
+
+
+def used_by(source: str, function: str = "") -> set[str]:
+    """The use cases that a file uses, or one function of it."""
+    tree = ast.parse(source)
+    modules: dict[str, str] = {}
+    imported: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+            imported |= {
+                alias.name: f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names
+            }
+    inside: list[ast.AST] = [tree]
+    if function:
+        inside = [node for node in ast.walk(tree) if getattr(node, "name", "") == function]
+    found = set() if function else set(imported.values())
+    for node in (one for part in inside for one in ast.walk(part)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            found.add(f"{modules[node.value.id]}.{node.attr}")
+        if isinstance(node, ast.Name) and node.id in imported:
+            found.add(imported[node.id])
+    return found
+
+
+def asked_of_rest(folder: Path) -> set[tuple[str, str]]:
+    """The operations that commands ask for, as method and path: ``api.get(Webhook, "webhooks", webhook)``."""
+    found = set()
     for path in folder.rglob("*.py"):
-        modules: dict[str, str] = {}
-        tree = ast.parse(path.read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
-                modules |= {alias.asname or alias.name: alias.name for alias in node.names}
-                found |= {f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names}
-        for node in ast.walk(tree):
+        for node in ast.walk(ast.parse(path.read_text())):
             if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id in modules
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id == "api"
+                and node.func.attr in METHODS
             ):
-                found.add(f"{modules[node.value.id]}.{node.attr}")
+                parts = node.args[0 if node.func.attr in ("text", "delete") else 1 :]
+                for path_of_one in paths_of(parts):
+                    found.add((METHODS[node.func.attr], path_of_one))
+    return found
+
+
+METHODS = {"get": "GET", "text": "GET", "stream": "GET", "post": "POST", "patch": "PATCH", "delete": "DELETE"}
+
+
+def paths_of(parts: list[ast.expr]) -> list[str]:
+    """More than one where a part is one thing or another."""
+    paths = [""]
+    for part in parts:
+        choices = [part.body, part.orelse] if isinstance(part, ast.IfExp) else [part]
+        names = [one.value if isinstance(one, ast.Constant) else "{}" for one in choices]
+        paths = [f"{path}/{name}" for path in paths for name in names]
+    return paths
+
+
+def by_commands() -> set[str]:
+    """What commands ask of REST, and what only the machine can do."""
+    asked = asked_of_rest(PACKAGE / "surfaces" / "cli")
+    known = {(one.method, re.sub(r"{\w+}", "{}", one.path.removeprefix(PREFIX))): one for one in OPERATIONS}
+    assert asked - known.keys() == set(), "there is no such operation"
+    found = asked_for(PACKAGE / "wiring" / "local.py")
+    for one in asked:
+        source = inspect.getsource(inspect.getmodule(known[one].endpoint) or inspect)
+        found |= used_by(source, known[one].endpoint.__name__)
     return found
 
 
 EVERY = [name for name, _, _ in use_cases()]
-OFFERED = {surface: asked_for(PACKAGE / "surfaces" / surface) for surface in SURFACES}
+OFFERED = {surface: asked_for(PACKAGE / "surfaces" / surface) for surface in SURFACES} | {
+    "cli": by_commands()
+}
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -162,7 +225,7 @@ def surface(request: pytest.FixtureRequest, tmp_path: Path, start_program: Start
 
 
 def refused(asked: Callable[[], Any]) -> Any:
-    with pytest.raises(Told) as caught:
+    with pytest.raises(SurfaceProblem) as caught:
         asked()
     return caught.value.what
 
@@ -175,28 +238,28 @@ def test_one_story_ends_in_the_same_rows_codes_and_refusals(surface: Surface, tm
     mapping = {"fieldMapping": {"fieldOne": "order.number"}}
     surface.change(webhook["id"], mapping)
     if surface.knows_versions:
-        assert refused(lambda: surface.change(webhook["id"], mapping, webhook["version"])) == surface.says(
+        assert refused(lambda: surface.change(webhook["id"], mapping, webhook["version"])) == surface.problem(
             "version_conflict"
         )
     reserved = {"authentication": {"method": "token", "headerName": "Host", "token": "0123456789abcdef"}}
     wrong = refused(lambda: surface.change(webhook["id"], reserved))
-    assert wrong == surface.says("invalid_request", "authentication.headerName")
-    assert refused(lambda: surface.show(UNKNOWN)) == surface.says("not_found")
+    assert wrong == surface.problem("invalid_request", "authentication.headerName")
+    assert refused(lambda: surface.show(UNKNOWN)) == surface.problem("not_found")
     if surface.as_reader is not None:
         reader = surface.as_reader
         assert reader.show(webhook["id"])["id"] == webhook["id"]
-        assert refused(lambda: reader.switch(webhook["id"], False)) == surface.says("access_denied")
+        assert refused(lambda: reader.switch(webhook["id"], False)) == surface.problem("access_denied")
 
     surface.switch(webhook["id"], False)
     assert surface.call(webhook["url"], BODY) == 403
     rejected, *others = surface.history(webhook["id"])
     assert others == [accepted]
-    assert refused(lambda: surface.replay(rejected)) == surface.says("conflict")
+    assert refused(lambda: surface.replay(rejected)) == surface.problem("conflict")
     surface.switch(webhook["id"], True)
     surface.replay(accepted)
     other = surface.create("Passing")
     surface.delete(other["id"])
-    assert refused(lambda: surface.delete(other["id"])) == surface.says("not_found")
+    assert refused(lambda: surface.delete(other["id"])) == surface.problem("not_found")
     assert surface.call(other["url"], BODY) == 404
 
     assert asyncio.run(in_a_house(tmp_path, rows_of)) == ROWS
@@ -205,11 +268,8 @@ def test_one_story_ends_in_the_same_rows_codes_and_refusals(surface: Surface, tm
 async def rows_of(house: House) -> dict[str, Any]:
     webhooks = await house.gateway.store.webhooks.page(50)
     page = await house.gateway.store.history.page(HistoryFilter(), 50)
-    found = await house.gateway.store.history.many([invocation.id for invocation, _ in page.rows])
-    deliveries = {
-        invocation.id: (await house.gateway.store.history.get(invocation.id) or (None, []))[1]
-        for invocation, _ in page.rows
-    }
+    found = await house.gateway.store.history.many([row.invocation.id for row in page.rows])
+    deliveries = {row.invocation.id: row.deliveries for row in page.rows}
     return {
         "webhooks": [
             (

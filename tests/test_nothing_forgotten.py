@@ -37,6 +37,8 @@ NEEDED = {
     },
 }
 """The settings without which an engine says that it cannot work."""
+DESCRIBED = {"embedded": "workflows.md", "none": "reference/settings.md"}
+"""What is described elsewhere than in `docs/engines/`."""
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -45,21 +47,23 @@ def test_an_engine_that_can_be_set_is_made_and_has_a_title(name: str, tmp_path: 
     made = make_engine(settings)
     assert (made is None) == (name == "none"), f"wiring/engines.py makes nothing of POSTERN_ENGINE={name}"
     assert name in TITLES, f"ENGINES in console/views/settings.py has no title for {name}"
+    page = DESCRIBED.get(name, f"engines/{name}.md")
+    assert (ROOT / "docs" / page).exists(), f"docs/{page} is to say how {name} is used"
 
 
 NEVER_RECORDED = {"webhook_not_found": "no webhook, no history"}
 """Codes that `core/` says of something that never becomes an invocation."""
 
 
-def test_a_reason_for_refusing_a_call_has_words_in_the_console() -> None:
-    said = {
+def test_a_reason_for_rejecting_a_call_has_words_in_the_console() -> None:
+    worded = {
         node.value
         for file in CORE.rglob("*.py")
         if file.name not in {"problems.py", "answer.py"}
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in PROBLEMS
     }
-    missing = said - CODE_WORDS.keys() - NEVER_RECORDED.keys()
+    missing = worded - CODE_WORDS.keys() - NEVER_RECORDED.keys()
     assert not missing, f"CODE_WORDS in console/words.py says nothing of {sorted(missing)}"
 
 
@@ -92,7 +96,7 @@ def test_every_picture_that_is_taken_is_there() -> None:
 
 
 NOT_REHEARSED = {
-    *("/webhooks/new/{answer}", "/webhooks/{webhook}/ready", "/webhooks/{webhook}/refused"),
+    *("/webhooks/new/{answer}", "/webhooks/{webhook}/ready", "/webhooks/{webhook}/rejected"),
     *("/webhooks/{webhook}/response", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
     *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
     *("/settings/environment", "/settings/connect", "/settings/password", "/history/{invocation}"),
@@ -105,6 +109,30 @@ def test_a_page_is_rehearsed_or_named_here() -> None:
     seen = {path for method, path, view in VIEWS if method == "GET" and view not in rehearsed}
     missing = seen - PARTS.keys() - NOT_REHEARSED
     assert not missing, f"PAGES in console/rehearsal.py lacks {sorted(missing)}"
+
+
+CONSOLE = ROOT / "src" / "postern" / "surfaces" / "console"
+READERS = {"text", "get", "on", "lines", "_whole"}
+
+
+def _fields_read(view: Path) -> set[str]:
+    """The names that a view reads of a form: ``form.text("name")``, ``_whole(form, "name")``."""
+    found = set()
+    for node in ast.walk(ast.parse(view.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in READERS:
+            names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            first = next((one.value for one in node.args if isinstance(one, ast.Constant)), None)
+            if names & {"form", "sent"} and isinstance(first, str):
+                found.add(first)
+    return found
+
+
+def test_what_a_form_is_read_for_has_a_field() -> None:
+    """Without one, saving the page would put the setting back to its default."""
+    read = set().union(*map(_fields_read, (CONSOLE / "views").rglob("*.py")))
+    templates = "".join(file.read_text("utf-8") for file in (CONSOLE / "templates").rglob("*.html"))
+    missing = {name for name in read if f"'{name}'" not in templates and f'name="{name}"' not in templates}
+    assert len(read) > 40 and not missing, f"no template has a field called {sorted(missing)}"
 
 
 class NotingRow:
@@ -136,14 +164,30 @@ def test_a_column_is_read_or_named_here(
     assert not missing, f"{read.__module__}.{read.__name__} does not read {sorted(missing)} of {table.name}"
 
 
-def test_what_the_recorder_does_not_insert_may_be_empty() -> None:
-    for table, inserted in (
-        (invocations, recorder._INVOCATION_COLUMNS),
-        (deliveries, recorder._DELIVERY_COLUMNS),
-    ):
-        left_out = [column for column in table.c if column.name not in inserted]
-        wrong = [column.name for column in left_out if not column.nullable and column.server_default is None]
-        assert not wrong, f"stores/recorder.py inserts no {wrong} into {table.name}"
+WRITTEN_LATER = {
+    "invocations": set(),
+    "deliveries": {
+        *("lease_until", "started_at", "runs", "log", "released_at", "ended_at", "ask_at"),
+        *("response_status", "response_headers", "response_body", "responded_at"),
+    },
+}
+"""What is not known yet when a call is recorded."""
+
+
+@pytest.mark.parametrize(
+    ("table", "inserted"),
+    [(invocations, recorder._INVOCATION_COLUMNS), (deliveries, recorder._DELIVERY_COLUMNS)],
+    ids=["invocations", "deliveries"],
+)
+def test_a_column_is_recorded_or_named_here(table: Table, inserted: tuple[str, ...]) -> None:
+    missing = set(table.c.keys()) - set(inserted) - WRITTEN_LATER[table.name]
+    assert not missing, f"stores/recorder.py inserts no {sorted(missing)} into {table.name}"
+    wrong = [
+        column.name
+        for column in table.c
+        if column.name not in inserted and not column.nullable and column.server_default is None
+    ]
+    assert not wrong, f"{wrong} of {table.name} may not be empty, and stores/recorder.py leaves them out"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(handshake.HandshakeKind) if kind != "none"])

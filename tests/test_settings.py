@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from postern import observe
 from postern.settings import SETTINGS, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.wiring import command
@@ -69,10 +70,10 @@ def test_rubbish_is_taken_or_refused_in_a_sentence(name: str) -> None:
         try:
             asyncio.run(tried(Settings({**around, setting.variable: text})))
         except SettingError as refused:
-            said = str(refused)
-            assert setting.variable in said or "POSTERN_ENGINE=" in said
-            assert len(said) < 400 and "\n" not in said
-            assert not setting.secret or len(text) < 4 or text not in said
+            message = str(refused)
+            assert setting.variable in message or "POSTERN_ENGINE=" in message
+            assert len(message) < 400 and "\n" not in message
+            assert not setting.secret or len(text) < 4 or text not in message
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_a_setting_is_read_as_its_type() -> None:
         None,
         "https://hooks.example.com/in",
     )
-    assert {"POSTERN_PORT", "POSTERN_ADMIN_KEY"} <= {row["variable"] for row in settings.listed()}
+    assert {"POSTERN_PORT", "POSTERN_ADMIN_KEY"} <= {row.variable for row in settings.listed()}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(command, "set_up_logs", lambda _: None)  # it would hold for every test after this one
+    monkeypatch.setattr(observe, "set_up_logs", lambda _: None)  # it would hold for every test after this one
     for name, value in {
         "POSTERN_DATA_DIR": str(tmp_path / "data"),
         "POSTERN_PORT": "0",
@@ -158,10 +159,10 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
         command.start()
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     # An address that is not there yet may be had a moment later: a supervisor is to try again.
-    assert ended.value.code == (FAILED if given.get("POSTERN_HOST") == "192.0.2.1" else USAGE), said
-    assert words in said and said.count("\n") == 1
+    assert ended.value.code == (FAILED if given.get("POSTERN_HOST") == "192.0.2.1" else USAGE), message
+    assert words in message and message.count("\n") == 1
 
 
 def test_an_admin_key_that_could_be_guessed_is_refused() -> None:

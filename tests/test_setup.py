@@ -17,7 +17,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-RUNTIME = PROJECT["project"]["dependencies"]
+RUNTIME = [
+    *PROJECT["project"]["dependencies"],
+    *(one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra),
+]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
 ASSETS = PROJECT["tool"]["hatch"]["build"]["hooks"]["custom"]["assets"]
 
@@ -90,10 +93,11 @@ def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
         "package-lock.json",
         ".npmrc",
         "README.md",
+        "LICENSE",
     ):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "src" / "postern").mkdir(parents=True)
-    (tmp_path / "src" / "postern" / "__init__.py").touch()
+    shutil.copy(ROOT / "src/postern/__init__.py", tmp_path / "src/postern")
     built = build_wheel(tmp_path, tmp_path / "dist", PATH=str(tmp_path))
     assert built.returncode != 0
     assert "assets come from npm" in built.stderr
@@ -103,8 +107,8 @@ def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
 def test_help_lists_every_task() -> None:
     makefile = (ROOT / "Makefile").read_text()
     tasks = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert set(re.findall(r"^  make ([a-z]+) ", told, re.MULTILINE)) == tasks
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^  make ([a-z]+) ", listed, re.MULTILINE)) == tasks
     assert set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()) == tasks
 
 
@@ -134,11 +138,11 @@ def test_a_signal_to_make_run_ends_the_program_before_make(tmp_path: Path, how: 
     ) as make:
         try:
             assert make.stdout is not None
-            assert make.stdout.readline() == "8099 serve\n"
+            assert make.stdout.readline() == "8099 serve --example\n"
             # A terminal's Ctrl-C goes to the whole group; a supervisor's SIGTERM may go to make alone.
             os.killpg(make.pid, how) if how is signal.SIGINT else make.send_signal(how)
-            said, _ = make.communicate(timeout=10)
-            assert said == "ended\n"
+            output, _ = make.communicate(timeout=10)
+            assert output == "ended\n"
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(make.pid, signal.SIGKILL)

@@ -1,1 +1,3 @@
 """Postern: an inbound webhook gateway."""
+
+__version__ = "0.1.0"

@@ -5,11 +5,13 @@ import sys
 
 def main() -> None:
     try:
-        from postern.wiring.command import cli  # half a second, in which somebody may press Ctrl-C
+        from postern.wiring.command import cli  # some time, in which somebody may press Ctrl-C
 
-        cli()
+        code = cli()
     except KeyboardInterrupt:
-        sys.exit(130)
+        print("Interrupted.", file=sys.stderr)
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 unknown_codes = Counter(
     "postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY
 )
-refused_storage = Counter(
+not_stored = Counter(
     "postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY
 )
 writer_waiting = Gauge(
@@ -45,6 +45,12 @@ engine_starts = Counter(
     "postern_engine_starts",
     "Starts asked of the engine, by how they went.",
     ["engine", "outcome"],
+    registry=REGISTRY,
+)
+runs_ended = Counter(
+    "postern_runs_ended",
+    "Deliveries whose runs are all over, by how they ended, as far as the engine tells.",
+    ["state"],
     registry=REGISTRY,
 )
 engine_start_seconds = Histogram(

@@ -19,8 +19,9 @@ def private_file(file: Path) -> None:
     """Made empty, or closed to others where it is there already. SQLite gives the files that it puts beside a
     database the same mode, but only when it makes them."""
     file.parent.mkdir(0o700, parents=True, exist_ok=True)
+    # Only where it is not there yet: to open and close a database takes away the locks that this process has on it.
     with suppress(OSError):  # whoever opens it says better what is wrong with it
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     for side in ("", "-wal", "-shm", "-journal"):
         _close_to_others(file.with_name(file.name + side))
 

@@ -11,7 +11,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from postern.core.address import Allowlist, InvalidRanges
+from postern.core.operations.shown_setting import ShownSetting
 from postern.core.webhooks.names import is_header_name
+from postern.extras import missing
 
 PREFIX = "POSTERN_"
 T = TypeVar("T")
@@ -112,6 +114,10 @@ _days = _number(1, 3650, "a number of days")
 
 ENGINES = ("embedded", "temporal", "http", "shopify-flow", "none")
 """What POSTERN_ENGINE may be; `wiring/engines.py` makes each of them."""
+
+
+OF_COMMANDS = {"POSTERN_URL", "POSTERN_API_KEY", "POSTERN_API_KEY_FILE", "POSTERN_PROFILE"}
+"""Where commands go that ask a gateway over the network: no settings of the gateway itself."""
 
 
 class Setting(Generic[T]):
@@ -272,7 +278,9 @@ class Settings:
         "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text.",
     )
     example = Setting(
-        _on_off, "off", "on: make the example webhook at the first start and print a curl that calls it."
+        _on_off,
+        "off",
+        "on: make the example webhook at the first start and print a curl that calls it. `postern serve --example` also writes its workflow.",
     )
     body_timeout = Setting(_seconds, "30", "Seconds within which a request must have arrived whole.")
 
@@ -322,7 +330,7 @@ class Settings:
         return [
             f"{name} is not a setting; `postern settings` lists them"
             for name in sorted(self.environment)
-            if name.startswith(PREFIX) and name not in known
+            if name.startswith(PREFIX) and name not in known and name not in OF_COMMANDS
         ]
 
     def _check(self) -> list[str]:
@@ -337,6 +345,11 @@ class Settings:
             problems.append(
                 "POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN"
             )
+        extras = (
+            None if self.is_sqlite else missing("postgres", "POSTERN_DATABASE_URL=postgresql://…"),
+            missing("temporal", "POSTERN_ENGINE=temporal") if self.engine == "temporal" else None,
+        )
+        problems += [sentence for sentence in extras if sentence]
         if any(len(key) < 16 for key in self.secret_keys):
             problems.append("POSTERN_SECRET_KEYS: each key must have 16 characters or more")
         return problems
@@ -349,20 +362,20 @@ class Settings:
     def is_sqlite(self) -> bool:
         return self.database.startswith("sqlite")
 
-    def listed(self) -> list[dict[str, Any]]:
+    def listed(self) -> list[ShownSetting]:
         """For `postern settings`: every setting with its value in force; of secrets only whether they are
         set."""
         return [
-            {
-                "variable": setting.variable,
-                "value": ("set" if setting.name in self.sources else "not set")
+            ShownSetting(
+                variable=setting.variable,
+                value=("set" if setting.name in self.sources else "not set")
                 if setting.secret
                 else self._text(setting),
-                "default": setting.default,
-                "source": self.sources.get(setting.name),
-                "secret": setting.secret,
-                "help": setting.help,
-            }
+                default=setting.default,
+                source=self.sources.get(setting.name),
+                secret=setting.secret,
+                help=setting.help,
+            )
             for setting in SETTINGS
         ]
 

@@ -12,6 +12,7 @@ from postern.core.address import (
     limit_key,
     names_another,
     reach_of,
+    read_address,
 )
 
 # fmt: off
@@ -177,11 +178,11 @@ def test_an_element_that_the_proxy_left_empty_names_nobody(value: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    "said", [b'for=6.6.6.6, for="', b"for=6.6.6.6;for=7.7.7.7", b"for=6.6.6.6, =;", b'for=6.6.6.6, for="x']
+    "sent", [b'for=6.6.6.6, for="', b"for=6.6.6.6;for=7.7.7.7", b"for=6.6.6.6, =;", b'for=6.6.6.6, for="x']
 )
 @pytest.mark.parametrize("appended", [b", for=10.0.0.2", b', for="10.0.0.2:80"'])
-def test_a_broken_forwarded_header_hides_nobody(said: bytes, appended: bytes) -> None:
-    client = client_address("10.0.0.1", [said + appended], PROXIES, b"forwarded")
+def test_a_broken_forwarded_header_hides_nobody(sent: bytes, appended: bytes) -> None:
+    client = client_address("10.0.0.1", [sent + appended], PROXIES, b"forwarded")
     assert client.startswith('"')
 
 
@@ -265,3 +266,10 @@ def test_a_proxy_that_is_not_listed_is_known_by_naming_somebody_else() -> None:
     assert names_another("172.17.0.1", [b"203.0.113.7"], header)
     assert not names_another("203.0.113.7", [b"198.51.100.1, 203.0.113.7"], header)
     assert not names_another("172.17.0.1", [], header)
+
+
+def test_a_zone_is_no_part_of_an_address_and_belongs_to_ipv6_alone() -> None:
+    assert read_address("fe80::1%eth0") == read_address("fe80::1") is not None
+    assert read_address("192.0.2.1%eth0") is None
+    assert read_address("::ffff:192.0.2.1") == read_address("192.0.2.1")
+    assert read_address("1" * 65) is None

@@ -13,6 +13,7 @@ from postern.core.calls.cors import Cors
 from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.credential import TokenCredential
+from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
@@ -38,6 +39,19 @@ def test_a_genuine_call_is_accepted_with_its_fields_and_the_way_there() -> None:
         "main",
     )
     assert [step for step, ok, _ in verdict.trace if ok] == ["authentication", "content", "field mapping"]
+
+
+def test_a_rejected_call_tells_the_way_to_the_question_that_it_failed() -> None:
+    rules = protected(allowlist=Allowlist.parse(["192.0.2.0/24"]))
+    verdict = judged(rules, call(b"{}", ("X-Api-Key", "wrong")))
+    assert [(step, ok) for step, ok, _ in verdict.trace] == [
+        ("IP allowlist", True),
+        ("authentication", False),
+    ]
+    assert verdict.trace[-1][2] == verdict.detail
+    verdict = judged(rules, call(b"[]", TOKEN))
+    assert [(step, ok) for step, ok, _ in verdict.trace[1:]] == [("authentication", True), ("content", False)]
+    assert (verdict.matched, verdict.trace[-1][2]) == ("main", verdict.detail)
 
 
 def test_each_question_comes_before_the_dearer_ones() -> None:
@@ -69,12 +83,20 @@ def test_strangers_do_not_use_up_the_rate_of_the_real_sender() -> None:
     assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
 
 
-def test_too_many_failures_from_an_address_hear_that_and_the_right_credential_is_never_refused() -> None:
+def test_too_many_failures_from_an_address_hear_that_and_the_right_credential_is_never_rejected() -> None:
     rules, limits = protected(), Limits(lambda: 0.0)
     codes = [wrong_one(rules, limits).code for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)]
     assert codes[-2:] == ["credential_mismatch", "rate_limited"]
     assert wrong_one(rules, limits, "192.0.2.99").code == "credential_mismatch"
     assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
+
+
+def test_wrong_handshake_tokens_are_counted_like_wrong_credentials() -> None:
+    rules, limits = protected(handshake=Handshake("meta", verify_token=b"right")), Limits(lambda: 0.0)
+    guess = call(method="GET", query=b"hub.mode=subscribe&hub.challenge=1&hub.verify_token=guess")
+    codes = [admit(rules, guess, limits).code for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)]
+    assert codes[-2:] == ["credential_mismatch", "rate_limited"]
+    assert wrong_one(rules, limits).code == "rate_limited"
 
 
 def test_whoever_has_one_ipv6_address_has_its_whole_network() -> None:
@@ -85,8 +107,18 @@ def test_whoever_has_one_ipv6_address_has_its_whole_network() -> None:
     assert wrong_one(rules, limits, "2001:db8:0:1::1").code == "credential_mismatch"
 
 
+def test_whoever_comes_again_after_the_seconds_it_was_told_is_not_too_early() -> None:
+    now = 0.0
+    rules, limits = protected(calls_per_second=0.8, burst=1), Limits(lambda: now)
+    judged(rules, call(b"{}", TOKEN), limits)
+    refused = judged(rules, call(b"{}", TOKEN), limits)
+    assert (refused.code, refused.retry_after) == ("rate_limited", 2), "1.25 s, in whole seconds"
+    now += refused.retry_after or 0
+    assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
+
+
 def test_failures_are_counted_by_a_clock_that_only_runs_forward() -> None:
-    """As long as the wall clock was set back, everybody would be refused."""
+    """As long as the wall clock was set back, everybody would be rejected."""
     rules, limits = protected(calls_per_second=1, burst=1), Limits(iter(range(0, 1000, 10)).__next__)
     for at in (NOW, NOW - 3600, NOW - 7200):
         assert judged(rules, call(b"{}", TOKEN, at=at), limits).outcome == "accepted"
@@ -105,7 +137,7 @@ def test_an_address_that_cannot_be_read_is_on_no_allowlist() -> None:
     )
 
 
-def test_a_preflight_needs_no_credential_and_a_foreign_one_is_refused() -> None:
+def test_a_preflight_needs_no_credential_and_a_foreign_one_is_rejected() -> None:
     rules = protected(cors=Cors(("https://shop.example.com",)))
     ask = ("Access-Control-Request-Method", "POST")
     assert (
@@ -122,11 +154,12 @@ def test_a_preflight_needs_no_credential_and_a_foreign_one_is_refused() -> None:
     )
 
 
-def test_a_simple_call_from_a_page_that_is_not_listed_is_refused_before_its_body_is_read() -> None:
+def test_a_simple_call_from_a_page_that_is_not_listed_is_rejected_before_its_body_is_read() -> None:
     listed = Cors(("https://shop.example.com", "https://*.example.net"))
     for origin, code in {
         "https://shop.example.com": "accepted",
         "https://a.example.net": "accepted",
+        "https://a.b.c.example.net": "accepted",
         "https://evil.example.com": "origin_not_allowed",
         "null": "origin_not_allowed",
     }.items():

@@ -1,6 +1,8 @@
 """Token buckets: exact, and bounded however many strangers come."""
 
-from postern.core.limits import Buckets, Limits, Tries
+from collections.abc import Callable
+
+from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, NO_LIMITS, Buckets, Limits, Tries
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
@@ -11,7 +13,7 @@ def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
     assert buckets.take("a", 10, 3, 100.1) > 0
 
 
-def test_a_refused_call_takes_nothing() -> None:
+def test_a_rejected_call_takes_nothing() -> None:
     buckets = Buckets()
     buckets.take("a", 1, 1, 0.0)
     for _ in range(100):
@@ -35,6 +37,14 @@ def test_a_flood_of_ever_new_keys_is_bounded_and_makes_nobody_at_the_limit_forgo
     assert buckets.take("offender", 20 / 60, 20, 0.0) > 0
 
 
+def test_who_owes_least_is_forgotten_first_however_long_it_is_known() -> None:
+    buckets = Buckets(most=4)
+    for key, taken in (("old and busy", 9), ("little", 1), ("more", 2), ("much", 5), ("new", 3)):
+        for _ in range(taken):
+            buckets.take(key, 1, 20, 0.0)
+    assert [buckets.owed(key, 0.0) for key in ("old and busy", "little", "more", "much")] == [9, 0, 0, 5]
+
+
 def test_what_is_full_again_is_forgotten_first() -> None:
     buckets = Buckets(most=100)
     for key in range(100):
@@ -49,6 +59,62 @@ def test_what_is_given_back_was_never_taken() -> None:
         assert buckets.take("a", 1, 1, 0.0) == 0.0
         buckets.give_back("a", 1)
     assert (buckets.owed("a", 0.0), buckets.take("a", 1, 1, 0.0)) == (0.0, 0.0)
+
+
+def waits(ask: Callable[[], float], clock: list[float]) -> float:
+    """Takes all there is; how long until there is one more."""
+    for _ in range(200):
+        if ask():
+            break
+    else:
+        raise AssertionError("there is no limit")
+    began = clock[0]
+    while ask():
+        clock[0] += 0.125
+    return clock[0] - began
+
+
+def test_twenty_wrong_credentials_a_minute_are_looked_at_from_each_address() -> None:
+    clock = [0.0]
+    limits = Limits(lambda: clock[0])
+    assert [limits.failed("wh_1", "a") for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE)] == [0.0] * 20
+    assert limits.over("wh_1", "a") and limits.failed("wh_1", "a") == 3.0
+    assert not limits.over("wh_1", "b") and not limits.over("wh_2", "a")
+    clock[0] = 2.99
+    assert limits.over("wh_1", "a")
+    clock[0] = 3.0
+    assert not limits.over("wh_1", "a")
+    assert waits(lambda: limits.failed("wh_1", "a"), clock) == 3.0
+
+
+def test_sixty_handshakes_at_once_and_then_one_a_second_are_answered() -> None:
+    clock = [0.0]
+    limits = Limits(lambda: clock[0])
+    assert [limits.handshake("wh_1") for _ in range(61)] == [0.0] * 60 + [1.0]
+    assert limits.handshake("wh_2") == 0.0
+    assert limits.call("wh_1", 1.0, 1) == 0.0, "calls have a bucket of their own"
+    assert waits(lambda: limits.handshake("wh_1"), clock) == 1.0
+
+
+def test_one_rejection_a_minute_is_kept_for_each_address() -> None:
+    clock = [0.0]
+    limits = Limits(lambda: clock[0])
+    assert [limits.keeps_rejection("wh_1", one) for one in "aabb"] == [True, False, True, False]
+    assert waits(lambda: not limits.keeps_rejection("wh_1", "a"), clock) == 60.0
+
+
+def test_tries_come_back_by_their_own_rate() -> None:
+    clock = [0.0]
+    limits = Limits(lambda: clock[0])
+    assert waits(lambda: limits.reserve(Tries("a")), clock) == 3.0
+    assert waits(lambda: limits.reserve(Tries("b", 1)), clock) == 60.0
+    assert limits.owed(Tries("b", 1)) == 60.0
+
+
+def test_what_is_judged_again_meets_no_limit() -> None:
+    for _ in range(100):
+        answers = NO_LIMITS.failed("wh_1", "a"), NO_LIMITS.handshake("wh_1"), NO_LIMITS.call("wh_1", 1, 1)
+        assert answers == (0.0, 0.0, 0.0)
 
 
 def test_tries_are_reserved_all_or_none() -> None:

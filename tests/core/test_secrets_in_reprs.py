@@ -33,6 +33,7 @@ HARMLESS = {
         "secret": "whose: main or second; of a sender: what to paste",
     },
     "Invocation.headers": "masked before it is kept",
+    "RecordedRequest.headers": "masked before they are kept",
     "Answer.headers": "said to whoever called",
     "WorkflowResponse.headers": "said to whoever called",
     "Response.headers": "said to whoever called",
@@ -41,6 +42,8 @@ HARMLESS = {
     "Schedule.headers": "names",
     "Sample.headers": "of an example",
     "SampleCall.headers": "of an example",
+    "ShownSetting.value": "of a secret whether it is set",
+    "Restored.missing_keys": "whether",
     "ShownRotation.main": "how often it was used",
     "ShownRotation.second": "how often it was used",
 }

@@ -48,7 +48,7 @@ _numbers = itertools.count(1)
 
 class Harness(Protocol):
     engine: Engine
-    door: "Door"
+    endpoint: "AnswerEndpoint"
     idempotent: bool
     """Whether starting the same key twice starts once. An engine that cannot promise it says so in its
     documentation."""
@@ -73,7 +73,7 @@ class Harness(Protocol):
 
 
 @dataclass
-class Door:
+class AnswerEndpoint:
     """Where workflows post their answers. ``accepted`` and ``late`` hold the documents that came."""
 
     url: str = ""
@@ -96,8 +96,8 @@ class Door:
 
 
 @asynccontextmanager
-async def door() -> AsyncIterator[Door]:
-    made = Door()
+async def endpoint() -> AsyncIterator[AnswerEndpoint]:
+    made = AnswerEndpoint()
     async with stand_in(made.post) as server:
         made.url = server.url
         yield made
@@ -201,7 +201,7 @@ class EngineConformance:
         assert caught.value.detail
 
     async def test_a_waiting_caller_gets_the_workflows_answer(self, harness: Harness) -> None:
-        started = await harness.engine.start(trigger(field_one="1001", response=harness.door.slot()))
+        started = await harness.engine.start(trigger(field_one="1001", response=harness.endpoint.slot()))
         assert await self._answer(harness, started) == {"echo": "1001"}
 
     @staticmethod
@@ -211,7 +211,7 @@ class EngineConformance:
             return json.loads(started.answer.body)
 
         async def posted() -> list[Any]:
-            return harness.door.accepted
+            return harness.endpoint.accepted
 
         [document] = await until(posted)
         assert document["status"] == 200
@@ -220,13 +220,13 @@ class EngineConformance:
     async def test_an_answer_that_comes_too_late_is_turned_away_and_harms_nothing(
         self, harness: Harness
     ) -> None:
-        harness.door.closed = True
-        started = await harness.engine.start(asked := trigger(response=harness.door.slot()))
+        harness.endpoint.closed = True
+        started = await harness.engine.start(asked := trigger(response=harness.endpoint.slot()))
         await ran(harness, asked.invocation_id)
         if started.answer is None:
 
             async def turned_away() -> list[Any]:
-                return harness.door.late
+                return harness.endpoint.late
 
             await until(turned_away)
         await harness.engine.start(after := trigger())
@@ -234,8 +234,8 @@ class EngineConformance:
 
     async def test_the_end_of_a_run_is_told_or_left_to_the_callers_deadline(self, harness: Harness) -> None:
         good, bad = (
-            trigger(response=harness.door.slot()),
-            trigger(field_one="fail", response=harness.door.slot()),
+            trigger(response=harness.endpoint.slot()),
+            trigger(field_one="fail", response=harness.endpoint.slot()),
         )
         await harness.engine.start(good)
         if not harness.tells_the_end:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.embedded_stage import Door, Stage
+from engines.embedded_stage import AnswerEndpoint, Stage
 
 pytest.register_assert_rewrite("engines.conformance")
 
@@ -21,5 +21,5 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-def door(stage: Stage) -> Door:
-    return stage.door
+def endpoint(stage: Stage) -> AnswerEndpoint:
+    return stage.endpoint

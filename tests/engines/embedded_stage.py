@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from postern.core.deliveries.delivery import EngineUnavailable, ResponseSlot, Started, Trigger
+from postern.core.deliveries.delivery import End, EngineUnavailable, ResponseSlot, Started, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 from support.waiting import PATIENCE
 
 
-class Door:
+class AnswerEndpoint:
     """Stands in for the gateway, which records the first answer of each delivery and tells later ones that they
     are too late."""
 
@@ -57,7 +57,8 @@ class Stage:
         self.data = folder / "data"
         self.marks = folder / "marks"
         self.marks.mkdir()
-        self.door = Door()
+        self.endpoint = AnswerEndpoint()
+        self.ends: dict[str, End] = {}
         self.engine = EmbeddedEngine(self.data, self.file)
 
     def write(self, source: str, file: Path | None = None) -> None:
@@ -84,7 +85,7 @@ class Stage:
         if source:
             self.write(source)
         self.engine = EmbeddedEngine(self.data, self.file, **options)
-        self.engine.answers_go_to(self.door.take)
+        self.engine.report_to(self.endpoint.take, self.ends.__setitem__)
         await self.engine.open()
         return self.engine
 
@@ -95,11 +96,11 @@ class Stage:
         await until(ok)
 
     async def health_says(self, words: str) -> None:
-        async def says() -> bool:
+        async def is_so() -> bool:
             health = await self.engine.health()
             return not health.ok and words in health.detail
 
-        await until(says)
+        await until(is_so)
 
     async def start(
         self, key: str, *, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str

@@ -97,8 +97,8 @@ def flow(path: str) -> list[dict[str, Any]]:
 
 def installed() -> Path:
     """Node-RED's start script. Version 5 wants Node.js 22.9; an older Node.js gets version 4."""
-    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    major, minor = said.strip().lstrip("v").split(".")[:2]
+    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    major, minor = printed.strip().lstrip("v").split(".")[:2]
     version = "5" if (int(major), int(minor)) >= (22, 9) else "4"
     folder = CACHE / f"node-red-{version}"
     script = folder / "node_modules" / "node-red" / "red.js"

@@ -25,7 +25,11 @@ class Relay:
         await asyncio.gather(*self._tasks)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there = await asyncio.open_connection("127.0.0.1", self.target)
+        try:
+            there_reader, there = await asyncio.open_connection("127.0.0.1", self.target)
+        except OSError:
+            writer.close()
+            return
         self._writers |= {writer, there}
         task = asyncio.current_task()
         assert task is not None

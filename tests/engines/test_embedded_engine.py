@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engines.conformance import Door, EngineConformance, Harness, door, until
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, until
 from postern.engines.embedded.engine import EmbeddedEngine
 
 ECHO = """
@@ -30,21 +30,21 @@ class EmbeddedHarness:
     idempotent = True
     tells_the_end = True
 
-    def __init__(self, gateway: Door, folder: Path) -> None:
-        self.door = gateway
+    def __init__(self, gateway: AnswerEndpoint, folder: Path) -> None:
+        self.endpoint = gateway
         self.lines = folder / "ran"
         file = folder / "flows.py"
         file.write_text(ECHO.format(ran=str(self.lines)))
         self.engine = EmbeddedEngine(folder / "data", file)
-        self.engine.answers_go_to(self.take)
+        self.engine.report_to(self.take, lambda _, __: None)
 
     async def take(self, key: str, status: Any, headers: Any, body: Any) -> bool:
         """The gateway's side of an answer, which comes by the engine's own socket and not to the door."""
-        if self.door.closed:
-            self.door.late.append(body)
+        if self.endpoint.closed:
+            self.endpoint.late.append(body)
             return False
-        self.door.closed = True
-        self.door.accepted.append({"status": status, "headers": headers, "body": body})
+        self.endpoint.closed = True
+        self.endpoint.accepted.append({"status": status, "headers": headers, "body": body})
         return True
 
     async def ran(self) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ class EmbeddedHarness:
 class TestEmbedded(EngineConformance):
     @pytest.fixture
     async def harness(self, tmp_path: Path) -> AsyncIterator[Harness]:
-        async with door() as gateway:
+        async with endpoint() as gateway:
             made = EmbeddedHarness(gateway, tmp_path)
             await made.engine.open()
 

@@ -4,6 +4,8 @@ import gzip
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -44,7 +46,7 @@ async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is
             charge()
             ship()
         """)
-    await stage.start("a.1", webhook_id="ends", slot=stage.door.slot())
+    await stage.start("a.1", webhook_id="ends", slot=stage.endpoint.slot())
     assert await stage.ended("a.1") == "completed"
     await stage.start("b.1", webhook_id="goes on")
     await until(lambda: stage.marked("ship"))
@@ -132,7 +134,7 @@ async def test_runs_that_an_earlier_version_left_in_dbos_tables_go_on_or_stay_en
         assert tables == {"runs", "steps"}
 
 
-class Told:
+class Outcome:
     def __init__(self) -> None:
         self.results: list[Any] = []
         self.came = threading.Event()
@@ -161,7 +163,7 @@ def test_a_file_that_is_full_fails_a_start_at_once_and_takes_what_must_be_record
     assert journal.write(insert(1)) == 1
     pages = journal.write(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
     journal.write(lambda connection: connection.execute(f"PRAGMA max_page_count={pages}").fetchone())
-    refused, insisting = Told(), Told()
+    refused, insisting = Outcome(), Outcome()
     journal.submit(insert(2, "x" * 100_000), refused, insist=False)
     journal.submit(insert(3, "x" * 100_000), insisting)
     assert refused.came.wait(20) and isinstance(refused.results[0], JournalUnavailable)
@@ -186,14 +188,14 @@ def test_a_change_that_fails_by_itself_fails_alone(tmp_path: Path) -> None:
 
     journal.submit(hold)
     assert held.wait(20)
-    told = [Told() for _ in range(3)]
-    for change, tell in zip([insert(1), insert(1), insert(2)], told, strict=True):
-        journal.submit(change, tell)
+    outcomes = [Outcome() for _ in range(3)]
+    for change, one in zip([insert(1), insert(1), insert(2)], outcomes, strict=True):
+        journal.submit(change, one)
     holding.set()
-    for tell in told:
-        assert tell.came.wait(20)
-    assert told[0].results == [1] and told[2].results == [2]
-    assert isinstance(told[1].results[0], sqlite3.IntegrityError)
+    for one in outcomes:
+        assert one.came.wait(20)
+    assert outcomes[0].results == [1] and outcomes[2].results == [2]
+    assert isinstance(outcomes[1].results[0], sqlite3.IntegrityError)
     assert journal.read("SELECT seq FROM runs") == [(1,), (2,)]
     journal.close()
 
@@ -208,11 +210,11 @@ def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
     journal = Journal(tmp_path / "engine.db", group_over=over)
     go = threading.Event()
     journal.submit(lambda _: go.wait(20) and None)
-    told = Told()
+    outcomes = Outcome()
     for number in range(1, 501):
-        journal.submit(insert(number), told)
+        journal.submit(insert(number), outcomes)
     go.set()
-    wait_until(lambda: len(told.results) == 500, 20)
+    wait_until(lambda: len(outcomes.results) == 500, 20)
     assert groups <= 2
     journal.close()
 
@@ -228,3 +230,19 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def test_whoever_else_opens_the_file_and_closes_it_leaves_its_log_alone(tmp_path: Path) -> None:
+    """A backup, or somebody with `sqlite3`: the last one to close a database deletes its log, and takes itself for
+    the last one where this process has no lock on it."""
+    file = tmp_path / "engine.db"
+    lost = threading.Event()
+    journal = Journal(file, lost=lost.set)
+    Journal(tmp_path / "another.db").close()
+    journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 1, 'a', '1', NULL)"))
+    look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM steps').fetchall(); c.close()"
+    subprocess.run([sys.executable, "-c", look, str(file)], check=True)
+    assert file.with_name("engine.db-wal").exists()
+    journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 2, 'b', '1', NULL)"))
+    journal.close()
+    assert not lost.is_set()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.embedded_stage import Door, Stage, gone, resident_kilobytes, until
+from engines.embedded_stage import AnswerEndpoint, Stage, gone, resident_kilobytes, until
 from postern.core.deliveries.delivery import EngineUnavailable, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
@@ -40,10 +40,10 @@ async def test_before_the_process_is_there_the_engine_is_unavailable_and_says_so
 
 
 async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finished_step(
-    stage: Stage, door: Door
+    stage: Stage, endpoint: AnswerEndpoint
 ) -> None:
     engine = await stage.open(TWO_STEPS)
-    await stage.start("inv.1", slot=door.slot())
+    await stage.start("inv.1", slot=endpoint.slot())
     waiting = asyncio.create_task(stage.ended("inv.1"))
     await until(lambda: stage.marked("second"))
     killed = engine.process_id
@@ -55,7 +55,7 @@ async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finish
     stage.mark("go")
     assert await waiting == "completed"
     assert stage.marked("first") == ["x"]
-    assert len(door.answers) == 1
+    assert len(endpoint.answers) == 1
     assert engine.process_id != killed
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from engines.embedded_stage import Door, Stage, until
+from engines.embedded_stage import AnswerEndpoint, Stage, until
 from postern.core.answer import InvalidResponse
 from postern.core.deliveries.delivery import EngineRejected, Trigger
 from postern.core.history.invocation import StoreUnavailable
@@ -81,16 +81,18 @@ async def test_nobody_listens_is_zero_runs_and_ends_at_once(stage: Stage) -> Non
     assert await stage.ended("inv.1") == "completed"
 
 
-async def test_the_first_answer_wins_and_the_second_hears_false(stage: Stage, door: Door) -> None:
+async def test_the_first_answer_wins_and_the_second_hears_false(
+    stage: Stage, endpoint: AnswerEndpoint
+) -> None:
     await stage.open("""
         @workflow
         def flow(event):
             mark("first", respond({"orders": []}, status=201, headers={"X-Kind": "test"}))
             mark("second", respond("too late"))
         """)
-    await stage.start("inv.1", slot=door.slot())
+    await stage.start("inv.1", slot=endpoint.slot())
     assert await stage.ended("inv.1") == "completed"
-    assert door.answers == [
+    assert endpoint.answers == [
         {"key": "inv.1", "status": 201, "headers": {"X-Kind": "test"}, "body": {"orders": []}}
     ]
     assert (stage.marked("first"), stage.marked("second")) == (["True"], ["False"])
@@ -108,44 +110,46 @@ async def test_respond_does_nothing_where_no_caller_waits(stage: Stage) -> None:
     assert [run.steps for run in await engine.runs(5, "inv.1") or []] == [("respond",)]
 
 
-async def test_an_answer_the_gateway_refuses_fails_the_run_with_its_reason(stage: Stage, door: Door) -> None:
+async def test_an_answer_the_gateway_refuses_fails_the_run_with_its_reason(
+    stage: Stage, endpoint: AnswerEndpoint
+) -> None:
     engine = await stage.open("""
         @workflow
         def flow(event):
             respond({})
         """)
-    door.refuse_with = InvalidResponse("body", "the body may have 1 MiB")
-    await stage.start("inv.1", slot=door.slot())
+    endpoint.refuse_with = InvalidResponse("body", "the body may have 1 MiB")
+    await stage.start("inv.1", slot=endpoint.slot())
     assert await stage.ended("inv.1") == "failed"
     assert "did not take the answer: the body may have 1 MiB" in (await engine.runs() or [])[0].error
 
 
 async def test_an_answer_that_cannot_be_stored_for_a_moment_is_handed_over_again(
-    stage: Stage, door: Door
+    stage: Stage, endpoint: AnswerEndpoint
 ) -> None:
     await stage.open("""
         @workflow
         def flow(event):
             mark("told", respond({}))
         """)
-    door.refuse_with = StoreUnavailable("disk full")
-    await stage.start("inv.1", slot=door.slot())
-    await until(lambda: door.asked >= 2)
-    door.refuse_with = None
+    endpoint.refuse_with = StoreUnavailable("disk full")
+    await stage.start("inv.1", slot=endpoint.slot())
+    await until(lambda: endpoint.asked >= 2)
+    endpoint.refuse_with = None
     assert await stage.ended("inv.1") == "completed"
     assert stage.marked("told") == ["True"]
 
 
 async def test_an_answer_that_cannot_be_stored_is_given_up_at_the_deadline_and_the_run_goes_on(
-    stage: Stage, door: Door
+    stage: Stage, endpoint: AnswerEndpoint
 ) -> None:
     await stage.open("""
         @workflow
         def flow(event):
             mark("told", respond({}))
         """)
-    door.refuse_with = StoreUnavailable("disk full")
-    await stage.start("inv.1", slot=door.slot(seconds=0.8))
+    endpoint.refuse_with = StoreUnavailable("disk full")
+    await stage.start("inv.1", slot=endpoint.slot(seconds=0.8))
     assert await stage.ended("inv.1") == "completed"
     assert stage.marked("told") == ["False"]
 

@@ -88,11 +88,11 @@ async def call_synchronously(program: Program, field_one: str) -> httpx2.Respons
     async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
 
         async def known() -> httpx2.Response | None:
-            heard = await client.post(json.loads(made.stdout)["url"], json={"orderNumber": field_one})
-            return None if heard.status_code == 404 else heard
+            reply = await client.post(json.loads(made.stdout)["url"], json={"orderNumber": field_one})
+            return None if reply.status_code == 404 else reply
 
-        heard: httpx2.Response = await until(known)
-        return heard
+        reply: httpx2.Response = await until(known)
+        return reply
 
 
 async def test_a_caller_hears_what_the_engine_answers_inline(start_program: StartProgram) -> None:
@@ -105,9 +105,9 @@ async def test_a_caller_hears_what_the_engine_answers_inline(start_program: Star
 
     async with stand_in(workflow) as engine:
         program = start_program(POSTERN_ENGINE="http", POSTERN_HTTP_URL=engine.url, POSTERN_HTTP_INLINE="on")
-        heard = await call_synchronously(program, "1001")
+        reply = await call_synchronously(program, "1001")
         program.stop()
-    assert (heard.status_code, heard.json()) == (203, {"echo": "1001"})
+    assert (reply.status_code, reply.json()) == (203, {"echo": "1001"})
     assert len(engine.received) == 1
 
 
@@ -116,10 +116,10 @@ async def test_a_caller_hears_what_the_workflow_posts_later(start_program: Start
 
     async def respond(slot: dict[str, str]) -> int:
         async with httpx2.AsyncClient(trust_env=False) as client:
-            said = {"status": 200, "headers": {}, "body": {"orders": []}}
+            document = {"status": 200, "headers": {}, "body": {"orders": []}}
             return (
                 await client.post(
-                    slot["url"], json=said, headers={"Authorization": f"Bearer {slot['token']}"}
+                    slot["url"], json=document, headers={"Authorization": f"Bearer {slot['token']}"}
                 )
             ).status_code
 
@@ -129,7 +129,7 @@ async def test_a_caller_hears_what_the_workflow_posts_later(start_program: Start
 
     async with stand_in(workflow) as engine:
         program = start_program(POSTERN_ENGINE="http", POSTERN_HTTP_URL=engine.url)
-        heard = await call_synchronously(program, "1001")
+        reply = await call_synchronously(program, "1001")
         assert [await answer for answer in answers] == [200]
         program.stop()
-    assert (heard.status_code, heard.json()) == (200, {"orders": []})
+    assert (reply.status_code, reply.json()) == (200, {"orders": []})

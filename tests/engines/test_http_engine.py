@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from standardwebhooks import Webhook
 
-from engines.conformance import Door, EngineConformance, Harness, door, trigger
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
 from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
 from postern.engines.handover import NEAR, read_ranges
@@ -26,8 +26,8 @@ class HttpHarness:
     idempotent = True
     tells_the_end = False
 
-    def __init__(self, gateway: Door, inline: bool) -> None:
-        self.door = gateway
+    def __init__(self, gateway: AnswerEndpoint, inline: bool) -> None:
+        self.endpoint = gateway
         self.inline = inline
         self.documents: list[dict[str, Any]] = []
         self.keys: set[str] = set()
@@ -74,7 +74,7 @@ class HttpHarness:
 
 
 async def http_harness(inline: bool) -> AsyncIterator[Harness]:
-    async with door() as gateway:
+    async with endpoint() as gateway:
         made = HttpHarness(gateway, inline)
         await made.resume()
         made.engine = HttpEngine(
@@ -133,6 +133,7 @@ async def test_the_request_is_one_signed_document() -> None:
         "invocationId",
         "payload",
         "response",
+        "end",
     ]
     assert b'"total":10.00,"id":123456789012345678901234567890' in request.body
 

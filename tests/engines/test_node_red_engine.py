@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from engines.conformance import Door, EngineConformance, Harness, door, trigger
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
 from engines.node_red import node_red
 from engines.relay import Relay
 from postern.core.deliveries.delivery import Started
@@ -28,8 +28,8 @@ class NodeRedHarness:
     idempotent = True
     tells_the_end = False
 
-    def __init__(self, gateway: Door, port: int, path: str) -> None:
-        self.door = gateway
+    def __init__(self, gateway: AnswerEndpoint, port: int, path: str) -> None:
+        self.endpoint = gateway
         self.relay = Relay(port)
         self.documents = f"http://127.0.0.1:{port}/{path}/ran"
         self.path = path
@@ -50,7 +50,7 @@ class NodeRedHarness:
 
 
 async def beside(port: int, path: str) -> AsyncIterator[Harness]:
-    async with door() as gateway:
+    async with endpoint() as gateway:
         made = NodeRedHarness(gateway, port, path)
         await made.resume()
         made.engine = HttpEngine(f"http://127.0.0.1:{made.relay.port}/{path}", inline=path == "inline")
@@ -78,7 +78,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_example_flow_answers_the_order_look_up(port: int) -> None:
-    async with door() as gateway:
+    async with endpoint() as gateway:
         engine = HttpEngine(f"http://127.0.0.1:{port}/postern", inline=True)
         asked = trigger(field_one="1001", response=gateway.slot())
         started = await engine.start(asked)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from engines.conformance import Door, EngineConformance, Harness, door, trigger
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.handover import NEAR
 from postern.engines.shopify_flow import ALSO, ShopifyFlowEngine
@@ -16,7 +16,7 @@ from stand_in import Answer, Received, Reply, stand_in
 TAKEN = {"data": {"flowTriggerReceive": {"userErrors": []}}}
 
 
-def said(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
+def json_reply(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
     return Reply(
         status, {"Content-Type": "application/json", **(headers or {})}, json.dumps(document).encode()
     )
@@ -35,8 +35,8 @@ class FlowHarness:
     idempotent = False
     tells_the_end = False
 
-    def __init__(self, gateway: Door) -> None:
-        self.door = gateway
+    def __init__(self, gateway: AnswerEndpoint) -> None:
+        self.endpoint = gateway
         self.documents: list[dict[str, Any]] = []
         self.answers: set[asyncio.Task[None]] = set()
         self.running = AsyncExitStack()
@@ -51,12 +51,12 @@ class FlowHarness:
 
     def run(self, request: Received) -> Reply:
         if request.headers["x-shopify-access-token"] != "shpat_secret":
-            return said({"errors": "[API] Invalid API key or access token"}, 401)
+            return json_reply({"errors": "[API] Invalid API key or access token"}, 401)
         if "flowTriggerReceive" not in request.json["query"]:
-            return said({"data": {"__typename": "QueryRoot"}})
+            return json_reply({"data": {"__typename": "QueryRoot"}})
         variables = request.json["variables"]
         if variables["payload"]["fieldOne"] == "refuse":
-            return said(
+            return json_reply(
                 {
                     "data": {
                         "flowTriggerReceive": {
@@ -70,7 +70,7 @@ class FlowHarness:
             document["response"] = {"url": document["responseUrl"], "token": document["responseToken"]}
             self.answers.add(asyncio.create_task(self.answer(document)))
         self.documents.append(document)
-        return said(TAKEN)
+        return json_reply(TAKEN)
 
     async def answer(self, document: dict[str, Any]) -> None:
         async with httpx2.AsyncClient(trust_env=False) as client:
@@ -91,7 +91,7 @@ class FlowHarness:
 class TestShopifyFlow(EngineConformance):
     @pytest.fixture
     async def harness(self) -> AsyncIterator[Harness]:
-        async with door() as gateway:
+        async with endpoint() as gateway:
             made = FlowHarness(gateway)
             await made.resume()
             made.engine = engine_at(f"http://127.0.0.1:{made.port}/graphql.json", also_send=ALSO)
@@ -115,7 +115,7 @@ async def started(answer: Answer, **settings: Any) -> tuple[Started, list[Receiv
 
 
 async def test_a_start_is_one_mutation_with_the_six_variables() -> None:
-    outcome, [request] = await started(lambda _: said(TAKEN), handle="my-trigger")
+    outcome, [request] = await started(lambda _: json_reply(TAKEN), handle="my-trigger")
     assert outcome == Started(1)
     assert request.json["variables"]["handle"] == "my-trigger"
     assert sorted(request.json["variables"]["payload"]) == [
@@ -129,20 +129,20 @@ async def test_a_start_is_one_mutation_with_the_six_variables() -> None:
 
 
 async def test_the_payload_is_sent_where_the_trigger_declares_it() -> None:
-    _, [request] = await started(lambda _: said(TAKEN), also_send=["payload"])
+    _, [request] = await started(lambda _: json_reply(TAKEN), also_send=["payload"])
     assert request.json["variables"]["payload"]["payload"].startswith('{"orderNumber":"1001"')
 
 
 async def test_a_trigger_over_the_limit_is_rejected_without_asking() -> None:
     with pytest.raises(EngineRejected) as caught:
-        await started(lambda _: said(TAKEN), payload_limit=50)
+        await started(lambda _: json_reply(TAKEN), payload_limit=50)
     assert "50" in caught.value.detail
 
 
 @pytest.mark.parametrize("status", [429, 430, 500, 503])
 async def test_a_busy_shop_is_unavailable_for_as_long_as_it_says(status: int) -> None:
     with pytest.raises(EngineUnavailable) as caught:
-        await started(lambda _: said({}, status, {"Retry-After": "2.0"}))
+        await started(lambda _: json_reply({}, status, {"Retry-After": "2.0"}))
     assert caught.value.retry_after == 2
 
 
@@ -157,14 +157,14 @@ async def test_throttling_inside_a_200_is_heard_and_the_wait_computed_from_the_b
         },
     }
     with pytest.raises(EngineUnavailable) as caught:
-        await started(lambda _: said(throttled))
+        await started(lambda _: json_reply(throttled))
     assert caught.value.retry_after == 2
 
 
 async def test_throttling_without_a_bucket_waits_a_second() -> None:
     with pytest.raises(EngineUnavailable) as caught:
         await started(
-            lambda _: said({"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]})
+            lambda _: json_reply({"errors": [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]})
         )
     assert caught.value.retry_after == 1
 
@@ -179,14 +179,14 @@ async def test_throttling_without_a_bucket_waits_a_second() -> None:
 )
 async def test_errors_are_rejections_in_shopifys_own_words(document: Any) -> None:
     with pytest.raises(EngineRejected) as caught:
-        await started(lambda _: said(document))
+        await started(lambda _: json_reply(document))
     assert any(words in caught.value.detail for words in ("doesn't exist", "Unauthorized", "no such trigger"))
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 422])
 async def test_other_statuses_are_rejections(status: int) -> None:
     with pytest.raises(EngineRejected):
-        await started(lambda _: said({"errors": "no"}, status))
+        await started(lambda _: json_reply({"errors": "no"}, status))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_an_answer_that_says_nothing_is_asked_for_again(body: bytes) -> No
 
 async def test_the_access_token_is_in_no_message() -> None:
     with pytest.raises(EngineRejected) as caught:
-        await started(lambda _: said({"errors": "no"}, 401))
+        await started(lambda _: json_reply({"errors": "no"}, 401))
     assert "shpat" not in str(caught.value)
 
 

@@ -20,7 +20,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from engines.conformance import Door, EngineConformance, Harness, door, trigger, until
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
 from engines.relay import Relay
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.temporal import Target, TemporalEngine, read_targets
@@ -117,8 +117,8 @@ class TemporalHarness:
     idempotent = True
     tells_the_end = True
 
-    def __init__(self, gateway: Door, client: Client, queue: str, relay: Relay) -> None:
-        self.door = gateway
+    def __init__(self, gateway: AnswerEndpoint, client: Client, queue: str, relay: Relay) -> None:
+        self.endpoint = gateway
         self.client = client
         self.queue = queue
         self.relay = relay
@@ -149,7 +149,7 @@ class TemporalHarness:
 
 
 @asynccontextmanager
-async def temporal(server: int, gateway: Door) -> AsyncIterator[TemporalHarness]:
+async def temporal(server: int, gateway: AnswerEndpoint) -> AsyncIterator[TemporalHarness]:
     async def ready() -> Client | None:
         try:
             return await Client.connect(f"127.0.0.1:{server}")
@@ -178,7 +178,7 @@ async def temporal(server: int, gateway: Door) -> AsyncIterator[TemporalHarness]
 class TestTemporal(EngineConformance):
     @pytest.fixture
     async def harness(self, server: int) -> AsyncIterator[Harness]:
-        async with door() as gateway, temporal(server, gateway) as made:
+        async with endpoint() as gateway, temporal(server, gateway) as made:
             yield made
 
 
@@ -187,7 +187,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def harness(server: int) -> AsyncIterator[TemporalHarness]:
-    async with door() as gateway, temporal(server, gateway) as made:
+    async with endpoint() as gateway, temporal(server, gateway) as made:
         yield made
 
 
@@ -207,7 +207,7 @@ async def test_several_targets_are_each_started_once(harness: TemporalHarness) -
         Target("Third", harness.queue, webhook_id="wh_other"),
     ]
     engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=targets)
-    asked = trigger(response=harness.door.slot())
+    asked = trigger(response=harness.endpoint.slot())
     assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
     assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
     assert await engine.ended(asked.key) == "completed"
@@ -296,7 +296,7 @@ async def test_the_example_worker_answers_the_order_look_up(server: int, tmp_pat
             sys.executable, str(EXAMPLE), env=environment, stdout=log, stderr=log
         )
         try:
-            async with door() as gateway:
+            async with endpoint() as gateway:
                 engine = TemporalEngine(f"127.0.0.1:{server}")
                 await engine.start(asked := trigger(field_one="1001", response=gateway.slot()))
                 async with asyncio.timeout(PATIENCE):

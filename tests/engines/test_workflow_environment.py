@@ -35,8 +35,8 @@ def test_a_workflow_has_none_of_the_gateways_secrets_in_its_environment(
         "synchronousResponse": {"enabled": True},
     }
     url = admin_of(program).post("webhooks", webhook).json["url"]
-    said = Client(program.port).post("/webhook/" + url.rpartition("/")[2], {})
-    assert said.status == 200 and said.json["SHOP_API_KEY"] == "what the workflow needs"
-    assert [name for name in said.json if name.startswith("POSTERN_")] == []
+    reply = Client(program.port).post("/webhook/" + url.rpartition("/")[2], {})
+    assert reply.status == 200 and reply.json["SHOP_API_KEY"] == "what the workflow needs"
+    assert [name for name in reply.json if name.startswith("POSTERN_")] == []
     for secret in (program.admin_key, PASSWORD, SECRET_KEY, str(keys), "own.db"):
-        assert secret not in said.text
+        assert secret not in reply.text

@@ -15,6 +15,7 @@ from postern.workflows import Rehearsal, rehearse, respond, skeleton, step, work
 from postern.workflows.load import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+ORDER_LOOKUP = Path(__file__).parents[2] / "src/postern/workflows/example/order_lookup.py"
 
 # What strangers call the fields of what they send.
 KEYS = st.text(max_size=4) | st.sampled_from(
@@ -53,23 +54,23 @@ JSON = st.recursive(
 def test_the_order_lookup_answers_with_at_most_one_order_for_any_webhook(
     number: str, names: list[str]
 ) -> None:
-    told = rehearse(
-        EXAMPLES / "workflows" / "order_lookup.py",
+    rehearsed = rehearse(
+        ORDER_LOOKUP,
         "order_lookup",
         {**EVENT, "webhookId": "any", "fieldOne": number},
     )
-    assert told.error == ""
-    assert told.answer is not None and told.answer["status"] == 200
-    orders = told.answer["body"]["orders"]
+    assert rehearsed.error == ""
+    assert rehearsed.answer is not None and rehearsed.answer["status"] == 200
+    orders = rehearsed.answer["body"]["orders"]
     assert [order["name"] for order in orders] == names
     assert all(set(order) == {"name", "financialStatus", "fulfillmentStatus"} for order in orders)
 
 
 def test_the_order_lookup_listens_to_the_configured_webhook_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORDER_LOOKUP_WEBHOOK_ID", raising=False)
-    assert not load(EXAMPLES / "workflows" / "order_lookup.py").workflows[0].wants("wh_any")
+    assert not load(ORDER_LOOKUP).workflows[0].wants("wh_any")
     monkeypatch.setenv("ORDER_LOOKUP_WEBHOOK_ID", "wh_1")
-    assert load(EXAMPLES / "workflows" / "order_lookup.py").workflows[0].webhook_ids == ("wh_1",)
+    assert load(ORDER_LOOKUP).workflows[0].webhook_ids == ("wh_1",)
 
 
 def test_every_example_loads() -> None:
@@ -79,8 +80,8 @@ def test_every_example_loads() -> None:
 
 
 def test_a_rehearsal_takes_no_time_to_sleep_and_shows_what_was_printed() -> None:
-    told = rehearse(EXAMPLES / "follow_up.py", "follow_up", {**EVENT, "fieldTwo": "a@example.com"})
-    assert told == Rehearsal(
+    rehearsed = rehearse(EXAMPLES / "follow_up.py", "follow_up", {**EVENT, "fieldTwo": "a@example.com"})
+    assert rehearsed == Rehearsal(
         printed="to a@example.com: Thank you for order 1001.\n(would sleep for 604800 seconds)\n"
         "to a@example.com: How do you like what you got with order 1001?\n"
     )
@@ -88,14 +89,17 @@ def test_a_rehearsal_takes_no_time_to_sleep_and_shows_what_was_printed() -> None
 
 def test_a_rehearsal_keeps_the_first_answer_only(tmp_path: Path) -> None:
     file = flow(tmp_path, "@workflow\ndef flow(event): print(respond('one', 201), respond('two'))\n")
-    told = rehearse(file, "flow", EVENT)
-    assert (told.answer, told.printed) == ({"status": 201, "headers": {}, "body": "one"}, "True False\n")
+    rehearsed = rehearse(file, "flow", EVENT)
+    assert (rehearsed.answer, rehearsed.printed) == (
+        {"status": 201, "headers": {}, "body": "one"},
+        "True False\n",
+    )
 
 
 def test_a_rehearsal_tells_where_the_workflow_failed(tmp_path: Path) -> None:
-    told = rehearse(flow(tmp_path, "@workflow\ndef flow(event):\n    event['nothing']\n"), "flow", EVENT)
-    assert 'flows.py", line 4, in flow' in told.error
-    assert told.error.endswith("KeyError: 'nothing'")
+    rehearsed = rehearse(flow(tmp_path, "@workflow\ndef flow(event):\n    event['nothing']\n"), "flow", EVENT)
+    assert 'flows.py", line 4, in flow' in rehearsed.error
+    assert rehearsed.error.endswith("KeyError: 'nothing'")
 
 
 def test_a_rehearsal_of_a_broken_file_or_an_unknown_name_says_so(tmp_path: Path) -> None:
@@ -113,8 +117,8 @@ def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) 
     for word in ("one", "two", "six"):
         (tmp_path / "shop.py").write_text(f"WORD = {word!r}\n")
         file = flow(tmp_path, "import shop\n@workflow\ndef flow(event): respond(shop.WORD)\n")
-        told = rehearse(file, "flow", EVENT)
-        assert told.answer is not None and told.answer["body"] == word
+        rehearsed = rehearse(file, "flow", EVENT)
+        assert rehearsed.answer is not None and rehearsed.answer["body"] == word
 
 
 def test_a_workflow_file_named_like_a_library_takes_nobodys_place(tmp_path: Path) -> None:
@@ -142,9 +146,11 @@ def test_what_cannot_be_a_workflow_or_an_answer_is_refused_where_it_is_written()
 
 
 def test_an_answer_that_is_not_json_fails_the_workflow_with_words_that_help(tmp_path: Path) -> None:
-    told = rehearse(flow(tmp_path, "@workflow\ndef flow(event): respond(object())\n"), "flow", EVENT)
-    assert told.answer is None
-    assert "StepFailed: the body is not JSON: Object of type object is not JSON serializable" in told.error
+    rehearsed = rehearse(flow(tmp_path, "@workflow\ndef flow(event): respond(object())\n"), "flow", EVENT)
+    assert rehearsed.answer is None
+    assert (
+        "StepFailed: the body is not JSON: Object of type object is not JSON serializable" in rehearsed.error
+    )
 
 
 def test_outside_a_run_a_step_is_the_function_it_was() -> None:
@@ -196,17 +202,17 @@ def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:
     loaded = load(file)
     assert loaded.error == ""
     assert (loaded.workflows[0].name, loaded.workflows[0].webhook_ids) == ("Order paid", ("wh_1",))
-    told = rehearse(file, "Order paid", sample)
-    assert told.answer is not None and told.answer["body"] == {"ok": True}
+    rehearsed = rehearse(file, "Order paid", sample)
+    assert rehearsed.answer is not None and rehearsed.answer["body"] == {"ok": True}
     assert "class Event(TypedDict):\n    webhookId: str\n" in source
     assert "    count: int" in source
 
 
 def test_what_its_author_says_of_a_workflow_is_told_on_one_line(tmp_path: Path) -> None:
-    (told,) = load(
+    (rehearsed,) = load(
         flow(tmp_path, '@workflow\ndef flow(event):\n    """Says\n    what it does.\n    """\n')
     ).workflows
-    assert told.help == "Says what it does."
+    assert rehearsed.help == "Says what it does."
 
 
 @pytest.mark.parametrize("name", ["1st", "class", "überraschung", "!!!", 'a"b'])

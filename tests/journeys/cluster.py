@@ -82,8 +82,8 @@ def ask(
         }
         connection.request(method, path, content, given)
         answer = connection.getresponse()
-        said = answer.read()
-        return answer.status, json.loads(said) if said else None
+        text = answer.read()
+        return answer.status, json.loads(text) if text else None
     finally:
         connection.close()
 
@@ -124,14 +124,14 @@ class Callers:
                     "POST", self._path, f'{{"n": {number}}}', {"Content-Type": "application/json"}
                 )
                 answer = connection.getresponse()
-                said = answer.read()
+                text = answer.read()
             except (OSError, HTTPException):
                 self.lost += 1
                 connection.close()
                 time.sleep(0.05)
                 continue
             if answer.status == 200:
-                self.acknowledged.append(json.loads(said)["invocationId"])
+                self.acknowledged.append(json.loads(text)["invocationId"])
             else:
                 self.refused[answer.status] += 1
                 time.sleep(0.02)

@@ -82,9 +82,9 @@ def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
     accepted = []
 
     def call() -> None:
-        status, said = ask(program, "POST", path, {})
+        status, reply = ask(program, "POST", path, {})
         assert status == 200
-        accepted.append(f"{said['invocationId']}.1")
+        accepted.append(f"{reply['invocationId']}.1")
 
     wait_until(lambda: ask(program, "GET", "/readyz")[1]["engine"]["ok"], what="Temporal to come up")
     call()

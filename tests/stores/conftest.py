@@ -75,13 +75,15 @@ def entry(
 ) -> Entry:
     """A call as it is handed to the recorder. Ids follow one another, and the time that was given."""
     id = f"{first_id_at('inv', at)[:16]}{next(_numbers):020x}"
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "status": 200, "config_version": 1, "method": "POST", "path": b"/webhook/x", "query": b"", "headers": b"[]", "body": body,
         "body_size": len(body or b""), "address": "192.0.2.1", "duration_us": 300, "matched": "main", "detail": "", "trace": b"[]",
     }  # fmt: skip
-    told |= invocation
+    fields |= invocation
     made = Entry(
-        Invocation(id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **told),
+        Invocation(
+            id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **fields
+        ),
         secret_id=secret,
     )
     if outcome == "accepted":
@@ -119,25 +121,25 @@ async def webhook(store: Store, id: str = WEBHOOK, code: str | None = None) -> S
 def held_up(store: Store) -> Iterator[Callable[[], Awaitable[Callable[[], Awaitable[None]]]]]:
     """``let_go = await held_up()``: a commit is under way and takes as long as ``await let_go()`` is not
     said."""
-    doors: list[threading.Event] = []
+    gates: list[threading.Event] = []
 
     async def hold() -> Callable[[], Awaitable[None]]:
-        inside, door = threading.Event(), threading.Event()
-        doors.append(door)
+        inside, gate = threading.Event(), threading.Event()
+        gates.append(gate)
 
         def job(_: Any) -> None:
             inside.set()
-            door.wait(20)
+            gate.wait(20)
 
         held = asyncio.create_task(store.writer.write(job))
         await asyncio.to_thread(inside.wait, 10)
 
         async def let_go() -> None:
-            door.set()
+            gate.set()
             await held
 
         return let_go
 
     yield hold
-    for door in doors:
-        door.set()
+    for gate in gates:
+        gate.set()

@@ -44,10 +44,10 @@ def quiet(*_: object) -> None:
 
 async def test_everything_arrives_and_is_compared(tmp_path: Path, postgres_url: str) -> None:
     source, target = Database(await filled(tmp_path)), Database(postgres_url)
-    told: list[tuple[str, int, int]] = []
-    sums = copy_all(source, target, lambda *said: told.append(said))
+    progress: list[tuple[str, int, int]] = []
+    sums = copy_all(source, target, lambda *step: progress.append(step))
     assert (sums["invocations"].rows, sums["deliveries"].rows, sums["duplicate_keys"].rows) == (300, 300, 300)
-    assert told[-1][1] == told[-1][2]
+    assert progress[-1][1] == progress[-1][2]
     source.close()
     target.close()
     store = Store(postgres_url, KEYS)

@@ -19,7 +19,7 @@ LEASE = 30.0
 async def only(store: Store, invocation_id: str) -> Delivery:
     found = await store.history.get(invocation_id)
     assert found is not None
-    (delivery,) = found[1]
+    (delivery,) = found.deliveries
     return delivery
 
 
@@ -68,15 +68,15 @@ async def test_a_started_delivery_is_over(store: Store) -> None:
     await store.deliveries.again(
         claimed, NOW + 2, "too late to say so", NOW + 1
     )  # by one whose lease had run out
-    told = await only(store, id)
-    assert (told.state, told.attempts, told.runs, told.started_at, told.error) == (
+    current = await only(store, id)
+    assert (current.state, current.attempts, current.runs, current.started_at, current.error) == (
         "started",
         1,
         2,
         NOW + 1,
         "",
     )
-    assert [line["outcome"] for line in told.log] == ["started"]
+    assert [line["outcome"] for line in current.log] == ["started"]
     assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
 
 
@@ -91,10 +91,10 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
             NOW + attempt * 100,
         )
         assert not await store.deliveries.due_sizes(NOW + attempt * 100 + 49, 10)
-    told = await only(store, id)
-    assert (told.state, told.attempts, told.error) == ("queued", 30, "down é 30")
-    assert len(told.log) == 20
-    assert told.log[-1]["detail"] == "down é 30"
+    current = await only(store, id)
+    assert (current.state, current.attempts, current.error) == ("queued", 30, "down é 30")
+    assert len(current.log) == 20
+    assert current.log[-1]["detail"] == "down é 30"
 
 
 async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> None:
@@ -116,7 +116,7 @@ async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_
     assert sorted(one.emission for one in made) == list(range(2, 32))
     found = await store.history.get(id)
     assert found is not None
-    assert [one.emission for one in found[1]] == list(range(1, 32))
+    assert [one.emission for one in found.deliveries] == list(range(1, 32))
 
 
 async def test_replays_in_opposite_orders_all_get_through(store: Store, second_store: Store) -> None:
@@ -128,7 +128,7 @@ async def test_replays_in_opposite_orders_all_get_through(store: Store, second_s
     for id in ids:
         found = await store.history.get(id)
         assert found is not None
-        assert [one.emission for one in found[1]] == list(range(1, 6))
+        assert [one.emission for one in found.deliveries] == list(range(1, 6))
 
 
 NOTE = AuditEntry("aud_1", NOW, "owner", "admin", "rejected call admitted", "", {})
@@ -174,17 +174,17 @@ async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
     ]
     won = await asyncio.gather(*answers)
     assert won.count(True) == 1
-    told = await only(store, id)
-    assert told.response == answer(b"%d" % won.index(True))
-    assert (told.answer_code, told.responded_at) == ("accepted", NOW + 1)
+    current = await only(store, id)
+    assert current.response == answer(b"%d" % won.index(True))
+    assert (current.answer_code, current.responded_at) == ("accepted", NOW + 1)
 
 
 async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
     assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 10)
     assert await store.deliveries.close_slot(f"{id}.1", "response_timeout")
-    told = await only(store, id)
-    assert (told.answer_code, told.responded_at, told.response) == (
+    current = await only(store, id)
+    assert (current.answer_code, current.responded_at, current.response) == (
         "response_timeout",
         NOW + 10,
         answer(b"late"),
@@ -196,8 +196,8 @@ async def test_after_the_caller_heard_something_else_an_answer_is_only_recorded(
     assert await store.deliveries.close_slot(f"{id}.1", "completed")
     assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 1)
     assert not await store.deliveries.close_slot(f"{id}.1", "response_timeout")
-    told = await only(store, id)
-    assert (told.answer_code, told.response) == ("completed", answer(b"late"))
+    current = await only(store, id)
+    assert (current.answer_code, current.response) == ("completed", answer(b"late"))
 
 
 async def test_an_answer_that_came_first_keeps_the_slot_open_for_itself(store: Store) -> None:

@@ -20,7 +20,7 @@ async def everything(store: Store, wanted: HistoryFilter, limit: int = 7) -> lis
     for _ in range(1000):
         page = await store.history.page(wanted, limit, before)
         assert len(page.rows) <= limit
-        found += [invocation.id for invocation, _ in page.rows]
+        found += [row.invocation.id for row in page.rows]
         before = page.next_before
         if before is None:
             assert found == sorted(set(found), reverse=True)
@@ -29,7 +29,7 @@ async def everything(store: Store, wanted: HistoryFilter, limit: int = 7) -> lis
 
 
 @pytest.fixture
-async def told(store: Store) -> dict[str, set[str]]:
+async def ids_by(store: Store) -> dict[str, set[str]]:
     """Calls of every kind; their ids by what they are."""
     kinds: dict[str, set[str]] = {}
 
@@ -54,7 +54,7 @@ async def told(store: Store) -> dict[str, set[str]]:
             await keep("accepted" if state == "replayed" else state, id)
             found = await store.history.get(id)
             assert found is not None
-            delivery = found[1][0]
+            delivery = found.deliveries[0]
             if state in ("started", "responded"):
                 await store.deliveries.started(delivery, Started(1, ()), at)
             if state == "responded":
@@ -72,27 +72,32 @@ async def told(store: Store) -> dict[str, set[str]]:
     ["rejected", "duplicate", "handshake", "accepted", "started", "responded", "failed", "held", "dropped"],
 )
 async def test_a_status_finds_those_that_show_it(
-    store: Store, told: dict[str, set[str]], status: str, few: int, look: int, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    ids_by: dict[str, set[str]],
+    status: str,
+    few: int,
+    look: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(history, "FEW", few)  # more than that are looked for among the newest, so many a page
     monkeypatch.setattr(history, "LONGEST_LOOK", look)
-    assert set(await everything(store, HistoryFilter(status=status))) == told.get(status, set())
+    assert set(await everything(store, HistoryFilter(status=status))) == ids_by.get(status, set())
     page = await store.history.page(HistoryFilter(status=status), 100)
-    assert {status_of(invocation.outcome, made[-1] if made else None) for invocation, made in page.rows} <= {
-        status
-    }
+    assert {
+        status_of(row.invocation.outcome, row.deliveries[-1] if row.deliveries else None) for row in page.rows
+    } <= {status}
 
 
 async def test_without_a_filter_everything_comes_newest_first(
-    store: Store, told: dict[str, set[str]]
+    store: Store, ids_by: dict[str, set[str]]
 ) -> None:
-    assert set(await everything(store, HistoryFilter())) == set.union(*told.values())
+    assert set(await everything(store, HistoryFilter())) == set.union(*ids_by.values())
 
 
-async def test_a_code_a_webhook_and_times_narrow_it(store: Store, told: dict[str, set[str]]) -> None:
+async def test_a_code_a_webhook_and_times_narrow_it(store: Store, ids_by: dict[str, set[str]]) -> None:
     first, second = HistoryFilter(code="credential_mismatch"), HistoryFilter(webhook_id="wh_2")
     by_code, by_webhook = set(await everything(store, first)), set(await everything(store, second))
-    assert by_code | by_webhook == told["rejected"]
+    assert by_code | by_webhook == ids_by["rejected"]
     assert len(by_code) == len(by_webhook) == 6
     window = HistoryFilter(since=NOW + 100, until=NOW + 300)
     assert len(await everything(store, window)) == 2 * 9
@@ -102,7 +107,7 @@ async def test_a_code_a_webhook_and_times_narrow_it(store: Store, told: dict[str
 
 @pytest.mark.parametrize("look", [5_000, 4])
 async def test_a_search_finds_text_in_body_headers_and_query(
-    store: Store, told: dict[str, set[str]], look: int, monkeypatch: pytest.MonkeyPatch
+    store: Store, ids_by: dict[str, set[str]], look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         history, "LONGEST_LOOK", look
@@ -110,7 +115,7 @@ async def test_a_search_finds_text_in_body_headers_and_query(
     (in_headers,) = await recorded(store, entry(headers=b'[["x-a","needle"]]', at=NOW + 50))
     (in_query,) = await recorded(store, entry(query=b"a=needle%ff", at=NOW + 150))
     assert set(await everything(store, HistoryFilter(search="needle"))) == {in_headers, in_query}
-    assert set(await everything(store, HistoryFilter(search='"responded", "u": "é'))) == told["responded"]
+    assert set(await everything(store, HistoryFilter(search='"responded", "u": "é'))) == ids_by["responded"]
     assert await everything(store, HistoryFilter(search=in_query)) == [in_query]
     assert await everything(store, HistoryFilter(search="100%_no such")) == []
 
@@ -121,7 +126,7 @@ async def test_a_page_as_long_as_the_rest_is_the_last(store: Store) -> None:
     first = await store.history.page(HistoryFilter(), 9)
     assert first.next_before is not None
     rest = await store.history.page(HistoryFilter(), 9, first.next_before)
-    assert [invocation.id for invocation, _ in rest.rows] == [min(ids)]
+    assert [row.invocation.id for row in rest.rows] == [min(ids)]
 
 
 async def test_what_comes_in_meanwhile_does_not_move_the_pages(store: Store) -> None:
@@ -129,7 +134,7 @@ async def test_what_comes_in_meanwhile_does_not_move_the_pages(store: Store) -> 
     first = await store.history.page(HistoryFilter(), 5)
     await recorded(store, *(entry() for _ in range(3)))
     rest = await store.history.page(HistoryFilter(), 5, first.next_before)
-    assert [invocation.id for invocation, _ in [*first.rows, *rest.rows]] == sorted(ids, reverse=True)
+    assert [row.invocation.id for row in [*first.rows, *rest.rows]] == sorted(ids, reverse=True)
 
 
 async def test_an_invocation_is_given_back_as_it_was_stored(store: Store) -> None:
@@ -144,8 +149,8 @@ async def test_an_invocation_is_given_back_as_it_was_stored(store: Store) -> Non
     await recorded(store, made)
     found = await store.history.get(made.invocation.id)
     assert found is not None
-    assert found[0] == made.invocation
-    assert found[1] == [made.delivery]
+    assert found.invocation == made.invocation
+    assert found.deliveries == [made.delivery]
     assert await store.history.get("inv_none") is None
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 KEYS = ["a key of these tests"]
 
 
-async def test_without_the_server_a_call_is_refused_and_later_ones_are_stored_again(
+async def test_without_the_server_a_call_is_rejected_and_later_ones_are_stored_again(
     own_postgres: PostgresProcess,
 ) -> None:
     database = Database(own_postgres.url)
@@ -102,9 +102,9 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
     called = entry()
     await kept(one, called)
     planned, begun = (AuditEntry(id, NOW, "owner", "admin", "", "rpl_1", {}) for id in ("aud_1", "aud_2"))
-    heard: asyncio.Queue[str] = asyncio.Queue()
-    listening = asyncio.create_task(other.listen(heard.put_nowait))
-    assert await asyncio.wait_for(heard.get(), PATIENCE) == "listening"
+    words: asyncio.Queue[str] = asyncio.Queue()
+    listening = asyncio.create_task(other.listen(words.put_nowait))
+    assert await asyncio.wait_for(words.get(), PATIENCE) == "listening"
     await one.replays.add(Replay("rpl_1", "planned", HistoryFilter(), 1, NOW, "owner"), planned)
     await one.replays.begin("rpl_1", NOW, begun)
     running = await one.replays.claim(NOW, 30)
@@ -112,7 +112,7 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
     assert await one.replays.step(
         running, [(called.invocation.id, {}, "queued")], 0, called.invocation.id, NOW, 30
     )
-    assert await asyncio.wait_for(heard.get(), PATIENCE) == "due"
+    assert await asyncio.wait_for(words.get(), PATIENCE) == "due"
     listening.cancel()
     await one.close()
     await other.close()

@@ -78,11 +78,13 @@ async def test_where_no_call_came_lately_a_commit_is_tried(
 ) -> None:
     monkeypatch.setattr(condition, "FRESH", 0.0)
     with TROUBLES[kind](sqlite_store):
-        said = await sqlite_store.trouble()
-        assert said is not None
-        assert kind in said or (kind == "locked" and "not come to its end" in said)
-    while (said := await sqlite_store.trouble()) is not None:  # the trial that waited for the lock ends first
-        assert "not come to its end" in said or "locked" in said
+        reported = await sqlite_store.trouble()
+        assert reported is not None
+        assert kind in reported or (kind == "locked" and "not come to its end" in reported)
+    while (
+        reported := await sqlite_store.trouble()
+    ) is not None:  # the trial that waited for the lock ends first
+        assert "not come to its end" in reported or "locked" in reported
 
 
 async def test_a_trial_leaves_nothing_in_the_history(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,13 +125,13 @@ async def test_a_commit_that_does_not_end_is_trouble(
 
 @pytest.fixture
 def held_up_writer(sqlite_store: Store) -> Iterator[Callable[[], None]]:
-    door = threading.Event()
+    gate = threading.Event()
 
     def hold() -> None:
-        asyncio.get_running_loop().create_task(sqlite_store.writer.write(lambda _: door.wait(20)))
+        asyncio.get_running_loop().create_task(sqlite_store.writer.write(lambda _: gate.wait(20)))
 
     yield hold
-    door.set()
+    gate.set()
 
 
 async def test_refused_commits_are_logged_once_in_a_while(sqlite_store: Store) -> None:
@@ -196,9 +198,13 @@ def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> Non
     other.execute("BEGIN IMMEDIATE")
     try:
         assert exchange(program.port, "POST", hook.path, CALL, b"{}").status == 503
-        said = exchange(program.port, "GET", "/readyz")
-        assert (said.status, said.json["status"], said.json["store"]["ok"]) == (503, "not ready", False)
-        assert "locked" in said.json["store"]["detail"]
+        reported = exchange(program.port, "GET", "/readyz")
+        assert (reported.status, reported.json["status"], reported.json["store"]["ok"]) == (
+            503,
+            "not ready",
+            False,
+        )
+        assert "locked" in reported.json["store"]["detail"]
         wait_until(
             lambda: (
                 'postern_ready{part="store"} 0.0' in exchange(program.port, "GET", "/metrics").body.decode()
@@ -224,9 +230,9 @@ async def test_a_database_server_that_is_gone_is_told_without_its_address(
         own_postgres.stop()
         with pytest.raises(StoreUnavailable):
             await kept(store, entry())
-        said = str(await store.trouble())
-        assert said
-        assert "127.0.0.1" not in said
+        reported = str(await store.trouble())
+        assert reported
+        assert "127.0.0.1" not in reported
         own_postgres.start()
         await recorded(store, entry())
         assert await store.trouble() is None
@@ -278,11 +284,11 @@ def test_an_engine_that_cannot_be_started_is_told(tmp_path: Path, start_program:
     program = start_program(ready=False)
     wait_until(lambda: "Postern is serving" in program.output(), what="the program to listen")
 
-    def told() -> Any:
-        said = exchange(program.port, "GET", "/readyz")
-        return said.status == 503 and said.json["engine"]
+    def engine_part() -> Any:
+        reported = exchange(program.port, "GET", "/readyz")
+        return reported.status == 503 and reported.json["engine"]
 
-    engine = wait_until(told, what="/readyz to say that the engine cannot be started")
+    engine = wait_until(engine_part, what="/readyz to say that the engine cannot be started")
     assert engine["ok"] is False
     assert "cannot be started" in engine["detail"]
     wait_until(lambda: "No workflow is started" in program.output(), what="the log to say so")

@@ -91,13 +91,13 @@ async def test_a_call_that_no_store_can_take_harms_no_neighbour(
     recording = [asyncio.create_task(kept(store, one)) for one in entries]
     await asyncio.sleep(0)
     await let_go()
-    heard = await asyncio.gather(*recording, return_exceptions=True)
+    results = await asyncio.gather(*recording, return_exceptions=True)
     stored = set(
         await store.database.read(
             lambda connection: connection.execute(select(invocations.c.id)).scalars().all()
         )
     )
-    for one, receipt in zip(entries, heard, strict=True):
+    for one, receipt in zip(entries, results, strict=True):
         # Stored or refused; and whatever it was, its caller is told to come again and hears no 500.
         assert (one.invocation.id in stored) == (not isinstance(receipt, StoreUnavailable))
         assert not isinstance(receipt, Exception) or isinstance(receipt, StoreUnavailable)
@@ -121,7 +121,7 @@ async def test_a_failing_write_is_undone_alone(store: Store, held_up: HeldUp) ->
 
 
 @pytest.mark.parametrize("limit", ["MOST_WAITING", "MOST_BYTES"])
-async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is_lost(
+async def test_when_too_much_waits_calls_are_rejected_and_nothing_acknowledged_is_lost(
     store: Store, held_up: HeldUp, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if limit == "MOST_BYTES":
@@ -134,10 +134,10 @@ async def test_when_too_much_waits_calls_are_refused_and_nothing_acknowledged_is
     refused = [task for task in recording if task.done() and isinstance(task.exception(), StoreUnavailable)]
     assert len(refused) in (150, 151)
     await let_go()
-    heard = await asyncio.gather(*recording, return_exceptions=True)
+    results = await asyncio.gather(*recording, return_exceptions=True)
     assert (
         await count(store, invocations)
-        == sum(not isinstance(one, Exception) for one in heard)
+        == sum(not isinstance(one, Exception) for one in results)
         == 200 - len(refused)
     )
     await recorded(store, entry())  # room again
@@ -170,11 +170,11 @@ async def test_in_one_commit_the_first_of_a_key_wins(store: Store, held_up: Held
     await asyncio.sleep(0)
     assert store.writer.waiting == 5
     await let_go()
-    ids, heard = await asking
-    assert heard == [None, ids[0], None, ids[0]]
+    ids, results = await asking
+    assert results == [None, ids[0], None, ids[0]]
     assert await count(store, deliveries) == 2
     duplicate = (await store.history.page(HistoryFilter(status="duplicate"), 10)).rows
-    assert [row.duplicate_of for row, _ in duplicate] == [ids[0], ids[0]]
+    assert [row.invocation.duplicate_of for row in duplicate] == [ids[0], ids[0]]
 
 
 async def test_later_ones_follow_the_first(store: Store) -> None:
@@ -186,8 +186,8 @@ async def test_later_ones_follow_the_first(store: Store) -> None:
 async def test_a_key_can_be_used_again_when_its_time_is_over(store: Store) -> None:
     (first,), _ = await firsts(store, b"a")
     assert (await firsts(store, b"a", at=NOW + 59))[1] == [first]
-    (second,), heard = await firsts(store, b"a", at=NOW + 61)
-    assert heard == [None]
+    (second,), results = await firsts(store, b"a", at=NOW + 61)
+    assert results == [None]
     assert (await firsts(store, b"a", at=NOW + 62))[1] == [second]
 
 
@@ -229,8 +229,8 @@ async def test_counts_add_up_whatever_process_counted(store: Store, second_store
     assert tallies["calls"].last_at == NOW + 61
     minute = int(NOW // 60)
     buckets = await store.volumes.buckets(WEBHOOK, minute, minute + 10, 1)
-    assert {first - minute: volume.by_code for first, volume in buckets.items()} == {
+    assert {first - minute: volume.calls.by_name for first, volume in buckets.items()} == {
         0: {"accepted": 31, "duplicate": 4},
         1: {"credential_mismatch": 12},
     }
-    assert await count(store, invocations) == sum(volume.calls for volume in buckets.values())
+    assert await count(store, invocations) == sum(volume.calls.total for volume in buckets.values())

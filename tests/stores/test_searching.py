@@ -54,7 +54,7 @@ async def test_while_searches_run_everything_else_is_read_and_written(store: Sto
     assert not search.done(), "a search takes its turn among searches"
     for one in running:
         one.cancel()  # whoever asked has left: the search ends, or the next one would never run
-    assert [invocation.id for invocation, _ in (await search).rows] == [first]
+    assert [row.invocation.id for row in (await search).rows] == [first]
 
 
 async def test_only_so_many_searches_wait(store: Store) -> None:
@@ -94,7 +94,7 @@ async def test_one_look_of_a_search_reads_a_bounded_amount_of_bodies(
     found = []
     while True:
         page = await store.history.page(SEARCH, 10, before)
-        found += [invocation.id for invocation, _ in page.rows]
+        found += [row.invocation.id for row in page.rows]
         looked, before = looked + 1, page.next_before
         if before is None:
             break

@@ -1,4 +1,4 @@
-"""A store in trouble: calls are refused while it lasts and accepted again afterwards, and nothing
+"""A store in trouble: calls are rejected while it lasts and accepted again afterwards, and nothing
 acknowledged is lost."""
 
 import asyncio
@@ -19,7 +19,7 @@ from support.hooks import TOKEN, make_hook, stories
 from support.program import StartProgram
 from support.recording import kept
 from support.waiting import wait_until
-from support.wire import Heard, exchange
+from support.wire import HttpReply, exchange
 
 pytestmark = pytest.mark.anyio
 
@@ -52,20 +52,20 @@ def no_more_room(store: Store) -> Iterator[None]:
     pages(1 << 30)
 
 
-async def test_on_a_full_disk_calls_are_refused_and_later_accepted_again(tmp_path: Path) -> None:
+async def test_on_a_full_disk_calls_are_rejected_and_later_accepted_again(tmp_path: Path) -> None:
     async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
         acknowledged = set(await recorded(store, *(entry() for _ in range(20))))
         with no_more_room(store):
-            heard = await asyncio.gather(
+            results = await asyncio.gather(
                 *(kept(store, entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True
             )
-            assert all(isinstance(one, StoreUnavailable) for one in heard)
+            assert all(isinstance(one, StoreUnavailable) for one in results)
             assert await stored(store) == acknowledged  # reading goes on
         acknowledged |= set(await recorded(store, *(entry(body=b"x" * 20_000) for _ in range(20))))
         assert await stored(store) == acknowledged
 
 
-async def test_while_another_holds_the_database_calls_are_refused_and_later_accepted_again(
+async def test_while_another_holds_the_database_calls_are_rejected_and_later_accepted_again(
     tmp_path: Path,
 ) -> None:
     async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
@@ -107,23 +107,23 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     hook = make_hook(tmp_path / "data")
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
 
-    def call() -> Heard:
+    def call() -> HttpReply:
         return exchange(program.port, "POST", hook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')
 
     acknowledged = [call().json["invocationId"]]
     resource.prlimit(
         program.process.pid, resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY)
     )  # no file of its may grow beyond
-    refused = None
+    rejected = None
     for _ in range(40):
         answer = call()
         if answer.status != 200:
-            refused = answer
+            rejected = answer
             break
         acknowledged.append(answer.json["invocationId"])
-    assert refused is not None
-    assert (refused.status, refused.code) == (503, "temporarily_unavailable")
-    assert int(refused.headers["retry-after"]) >= 1
+    assert rejected is not None
+    assert (rejected.status, rejected.code) == (503, "temporarily_unavailable")
+    assert int(rejected.headers["retry-after"]) >= 1
     not_ready = exchange(program.port, "GET", "/readyz")
     assert (not_ready.status, not_ready.json["store"]["ok"]) == (503, False)
     resource.prlimit(
@@ -131,7 +131,7 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     )
     wait_until(program.is_ready, what="/readyz to say that calls are stored again, though none came")
     answer = wait_until(
-        lambda: (heard := call()).status == 200 and heard, 10, what="calls to be accepted again"
+        lambda: (results := call()).status == 200 and results, 10, what="calls to be accepted again"
     )
     assert answer
     acknowledged.append(answer.json["invocationId"])

@@ -15,7 +15,7 @@ Headers = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Heard:
+class HttpReply:
     status: int
     body: bytes
 
@@ -38,13 +38,15 @@ def asked(program: Program, method: str, path: str, body: Any = None) -> Any:
         return json.loads(response.read() or b"null")
 
 
-def called(url: str, bodies: list[Any], headers: Headers | None = None, at_once: int = 200) -> list[Heard]:
+def called(
+    url: str, bodies: list[Any], headers: Headers | None = None, at_once: int = 200
+) -> list[HttpReply]:
     """One call for each body, as many at once as told."""
 
-    async def all_of_them() -> list[Heard]:
+    async def all_of_them() -> list[HttpReply]:
         places = asyncio.Semaphore(at_once)
 
-        async def one(body: Any) -> Heard:
+        async def one(body: Any) -> HttpReply:
             async with places:
                 return await _call(
                     url, body if isinstance(body, bytes) else json.dumps(body).encode(), headers or []
@@ -67,7 +69,7 @@ def flood(url: str, count: int, body: bytes, headers: Headers, connections: int 
     ]
     head = "".join(f"{header}: {value}\r\n" for header, value in sent)
     request = f"POST /{path} HTTP/1.1\r\n{head}\r\n".encode() + body
-    heard: Counter[int] = Counter()
+    statuses: Counter[int] = Counter()
     left = count
 
     async def one() -> None:
@@ -82,17 +84,17 @@ def flood(url: str, count: int, body: bytes, headers: Headers, connections: int 
                 await reader.readexactly(
                     int(answer.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
                 )
-                heard[int(answer[9:12])] += 1
+                statuses[int(answer[9:12])] += 1
         writer.close()
 
     async def all_of_them() -> None:
         await asyncio.gather(*(one() for _ in range(connections)))
 
     asyncio.run(all_of_them())
-    return heard
+    return statuses
 
 
-async def _call(url: str, body: bytes, headers: Headers) -> Heard:
+async def _call(url: str, body: bytes, headers: Headers) -> HttpReply:
     host, _, path = url.removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
     sent = [
@@ -110,4 +112,4 @@ async def _call(url: str, body: bytes, headers: Headers) -> Heard:
     finally:
         writer.close()
     top, _, rest = answer.partition(b"\r\n\r\n")
-    return Heard(int(top.split(b" ", 2)[1]), rest)
+    return HttpReply(int(top.split(b" ", 2)[1]), rest)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from postern.core.calls.call import Call
-from postern.core.calls.mapping import Mapping
+from postern.core.calls.content import Mapping
 from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential, NoCredential
 from postern.core.webhooks.webhook import Webhook

@@ -13,7 +13,7 @@ PASSWORD = "correct horse battery"
 
 
 @dataclass(frozen=True)
-class Said:
+class HttpReply:
     status: int
     headers: dict[str, str]
     text: str
@@ -28,7 +28,7 @@ class Client:
         self._port = port
         self._headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **_named(headers)}
 
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> HttpReply:
         """A body that is bytes goes as it is; any other one as JSON. ``If_Match="…"`` becomes the header
         If-Match."""
         given = _named(headers)
@@ -41,26 +41,26 @@ class Client:
         try:
             connection.request(method, path, body, {**self._headers, **given})
             response = connection.getresponse()
-            said = Said(
+            reply = HttpReply(
                 response.status,
                 {name.lower(): value for name, value in response.getheaders()},
                 response.read().decode(),
             )
         finally:
             connection.close()
-        as_described(method, path, said.status, said.text)
-        return said
+        as_described(method, path, reply.status, reply.text)
+        return reply
 
-    def get(self, path: str, **headers: str) -> Said:
+    def get(self, path: str, **headers: str) -> HttpReply:
         return self.ask("GET", path, **headers)
 
-    def post(self, path: str, body: Any = None, **headers: str) -> Said:
+    def post(self, path: str, body: Any = None, **headers: str) -> HttpReply:
         return self.ask("POST", path, body, **headers)
 
-    def patch(self, path: str, body: Any, **headers: str) -> Said:
+    def patch(self, path: str, body: Any, **headers: str) -> HttpReply:
         return self.ask("PATCH", path, body, **headers)
 
-    def delete(self, path: str, **headers: str) -> Said:
+    def delete(self, path: str, **headers: str) -> HttpReply:
         return self.ask("DELETE", path, **headers)
 
 

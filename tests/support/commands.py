@@ -6,16 +6,27 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from postern.settings import Settings
+from postern.surfaces.cli.api import api
 from postern.surfaces.cli.main import app
-from postern.surfaces.cli.run import session
-from postern.wiring.gateway import opened
+from postern.surfaces.cli.run import output
+from postern.wiring.local import Local
+from support.program import Program
 
 
-def typed(folder: Path, *arguments: str, **environment: str) -> Result:
-    """``typed(tmp_path, "webhooks", "list")`` on the data in that folder; what the shell's environment sets
-    is not seen."""
-    session.open = lambda: opened(
+def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:
+    """``typed(tmp_path, "webhooks", "list")`` on the data in that folder, or, with ``to``, over the network; what the
+    shell's environment sets is not seen."""
+    api.make_machine = lambda: Local(
         Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
     )
-    with capture_logs():  # the real program logs to standard error
-        return CliRunner().invoke(app, list(arguments))
+    try:
+        with capture_logs():  # the real program logs to standard error
+            return CliRunner(env=client_environment(folder, to)).invoke(app, list(arguments))
+    finally:
+        output.as_json = False
+        api.close()
+
+
+def client_environment(folder: Path, to: Program | None) -> dict[str, str]:
+    kept = {"XDG_CONFIG_HOME": str(folder / "config")}
+    return kept if to is None else kept | {"POSTERN_URL": to.url, "POSTERN_API_KEY": to.admin_key}

@@ -40,10 +40,10 @@ def as_described(method: str, path: str, status: int, text: str) -> Any:
         except msgspec.ValidationError as error:
             wrong.append(f"{kind}: {error}")
             continue
-        told, meant = msgspec.json.decode(text), as_plain(answer)
-        if told == meant:
+        decoded, meant = msgspec.json.decode(text), as_plain(answer)
+        if decoded == meant:
             return answer
-        wrong.append(f"{kind}: {told} is not {meant}")
+        wrong.append(f"{kind}: {decoded} is not {meant}")
     if wrong:
         raise NotAsDescribed("\n".join(wrong))
     return None

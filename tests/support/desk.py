@@ -13,7 +13,7 @@ from postern.core.admit import admit, admit_head
 from postern.core.answer import Answer
 from postern.core.calls.call import Call
 from postern.settings import Settings
-from postern.usecases.calls.receive import receive
+from postern.usecases.calls.receive import Caller, receive
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
@@ -55,17 +55,22 @@ class Desk:
             self.gateway.site.base_url,
         )
         verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.runtime.limits)
-        heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        receive(self.gateway, webhook, call, verdict, heard.set_result)
-        return await heard
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def on_answer(answer: Answer) -> Caller:
+            answered.set_result(answer)
+            return "there"
+
+        receive(self.gateway, webhook, call, verdict, on_answer)
+        return await answered
 
     async def accepted(
         self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
     ) -> str:
         answer = await self.call(webhook_id, body, *headers, at=at)
-        told = msgspec.json.decode(answer.body)
-        assert (answer.status, told["status"]) == (200, "accepted"), told
-        return str(told["invocationId"])
+        document = msgspec.json.decode(answer.body)
+        assert (answer.status, document["status"]) == (200, "accepted"), document
+        return str(document["invocationId"])
 
     async def rows(self, statement: Any) -> list[Any]:
         return list(await self.store.database.read(lambda connection: connection.execute(statement).all()))

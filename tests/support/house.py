@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from postern.core.access.accounts import Actor
-from postern.core.address import Allowlist
+from postern.core.address import NOBODY, ClientAddresses
 from postern.core.answer import Answer
-from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.deliveries.delivery import (
+    End,
+    EngineHealth,
+    EngineUnavailable,
+    Run,
+    Started,
+    Trigger,
+    Workflow,
+)
 from postern.settings import Settings
-from postern.surfaces.http.ingress import Arrival, Ingress
+from postern.usecases.calls.intake import IncomingCall, Intake
+from postern.usecases.calls.receive import Caller
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
 from postern.usecases.history.views import InvocationSummary
@@ -32,6 +41,7 @@ class NotingEngine:
     down."""
 
     name = "noting"
+    asked_after: float | None = None
 
     def __init__(self) -> None:
         self.started: dict[str, Trigger] = {}
@@ -50,6 +60,9 @@ class NotingEngine:
     async def ended(self, key: str) -> Any:
         await asyncio.Event().wait()
 
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        return {}
+
     async def health(self) -> EngineHealth:
         return EngineHealth(not self.down, "noting")
 
@@ -65,7 +78,7 @@ class NotingEngine:
 
 
 @dataclass
-class Heard:
+class HttpReply:
     """What a caller heard."""
 
     status: int
@@ -77,13 +90,14 @@ class Heard:
         return json.loads(self.body)
 
 
-class Hearing(Arrival):
-    def __init__(self, ingress: Ingress) -> None:
-        super().__init__(ingress)
-        self.heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+class AnsweredCall(IncomingCall):
+    def __init__(self, intake: Intake) -> None:
+        self.answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        super().__init__(intake, self._on_answer)
 
-    def answer(self, answer: Answer) -> None:
-        self.heard.set_result(answer)
+    def _on_answer(self, answer: Answer) -> Caller:
+        self.answered.set_result(answer)
+        return "there"
 
 
 class HasUrl(Protocol):
@@ -112,7 +126,7 @@ class House:
         method: str = "POST",
         query: str = "",
         peer: str = "127.0.0.1",
-    ) -> Heard:
+    ) -> HttpReply:
         pairs = (
             [(b"content-type", b"application/json")]
             if method == "POST" and "content-type" not in (headers or {})
@@ -122,13 +136,13 @@ class House:
             *pairs,
             *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()),
         )
-        call = Hearing(Ingress(self.gateway, Allowlist.parse([]), "X-Forwarded-For"))
+        call = AnsweredCall(Intake(self.gateway, ClientAddresses(NOBODY, "X-Forwarded-For")))
         call.head(method, b"/webhook/" + webhook.url.rpartition("/")[2].encode(), query.encode(), given, peer)
-        for arrives in (lambda: call.body(body), call.end):
+        for arrives in (lambda: call.piece(body), call.end):
             if not call.settled:
                 arrives()
-        answer = await call.heard
-        return Heard(
+        answer = await call.answered
+        return HttpReply(
             answer.status,
             {name.decode().lower(): value.decode("latin-1") for name, value in answer.headers},
             answer.body,

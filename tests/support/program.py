@@ -131,7 +131,11 @@ def clean_environment(given: dict[str, str]) -> dict[str, str]:
 def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """One command of the command line, as a process of its own: ``run_postern(tmp_path, "keys", "list",
     POSTERN_DATA_DIR=…)``."""
-    given = {"POSTERN_DATA_DIR": str(folder / "data"), **environment}
+    given = {
+        "POSTERN_DATA_DIR": str(folder / "data"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        **environment,
+    }
     command = [sys.executable, "-m", "postern", *arguments]
     return subprocess.run(
         command,

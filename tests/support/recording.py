@@ -7,9 +7,9 @@ from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 
 
 async def kept(store: Any, entry: Entry) -> Receipt:
-    heard: asyncio.Future[Receipt | StoreUnavailable] = asyncio.get_running_loop().create_future()
-    store.record(entry, heard.set_result)
-    result = await heard
+    recorded: asyncio.Future[Receipt | StoreUnavailable] = asyncio.get_running_loop().create_future()
+    store.record(entry, recorded.set_result)
+    result = await recorded
     if isinstance(result, StoreUnavailable):
         raise result
     return result

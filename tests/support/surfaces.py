@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
-from support.client import Client, Said, admin_of, with_level
+from support.client import Client, HttpReply, admin_of, with_level
 from support.commands import typed
 from support.house import House, a_house
 from support.program import Program
@@ -29,7 +29,7 @@ from support.waiting import PATIENCE
 Patch = dict[str, Any]
 
 
-class Told(Exception):
+class SurfaceProblem(Exception):
     """A refusal, as the surface told it."""
 
     def __init__(self, what: Any) -> None:
@@ -44,7 +44,7 @@ class Surface(Protocol):
     knows_versions: bool
     as_reader: "Surface | None"
 
-    def says(self, code: str, *fields: str) -> Any: ...
+    def problem(self, code: str, *fields: str) -> Any: ...
     def call(self, url: str, body: bytes) -> int: ...
     def create(self, name: str) -> dict[str, Any]: ...
     def show(self, webhook: str) -> dict[str, Any]: ...
@@ -74,18 +74,18 @@ class Rest:
             Rest(program, with_level(program, "read")) if client is None else None
         )
 
-    def says(self, code: str, *fields: str) -> Any:
+    def problem(self, code: str, *fields: str) -> Any:
         return PROBLEMS[code].status, code, set(fields)
 
     call = staticmethod(call_served)
 
     def _ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        said: Said = self._client.ask(method, path, body, **headers)
-        if said.status >= 400:
-            raise Told(
-                (said.status, said.json["code"], {error["field"] for error in said.json.get("errors", [])})
+        reply: HttpReply = self._client.ask(method, path, body, **headers)
+        if reply.status >= 400:
+            raise SurfaceProblem(
+                (reply.status, reply.json["code"], {error["field"] for error in reply.json.get("errors", [])})
             )
-        return said.json if said.text else None
+        return reply.json if reply.text else None
 
     def create(self, name: str) -> dict[str, Any]:
         made: dict[str, Any] = self._ask(
@@ -128,7 +128,7 @@ class Mcp:
         )
         self.as_reader: Surface | None = Mcp(program, reader) if key is None else None
 
-    def says(self, code: str, *fields: str) -> Any:
+    def problem(self, code: str, *fields: str) -> Any:
         return code, set(fields)
 
     call = staticmethod(call_served)
@@ -143,10 +143,10 @@ class Mcp:
                 return await client.call_tool(tool, arguments)
 
         result = asyncio.run(asked())
-        told = result.structured_content
+        content = result.structured_content
         if result.is_error:
-            raise Told((told["code"], {error["field"] for error in told.get("errors", [])}))
-        return told
+            raise SurfaceProblem((content["code"], {error["field"] for error in content.get("errors", [])}))
+        return content
 
     def create(self, name: str) -> dict[str, Any]:
         made: dict[str, Any] = self._ask("create_webhook", name=name, authentication={"method": "none"})
@@ -183,7 +183,7 @@ class Cli:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def says(self, code: str, *fields: str) -> Any:
+    def problem(self, code: str, *fields: str) -> Any:
         return {404: NOT_FOUND, 409: CONFLICT, 422: USAGE}.get(PROBLEMS[code].status, FAILED), set(fields)
 
     def call(self, url: str, body: bytes) -> int:
@@ -196,7 +196,9 @@ class Cli:
     def _run(self, *arguments: str) -> Any:
         ran = typed(self._folder, *arguments, "--json")
         if ran.exit_code:
-            raise Told((ran.exit_code, {error["field"] for error in json.loads(ran.stderr)["errors"]}))
+            raise SurfaceProblem(
+                (ran.exit_code, {error["field"] for error in json.loads(ran.stderr)["errors"]})
+            )
         return json.loads(ran.stdout)
 
     def create(self, name: str) -> dict[str, Any]:
@@ -244,7 +246,7 @@ class Console:
             assert admin_of(program).post("users", reader).status == 201
             self.as_reader = Console(program, reader["name"], reader["password"])
 
-    def says(self, code: str, *fields: str) -> Any:
+    def problem(self, code: str, *fields: str) -> Any:
         return PROBLEMS[code].status
 
     call = staticmethod(call_served)
@@ -262,7 +264,7 @@ class Console:
     def _page(self, path: str) -> str:
         page = self._ask("GET", path)
         if page.status_code >= 400:
-            raise Told(page.status_code)
+            raise SurfaceProblem(page.status_code)
         assert page.status_code == 200, (path, page.status_code)
         return page.text
 
@@ -270,7 +272,7 @@ class Console:
         """Where the form led."""
         sent = self._ask("POST", path, fields)
         if sent.status_code >= 400:
-            raise Told(sent.status_code)
+            raise SurfaceProblem(sent.status_code)
         assert sent.status_code == 303, (path, sent.status_code)
         return str(sent.headers["location"])
 

@@ -41,10 +41,10 @@ def replay(provider: str, vector: Vector) -> dict[str, Any]:
         public_url=vector["public_url"],
         require_timestamp_and_digest=vector.get("require_timestamp_and_digest", False),
     )
-    said = credential.check(call_of(vector))
-    if isinstance(said, VerifiedCall):
-        return {"verified": True, "matched": said.matched}
-    return {"verified": False, "code": said.code}
+    result = credential.check(call_of(vector))
+    if isinstance(result, VerifiedCall):
+        return {"verified": True, "matched": result.matched}
+    return {"verified": False, "code": result.code}
 
 
 def call_of(vector: Vector) -> Call:
@@ -80,9 +80,9 @@ def accepts_no_secret(scheme: SignatureScheme) -> bool:
 def first_disagreement() -> str | None:
     for provider in providers():
         for vector in vectors(provider):
-            said = replay(provider, vector)
-            if said != vector["expect"]:
-                return f"{provider}: {vector['name']}: {said}"
+            result = replay(provider, vector)
+            if result != vector["expect"]:
+                return f"{provider}: {vector['name']}: {result}"
     for name, preset in presets.load().items():
         if accepts_no_secret(preset.scheme):
             return f"{name}: an empty secret is accepted"

@@ -11,7 +11,7 @@ from support.waiting import PATIENCE
 
 
 @dataclass(frozen=True)
-class Heard:
+class HttpReply:
     """One answer of the program."""
 
     status: int
@@ -67,7 +67,7 @@ class Wire:
         self._received += data
         return bool(data)
 
-    def answer(self, to: str = "POST") -> Heard | None:
+    def answer(self, to: str = "POST") -> HttpReply | None:
         """The next one, or None when the connection ended before it."""
         while b"\r\n\r\n" not in self._received:
             if not self._more():
@@ -82,7 +82,7 @@ class Wire:
         while len(self._received) < length:
             assert self._more(), f"the body ends too soon: {self._received!r}"
         body, self._received = self._received[:length], self._received[length:]
-        return Heard(status, headers, body)
+        return HttpReply(status, headers, body)
 
     def ended(self) -> bool:
         """The program closes the connection, and says nothing more before it does."""
@@ -116,15 +116,15 @@ def request(
         "Host: gateway.example",
         *(f"{name}: {value}" for name, value in headers),
     ]
-    told = any(name.lower() in ("content-length", "transfer-encoding") for name, _ in headers)
-    if body is not None and not told:
+    has_length = any(name.lower() in ("content-length", "transfer-encoding") for name, _ in headers)
+    if body is not None and not has_length:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + (body or b"")
 
 
 def exchange(
     port: int, method: str, target: str, headers: Iterable[tuple[str, str]] = (), body: bytes | None = None
-) -> Heard:
+) -> HttpReply:
     """One request on a connection of its own, and its answer."""
     headers = list(headers)
     with wire(port) as connection:

@@ -126,12 +126,12 @@ def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
 @pytest.mark.parametrize("name", ["Referer", "HX-Current-URL"])
 def test_a_page_that_cannot_be_is_no_defect(served: Program, name: str) -> None:
     sent = {"Origin": served.url, name: "http://[not/a/page"}
-    said = httpx2.post(f"{served.url}/webhooks/wh_1/advanced", headers=sent, trust_env=False)
-    assert (said.status_code, said.headers.get("location")) == (303, "/sign-in?ended=unsaved")
+    reply = httpx2.post(f"{served.url}/webhooks/wh_1/advanced", headers=sent, trust_env=False)
+    assert (reply.status_code, reply.headers.get("location")) == (303, "/sign-in?ended=unsaved")
 
 
 def test_of_a_stranger_little_is_read(served: Program) -> None:
-    def told(path: str, kind: str, size: int = 17 * 1024) -> tuple[int, str]:
+    def problem_of(path: str, kind: str, size: int = 17 * 1024) -> tuple[int, str]:
         answer = httpx2.post(
             served.url + path, content=b" " * size, headers={"Content-Type": kind}, trust_env=False
         )
@@ -139,7 +139,10 @@ def test_of_a_stranger_little_is_read(served: Program) -> None:
 
     form, text = "application/x-www-form-urlencoded", "application/json"
     for path, kind in (("/sign-in", form), ("/theme", form), ("/api/v1/sessions", text)):
-        assert told(path, kind) == (413, "payload_too_large"), path
+        assert problem_of(path, kind) == (413, "payload_too_large"), path
     # Who holds an invocation's response token may send a large answer; who does not is refused before it is
     # read.
-    assert told("/api/v1/invocations/inv_1/response", text, 3 * 1024 * 1024) == (401, "not_authenticated")
+    assert problem_of("/api/v1/invocations/inv_1/response", text, 3 * 1024 * 1024) == (
+        401,
+        "not_authenticated",
+    )

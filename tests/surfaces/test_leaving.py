@@ -8,8 +8,8 @@ from postern.core.problems import Refused
 from postern.surfaces.leaving import while_connected
 
 
-def request(said: "asyncio.Queue[Message]") -> Request:
-    return Request({"type": "http", "method": "GET", "path": "/", "headers": []}, said.get)
+def request(messages: "asyncio.Queue[Message]") -> Request:
+    return Request({"type": "http", "method": "GET", "path": "/", "headers": []}, messages.get)
 
 
 async def never(begun: asyncio.Event, ended: asyncio.Event) -> None:
@@ -21,12 +21,12 @@ async def never(begun: asyncio.Event, ended: asyncio.Event) -> None:
 
 
 async def leave() -> None:
-    said: asyncio.Queue[Message] = asyncio.Queue()
+    messages: asyncio.Queue[Message] = asyncio.Queue()
     begun, ended = asyncio.Event(), asyncio.Event()
-    asked = asyncio.create_task(while_connected(request(said), never(begun, ended)))
-    said.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+    asked = asyncio.create_task(while_connected(request(messages), never(begun, ended)))
+    messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
     await begun.wait()
-    said.put_nowait({"type": "http.disconnect"})
+    messages.put_nowait({"type": "http.disconnect"})
     with pytest.raises(Refused):
         await asked
     await ended.wait()

@@ -1,11 +1,16 @@
 """What callers sent is read by the gateway's own user alone, whatever the umask says."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from postern.stores.sql import schema
+from postern.stores.sql.database import Database
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program, StartProgram, run_postern
 
@@ -47,3 +52,17 @@ def test_what_is_made_and_what_was_left_open_is_closed_to_others(
 def called(program: Program) -> None:
     made = admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
     assert Client(program.port).post("/webhook/" + made["url"].rpartition("/")[2], {"a": 1}).status == 200
+
+
+def test_a_second_look_at_the_database_leaves_the_locks_on_it(tmp_path: Path) -> None:
+    """To open and close the file beside SQLite would take them away: another process would then delete the log."""
+    url = f"sqlite:///{tmp_path / 'postern.db'}"
+    first = Database(url)
+    schema.migrate(first)
+    with first.readers.connect() as reading:
+        reading.execute(text("SELECT 1"))
+        Database(url).close()
+        look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM meta').fetchall(); c.close()"
+        subprocess.run([sys.executable, "-c", look, str(tmp_path / "postern.db")], check=True)
+        assert (tmp_path / "postern.db-wal").exists()
+    first.close()

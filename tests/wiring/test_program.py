@@ -63,23 +63,23 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
         synchronousResponse={"enabled": True},
         duplicateProtection={"enabled": True, "key": "header:X-Event-Id"},
     )
-    heard = called(webhook["url"], [{"n": 1}] * 200, [("X-Event-Id", "e1")])
-    assert Counter((one.status, one.body) for one in heard) == {(heard[0].status, heard[0].body): 200}
-    assert heard[0].status == 201
+    replies = called(webhook["url"], [{"n": 1}] * 200, [("X-Event-Id", "e1")])
+    assert Counter((one.status, one.body) for one in replies) == {(replies[0].status, replies[0].body): 200}
+    assert replies[0].status == 201
     assert notes_file.read_text() == "1\n"
-    first = heard[0].json["for"]
+    first = replies[0].json["for"]
     rows = in_store(program, "SELECT id, outcome, duplicate_of FROM invocations")
     assert Counter(outcome for _, outcome, _ in rows) == {"accepted": 1, "duplicate": 199}
     assert {(outcome, of) for one, outcome, of in rows if one != first} == {("duplicate", first)}
     # What only an engine makes there be, over the API: the client holds each answer against its description.
     api = admin_of(program)
     delivery = wait_until(
-        lambda: (one := api.get(f"invocations/{first}").json["deliveries"][0])["state"] == "started" and one
+        lambda: (one := api.get(f"invocations/{first}").json["deliveries"][0])["state"] == "completed" and one
     )
     (run,) = api.get("runs").json["items"]
     assert (run["deliveryKey"], delivery["response"]["status"]) == (delivery["key"], 201)
-    said = delivery["log"][-1]  # before it, where the engine was not ready yet: why
-    assert (said["outcome"], said["runs"], said["workflows"]) == ("started", 1, [run["workflow"]])
+    entry = delivery["log"][-1]  # before it, where the engine was not ready yet: why
+    assert (entry["outcome"], entry["runs"], entry["workflows"]) == ("started", 1, [run["workflow"]])
     assert [one["name"] for one in api.get("workflows").json["items"]] == [run["workflow"]]
 
 
@@ -103,8 +103,8 @@ def test_the_allowlist_believes_the_trusted_proxy_and_nobody_else(
     behind_proxy: tuple[Program, str], headers: list[str], status: int
 ) -> None:
     _, url = behind_proxy
-    (heard,) = called(url, [{"n": 1}], [("X-Forwarded-For", value) for value in headers])
-    assert heard.status == status, heard.body
+    (replies,) = called(url, [{"n": 1}], [("X-Forwarded-For", value) for value in headers])
+    assert replies.status == status, replies.body
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +124,8 @@ def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pro
 def test_without_a_trusted_proxy_the_header_counts_for_nothing(start_program: StartProgram) -> None:
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
     webhook = made(program, ipAllowlist=["203.0.113.0/24"])
-    (heard,) = called(webhook["url"], [{"n": 1}], [("X-Forwarded-For", "203.0.113.7")])
-    assert (heard.status, heard.json["code"]) == (403, "ip_not_allowed")
+    (replies,) = called(webhook["url"], [{"n": 1}], [("X-Forwarded-For", "203.0.113.7")])
+    assert (replies.status, replies.json["code"]) == (403, "ip_not_allowed")
 
 
 def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
@@ -136,8 +136,8 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
     webhook = made(program, authentication={"method": "token", "token": token})
     accepted = called(webhook["url"], [{"n": n} for n in range(20)], [("X-Api-Key", token)])
     assert {one.status for one in accepted} == {200}
-    heard = flood(webhook["url"], FLOOD, b"x" * 2000, [("X-Api-Key", "guessed")])
-    assert heard.keys() == {401, 429} and heard.total() == FLOOD
+    replies = flood(webhook["url"], FLOOD, b"x" * 2000, [("X-Api-Key", "guessed")])
+    assert replies.keys() == {401, 429} and replies.total() == FLOOD
 
     def rejected() -> int:
         return int(
@@ -177,8 +177,8 @@ def test_a_held_webhook_starts_nothing_until_it_is_released(
         what="the gateway to hear of the hold",
     )
     probes = notes_file.read_text().count("probe")  # answered by the workflow before that
-    heard = called(webhook["url"], [{"n": str(n)} for n in range(30)], at_once=1)
-    assert {one.json["status"] for one in heard} == {"accepted"}
+    replies = called(webhook["url"], [{"n": str(n)} for n in range(30)], at_once=1)
+    assert {one.json["status"] for one in replies} == {"accepted"}
     assert notes_file.read_text().count("probe") == probes
     command("release")
     wait_until(
@@ -202,8 +202,8 @@ def test_what_was_accepted_before_a_crash_is_started_once_after_it(
     assert {one.json["status"] for one in called(webhook["url"], bodies)} == {"accepted"}
     first.kill()
     second = start_program(**workflows, POSTERN_DATA_DIR=str(first.data_dir), POSTERN_PORT=str(first.port))
-    heard = called(webhook["url"], bodies)  # the sender, who has heard nothing, sends everything again
-    assert {one.json["status"] for one in heard} == {"duplicate"}
+    replies = called(webhook["url"], bodies)  # the sender, who has heard nothing, sends everything again
+    assert {one.json["status"] for one in replies} == {"duplicate"}
     wait_until(lambda: len(notes_file.read_text().splitlines()) >= 20, what="all of them to be started")
     wait_until(lambda: in_store(second, "SELECT count(*) FROM deliveries WHERE state <> 'started'") == [(0,)])
     assert Counter(notes_file.read_text().splitlines()) == {str(n): 1 for n in range(20)}

@@ -174,6 +174,23 @@ def client_address(
     return client
 
 
+@dataclass(frozen=True, slots=True)
+class ClientAddresses:
+    """Whom to believe about where calls come from: the proxies, and the one header in which they name the
+    client."""
+
+    trusted: Allowlist
+    header: str
+
+    def client(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
+        """The peer, or behind trusted proxies whom they name."""
+        if not self.trusted and peer is not None and ":" not in peer:
+            return peer
+        name = self.header.lower().encode()
+        forwarded = [value for key, value in headers if key == name]
+        return client_address(peer, forwarded, self.trusted, name)
+
+
 def names_another(address: str, forwarded: list[bytes], header: bytes) -> bool:
     """Whether a client was named in that header and this address, the one that counted, is none of those
     named: whoever sent it is not among the trusted proxies."""

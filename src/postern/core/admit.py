@@ -30,7 +30,7 @@ NEVER_READ = (
     "payload_too_large",
     "origin_not_allowed",
 )
-"""Refused before there was a body to keep: such a call cannot be judged again."""
+"""Rejected before there was a body to keep: such a call cannot be judged again."""
 
 
 class Verdict(msgspec.Struct):
@@ -48,7 +48,7 @@ class Verdict(msgspec.Struct):
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
     counted_only: bool = False
-    """It is not recorded by itself: strangers cause such refusals as fast as they like."""
+    """It is not recorded by itself: strangers cause such rejections as fast as they like."""
 
 
 def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
@@ -56,25 +56,25 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
     if webhook.cors and is_preflight(call):
         if webhook.cors.allows(call.first_header(b"origin") or b""):
             return Verdict("preflight", "accepted")
-        return _refuse(
+        return _reject(
             [], "CORS preflight", "origin_not_allowed", "the page's origin is not on this webhook's list"
         )
     if call.method not in webhook.allowed_methods:
-        return _refuse([], "method", "method_not_allowed", f"{call.method[:20]} instead of POST")
+        return _reject([], "method", "method_not_allowed", f"{call.method[:20]} instead of POST")
     if not webhook.enabled:
-        return _refuse([], "enabled", "webhook_disabled", "the webhook is switched off")
+        return _reject([], "enabled", "webhook_disabled", "the webhook is switched off")
     origin = call.first_header(b"origin") if webhook.cors else None
     if webhook.cors and origin is not None and not webhook.cors.allows(origin):
         # A browser asks nobody before it sends a form or a text: here is where such a call is stopped.
-        return _refuse([], "CORS", "origin_not_allowed", "the page's origin is not on this webhook's list")
+        return _reject([], "CORS", "origin_not_allowed", "the page's origin is not on this webhook's list")
     if webhook.allowlist is not None and not webhook.allowlist.allows(call.address):
-        return _refuse([], "IP allowlist", "ip_not_allowed", f"{call.address[:60]} is not on the allowlist")
+        return _reject([], "IP allowlist", "ip_not_allowed", f"{call.address[:60]} is not on the allowlist")
     return None
 
 
 def too_large(webhook: Webhook) -> Verdict:
     """Said by whoever reads the body, as soon as it has seen one byte too many."""
-    return _refuse(
+    return _reject(
         [], "body size", "payload_too_large", f"the body is larger than {webhook.payload_limit} bytes"
     )
 
@@ -100,7 +100,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
         if reply is not None:
             return _handshake(webhook, call, limits, trace, reply, verified.matched)
         if call.method != "POST":
-            return _refuse(
+            return _reject(
                 trace,
                 "method",
                 "method_not_allowed",
@@ -111,7 +111,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
     if wait:
         detail = f"more than {webhook.calls_per_second:g} calls a second"
         if verified.matched:
-            return _refuse(trace, "rate limit", "rate_limited", detail, wait, verified.matched)
+            return _reject(trace, "rate limit", "rate_limited", detail, wait, verified.matched)
         return _too_often(webhook, call, limits, trace, "rate limit", detail, wait)
     return read_verified(webhook, verified, trace)
 
@@ -121,7 +121,7 @@ def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -
     fetched."""
     payload = read_object(verified.call, webhook.wraps_arrays)
     if isinstance(payload, Unreadable):
-        return _refuse(trace, "content", payload.code, payload.detail, matched=verified.matched)
+        return _reject(trace, "content", payload.code, payload.detail, matched=verified.matched)
     trace.append(("content", True, f"a JSON object of {len(payload.text)} bytes"))
 
     fields, found = webhook.mapping.apply(payload)
@@ -177,26 +177,26 @@ def _failed(
     webhook: Webhook, call: Call, limits: Limits, trace: list[Step], step: str, unproven: Unproven
 ) -> Verdict:
     """The limit shapes only what failures hear. It is asked after the credential: many senders may share one
-    address, behind a proxy that is not listed, and nobody's right credential is refused for another's wrong
+    address, behind a proxy that is not listed, and nobody's right credential is rejected for another's wrong
     one."""
     wait = limits.failed(webhook.id, limit_key(call.address))
     if wait:
         detail = "too many failed authentications from this address"
         return _too_often(webhook, call, limits, trace, "failed authentications", detail, wait)
-    return _refuse(trace, step, unproven.code, unproven.detail)
+    return _reject(trace, step, unproven.code, unproven.detail)
 
 
 def _too_often(
     webhook: Webhook, call: Call, limits: Limits, trace: list[Step], step: str, detail: str, wait: float
 ) -> Verdict:
     """Of somebody who has proven nothing."""
-    detail += "; of such refusals one a minute is kept for each address, and all are counted"
-    verdict = _refuse(trace, step, "rate_limited", detail, wait)
-    verdict.counted_only = not limits.keeps_refusal(webhook.id, limit_key(call.address))
+    detail += "; of such rejections one a minute is kept for each address, and all are counted"
+    verdict = _reject(trace, step, "rate_limited", detail, wait)
+    verdict.counted_only = not limits.keeps_rejection(webhook.id, limit_key(call.address))
     return verdict
 
 
-def _refuse(
+def _reject(
     trace: list[Step], step: str, code: str, detail: str, wait: float | None = None, matched: Matched = ""
 ) -> Verdict:
     trace.append((step, False, detail))

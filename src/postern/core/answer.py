@@ -41,7 +41,7 @@ def _status_answer(status: str, invocation_id: str) -> Answer:
     )
 
 
-def refusal(
+def problem(
     code: str,
     invocation_id: str | None = None,
     *,
@@ -51,26 +51,26 @@ def refusal(
 ) -> Answer:
     """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in
     history."""
-    problem = PROBLEMS[code]
+    entry = PROBLEMS[code]
     document: dict[str, object] = {
         "type": f"/problems/{code}",
-        "title": problem.title,
-        "status": problem.status,
-        "detail": problem.help,
+        "title": entry.title,
+        "status": entry.status,
+        "detail": entry.help,
         "code": code,
     }
     headers = [PROBLEM_JSON]
     if invocation_id is not None:
         document["invocationId"] = invocation_id
         headers.append((b"x-invocation-id", invocation_id.encode()))
-    if challenge is not None and problem.status == 401:
+    if challenge is not None and entry.status == 401:
         headers.append((b"www-authenticate", challenge))
-    wait = retry_after if retry_after is not None else problem.retry_after
+    wait = retry_after if retry_after is not None else entry.retry_after
     if wait is not None:
         headers.append((b"retry-after", str(wait).encode()))
     if allow is not None:
         headers.append((b"allow", allow))
-    return Answer(problem.status, headers, msgspec.json.encode(document))
+    return Answer(entry.status, headers, msgspec.json.encode(document))
 
 
 # --- what a workflow's response action may say -----------------------------------------------------------------------

@@ -67,7 +67,7 @@ class Limits:
     """The counters of one gateway process. Rates hold per process; `docs/how-to/capacity.md` says what that
     means for several.
 
-    Their clock has to be one that only runs forward: on wall time, one that is set back would refuse
+    Their clock has to be one that only runs forward: on wall time, one that is set back would reject
     everybody for as long as the step.
     """
 
@@ -76,7 +76,7 @@ class Limits:
         self._calls = Buckets()
         self._failures = Buckets()
         self._tries = Buckets()
-        self._kept_refusals = Buckets()
+        self._kept_rejections = Buckets()
 
     def call(self, webhook_id: str, rate: float, burst: float) -> float:
         return self._calls.take(webhook_id, rate, burst, self._clock())
@@ -98,9 +98,9 @@ class Limits:
             self._failures.wait((webhook_id, network), per_minute / 60, per_minute, self._clock()) > 0
         )
 
-    def keeps_refusal(self, webhook_id: str, network: str) -> bool:
-        """One of those who come too often: whether this refusal is the one of its minute that is recorded."""
-        return self._kept_refusals.take((webhook_id, network), 1 / 60, 1, self._clock()) == 0
+    def keeps_rejection(self, webhook_id: str, network: str) -> bool:
+        """One of those who come too often: whether this rejection is the one of its minute that is recorded."""
+        return self._kept_rejections.take((webhook_id, network), 1 / 60, 1, self._clock()) == 0
 
     def reserve(self, *tries: Tries) -> float:
         """Count these as failures before it is known, so that tries at the same moment do not all pass. All

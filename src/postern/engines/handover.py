@@ -2,12 +2,13 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.deliveries.delivery import ResponseSlot, Trigger
+from postern.core.documents import Document
 
 NEAR = Allowlist.parse(
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"]
@@ -27,7 +28,7 @@ def read_ranges(text: str) -> Allowlist:
     return NEAR if not entries else NOBODY if entries == ["none"] else Allowlist.parse(entries)
 
 
-def document(trigger: Trigger) -> dict[str, Any]:
+def document(trigger: Trigger) -> Document:
     """The trigger's variables, the whole payload, and where to answer, or null when nobody waits."""
     return {
         **trigger.variables,

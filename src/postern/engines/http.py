@@ -20,6 +20,7 @@ import msgspec
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, workflow_response
 from postern.core.deliveries.delivery import (
+    End,
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
@@ -47,6 +48,7 @@ class HttpEngine:
     """``inline``: the engine's HTTP response is the workflow's answer to a synchronous call."""
 
     name = "http"
+    asked_after: float | None = None
 
     def __init__(
         self,
@@ -103,7 +105,8 @@ class HttpEngine:
             return self._without_answer(failed, waits=True)
 
     async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
-        body = msgspec.json.encode(document(trigger))
+        end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
+        body = msgspec.json.encode({**document(trigger), "end": end})
         return await self._fetcher.fetch(
             self._url,
             method="POST",
@@ -154,10 +157,10 @@ class HttpEngine:
             return Started(1, answer=_inline_answer(fetched) if waits and fetched.status != 202 else None)
         if fetched.status == 409:
             return Started(1)  # it has this Idempotency-Key already
-        said = f"the engine answered {fetched.status}{_excerpt(fetched)}"
+        detail = f"the engine answered {fetched.status}{_excerpt(fetched)}"
         if fetched.status in _TRY_AGAIN and not (fetched.status == 500 and waits):
-            raise EngineUnavailable(said, fetched.retry_after(self._clock()))
-        raise EngineRejected(said)
+            raise EngineUnavailable(detail, fetched.retry_after(self._clock()))
+        raise EngineRejected(detail)
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
         """The inline answer that was not there yet when ``start`` returned. Whether a run has ended, such an
@@ -173,6 +176,9 @@ class HttpEngine:
                 if answer is not None:
                     return answer
         return await never_known()
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        return {}
 
     async def health(self) -> EngineHealth:
         try:

@@ -9,12 +9,13 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.deliveries.delivery import (
+    End,
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
@@ -23,6 +24,7 @@ from postern.core.deliveries.delivery import (
     Trigger,
     Workflow,
 )
+from postern.core.documents import Document, Payload
 from postern.engines.handover import deadline_text, never_known
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
@@ -42,6 +44,7 @@ class ShopifyFlowEngine:
     each of them."""
 
     name = "shopify-flow"
+    asked_after: float | None = None
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class ShopifyFlowEngine:
         }
         return {**trigger.variables, **{name: also[name] for name in self._also_send}}
 
-    async def _ask(self, query: str, variables: dict[str, Any]) -> tuple[Fetched, dict[str, Any]]:
+    async def _ask(self, query: str, variables: Document) -> tuple[Fetched, Payload]:
         """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means
         for a start."""
         try:
@@ -130,7 +133,7 @@ class ShopifyFlowEngine:
         if fetched.status != 200:
             raise EngineRejected(f"Shopify answered {fetched.status}: {_meaning(fetched.status)}")
         try:
-            answer = msgspec.json.decode(fetched.body, type=dict[str, Any])
+            answer = msgspec.json.decode(fetched.body, type=Payload)
         except msgspec.DecodeError as error:
             raise EngineUnavailable("Shopify's answer is not JSON") from error
         if errors := answer.get("errors"):
@@ -142,6 +145,9 @@ class ShopifyFlowEngine:
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
         return await never_known()
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        return {}
 
     async def health(self) -> EngineHealth:
         try:
@@ -189,7 +195,7 @@ def _codes(errors: object) -> set[str]:
     return {str(extensions.get("code")) for extensions in found if isinstance(extensions, dict)}
 
 
-def _time_to_refill(answer: dict[str, Any]) -> float:
+def _time_to_refill(answer: Payload) -> float:
     """How long Shopify's bucket takes until it holds what the request costs."""
     try:
         cost = answer["extensions"]["cost"]

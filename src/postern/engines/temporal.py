@@ -8,6 +8,7 @@ the start is kept until one comes.
 import asyncio
 import contextlib
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,12 +23,19 @@ from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
     DescribeTaskQueueRequest,
 )
-from temporalio.client import Client, TLSConfig, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import (
+    Client,
+    TLSConfig,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+)
 from temporalio.common import RawValue, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
 from postern.core.deliveries.delivery import (
+    End,
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
@@ -35,6 +43,7 @@ from postern.core.deliveries.delivery import (
     Started,
     Trigger,
     Workflow,
+    end_of_runs,
 )
 from postern.engines.handover import document
 
@@ -77,8 +86,14 @@ def read_targets(text: str) -> tuple[Target, ...]:
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 
 
+ASKED_AT_ONCE = 20
+_AT_WORK = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
+"""After one that is continued as new another run follows, with the same id."""
+
+
 class TemporalEngine:
     name = "temporal"
+    asked_after: float | None = 1.0
 
     def __init__(
         self,
@@ -137,7 +152,7 @@ class TemporalEngine:
             Payload(metadata={"encoding": b"json/plain"}, data=msgspec.json.encode(document(trigger)))
         )
         for target in wanted:
-            with _told_as_the_port_says():
+            with _errors_of_the_port():
                 client = await self._connected()
                 with contextlib.suppress(
                     WorkflowAlreadyStartedError
@@ -175,9 +190,45 @@ class TemporalEngine:
             else:
                 return "completed"
 
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        at_once = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def end(key: str) -> tuple[str, bool, End | None]:
+            async with at_once:
+                ids = dict.fromkeys(target.workflow_id(key) for target in self._targets)
+                described = [run for one in ids if (run := await self._described(one)) is not None]
+                if not described or any(run.status in _AT_WORK for run in described):
+                    return key, bool(described), None
+                return key, True, end_of_runs([await self._closed(run) for run in described])
+
+        with _errors_of_the_port():
+            found = await asyncio.gather(*map(end, keys))
+        return {key: end for key, known, end in found if known}
+
+    async def _described(self, workflow_id: str) -> WorkflowExecutionDescription | None:
+        client = await self._connected()
+        try:
+            return await client.get_workflow_handle(workflow_id).describe(rpc_timeout=self._timeout)
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return None  # a target that did not want this trigger, or it is kept no longer
+            raise
+
+    async def _closed(self, run: WorkflowExecutionDescription) -> tuple[str, float, str]:
+        at = run.close_time.timestamp() if run.close_time else time.time()
+        if run.status == WorkflowExecutionStatus.COMPLETED:
+            return "completed", at, ""
+        client = await self._connected()
+        try:
+            handle = client.get_workflow_handle(run.id, run_id=run.run_id)
+            await handle.result(follow_runs=False, rpc_timeout=self._timeout)
+        except WorkflowFailureError as failure:
+            return "failed", at, f"{run.workflow_type}: {_root(failure)}"
+        return "completed", at, ""
+
     async def health(self) -> EngineHealth:
         try:
-            with _told_as_the_port_says():
+            with _errors_of_the_port():
                 client = await self._connected()
                 service = client.workflow_service
                 await service.describe_namespace(
@@ -240,7 +291,7 @@ class TemporalEngine:
 
     async def forget(self, keys: list[str]) -> None:
         for workflow_id in dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets):
-            with _told_as_the_port_says():
+            with _errors_of_the_port():
                 await self._delete(workflow_id)
 
     async def _delete(self, workflow_id: str) -> None:
@@ -263,7 +314,7 @@ class TemporalEngine:
 
 
 @contextlib.contextmanager
-def _told_as_the_port_says() -> Iterator[None]:
+def _errors_of_the_port() -> Iterator[None]:
     try:
         yield
     except RPCError as error:
@@ -279,6 +330,13 @@ def _told_as_the_port_says() -> Iterator[None]:
     except RuntimeError as error:
         # What a client that has never been connected raises when the server is down.
         raise EngineUnavailable(f"Temporal cannot be reached: {error}") from error
+
+
+def _root(failure: BaseException) -> str:
+    """What went wrong in the first place, in the words of the workflow."""
+    while failure.__cause__ is not None:
+        failure = failure.__cause__
+    return str(failure) or type(failure).__name__
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The 22 senders Postern knows and the generic scheme: one TOML file each, and the loader.
+"""The senders Postern knows and the generic scheme: one TOML file each, and the loader.
 
 A preset is data. When a webhook is saved, the preset's scheme is written into it, so that a newer preset never changes how an existing webhook judges its calls.
 """
@@ -7,9 +7,8 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
 
-from postern.core.signatures.handshake import needs_verify_token
+from postern.core.documents import Document
 from postern.core.signatures.scheme import SignatureScheme
 
 GENERIC = "generic"
@@ -66,7 +65,7 @@ class Preset:
         return "{url}" in self.scheme.signed_content
 
     @property
-    def telling_headers(self) -> frozenset[bytes]:
+    def identifying_headers(self) -> frozenset[bytes]:
         """Lower-case names of the headers in this sender's calls, by which one of them may be recognised."""
         return frozenset(name.lower().encode() for sample in self.samples for name, _ in sample.headers)
 
@@ -97,34 +96,7 @@ def names() -> list[str]:
     return list(load())
 
 
-def about(name: str) -> dict[str, Any]:
-    """Everything a user is told about a preset, as the API shows it."""
-    preset = get(name)
-    return {
-        "name": preset.name,
-        "title": preset.title,
-        "version": preset.version,
-        "aliases": list(preset.aliases),
-        "scheme": preset.scheme.to_document(),
-        "secret": {"paste": preset.secret.paste, "where": preset.secret.where},
-        "setup": list(preset.setup),
-        "needsPublicUrl": preset.signs_url,
-        "needsVerifyToken": needs_verify_token(preset.scheme.handshake),
-        "sender": {
-            "timeoutSeconds": preset.sender.timeout_seconds,
-            "retries": preset.sender.retries,
-            "reactions": preset.sender.reactions,
-        },
-        "sendsArrays": preset.sends_arrays,
-        "synchronousTimeoutSeconds": preset.synchronous_timeout_seconds,
-        "samples": [
-            {"title": sample.title, "headers": [list(pair) for pair in sample.headers], "body": sample.body}
-            for sample in preset.samples
-        ],
-    }
-
-
-def _preset(file_name: str, document: dict[str, Any]) -> Preset:
+def _preset(file_name: str, document: Document) -> Preset:
     """A file's preset. A mistake in one is ours, not the user's, so it fails at once and says in which
     file."""
     try:

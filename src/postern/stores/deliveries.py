@@ -19,7 +19,7 @@ from postern.stores.recorder import emit, insert_delivery, keep_sample
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import DELIVERIES_APART, deliveries, invocations
-from postern.stores.sql.wake import ANSWER, DUE, tell
+from postern.stores.sql.wake import ANSWER, DUE, announce
 from postern.stores.sql.writer import Writer
 
 LONGEST_LOG = 20
@@ -71,7 +71,10 @@ class Deliveries:
 
         return await self._database.read(query)
 
-    async def started(self, delivery: Delivery, started: Started, now: float) -> None:
+    async def started(
+        self, delivery: Delivery, started: Started, now: float, ask_at: float | None = None
+    ) -> None:
+        """``ask_at``: when the engine, which can tell, is first asked how the runs ended."""
         attempt = {
             "at": now,
             "outcome": "started",
@@ -79,7 +82,12 @@ class Deliveries:
             "workflows": list(started.workflows),
         }
         await self._settle(
-            delivery, attempt, state="started", started_at=milliseconds(now), runs=started.runs
+            delivery,
+            attempt,
+            state="started",
+            started_at=milliseconds(now),
+            runs=started.runs,
+            ask_at=None if ask_at is None else milliseconds(ask_at),
         )
 
     async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
@@ -98,6 +106,7 @@ class Deliveries:
             "started_at": None,
             "runs": None,
             "error": "",
+            "ask_at": None,
         }
         log = msgspec.json.encode([*delivery.log, attempt][-LONGEST_LOG:])
         await self._writer.share(
@@ -118,7 +127,7 @@ class Deliveries:
             delivery = emit(connection, invocation_id, fields, state, now)
             if delivery is None:
                 raise Gone
-            tell(connection, DUE)
+            announce(connection, DUE)
             if sample is not None:
                 keep_sample(connection, delivery, sample, now)
             if note is not None:
@@ -161,7 +170,7 @@ class Deliveries:
                     return first
             delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
             insert_delivery(connection, delivery)
-            tell(connection, DUE)
+            announce(connection, DUE)
             write_note(connection, note)
             return delivery
 
@@ -227,7 +236,7 @@ class Deliveries:
                 deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held"
             )
             if state == "queued":
-                tell(connection, DUE)
+                announce(connection, DUE)
             return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
 
         return await self._writer.write(job)
@@ -267,7 +276,7 @@ class Deliveries:
             )
             if in_time.rowcount == 1:
                 if not awaited_here:
-                    tell(connection, ANSWER + key)
+                    announce(connection, ANSWER + key)
                 return True
             connection.execute(open_slot.where(deliveries.c.deadline.is_not(None)).values(**values))
             return False
@@ -314,7 +323,7 @@ class Deliveries:
 
     async def in_trouble(self, webhook_ids: list[str], since: float) -> dict[str, int]:
         """By webhook: how many of its deliveries could not be started, given up since then or still tried
-        again.
+        again, and how many had a run that failed.
 
         Of those that are tried again the ones that wait longest, and not many: that is enough to see who is
         in trouble.
@@ -349,7 +358,7 @@ def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float
     return lease if due > now + longest_wait + lease else None
 
 
-_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log")
+_SETTLED = ("state", "next_at", "started_at", "runs", "error", "attempts", "log", "ask_at")
 _SETTLE = (
     update(deliveries)
     .where(deliveries.c.key == bindparam("of"), deliveries.c.state == "queued")
@@ -387,4 +396,6 @@ def delivery_of(row: Row[Any]) -> Delivery:
         responded_at=seconds(row.responded_at),
         answer_code=row.answer_code,
         released_at=seconds(row.released_at),
+        ended_at=seconds(row.ended_at),
+        ask_at=seconds(row.ask_at),
     )

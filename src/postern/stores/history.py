@@ -17,12 +17,20 @@ from sqlalchemy import (
     select,
 )
 
-from postern.core.history.invocation import Delivery, HistoryFilter, HistoryPage, Invocation
+from postern.core.history.invocation import Answered, Delivery, HistoryFilter, HistoryPage, Invocation, Story
 from postern.identity import first_id_at
 from postern.stores.deliveries import delivery_of
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import seconds
-from postern.stores.sql.tables import APART, DELIVERIES_APART, belongs, deliveries, invocations
+from postern.stores.sql.tables import (
+    ANSWERS_APART,
+    APART,
+    DELIVERIES_APART,
+    answers,
+    belongs,
+    deliveries,
+    invocations,
+)
 
 LONGEST_LOOK = 5_000
 """How many invocations one page looks through where no index helps (text search); the next page goes on from
@@ -37,6 +45,7 @@ FEW = 2_000
 _BULKY = ("body", "trace", "headers")
 _LISTED = [column for column in invocations.c if column.name not in _BULKY]
 _APART = ("rejected", "duplicate", "handshake")
+_MOST = ("started", "responded", "completed")
 
 
 class History:
@@ -62,16 +71,14 @@ class History:
             ).all()
             more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
             found = [_invocation_of(row) for row in rows[:limit]]
-            return HistoryPage(_with_deliveries(connection, found), more)
+            return HistoryPage(_stories(connection, found), more)
 
         return await (self._database.search(query) if wanted.search else self._database.read(query))
 
-    async def get(self, invocation_id: str) -> tuple[Invocation, list[Delivery]] | None:
-        def query(connection: Connection) -> tuple[Invocation, list[Delivery]] | None:
+    async def get(self, invocation_id: str) -> Story | None:
+        def query(connection: Connection) -> Story | None:
             row = connection.execute(select(invocations).where(invocations.c.id == invocation_id)).first()
-            if row is None:
-                return None
-            return _invocation_of(row), _deliveries(connection, [invocation_id])
+            return None if row is None else _stories(connection, [_invocation_of(row)])[0]
 
         return await self._database.read(query)
 
@@ -97,10 +104,10 @@ class History:
 
         return await self._database.read(query)
 
-    async def some(self, invocation_ids: list[str]) -> list[tuple[Invocation, list[Delivery]]]:
-        def query(connection: Connection) -> list[tuple[Invocation, list[Delivery]]]:
+    async def some(self, invocation_ids: list[str]) -> list[Story]:
+        def query(connection: Connection) -> list[Story]:
             rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))
-            return _with_deliveries(connection, [_invocation_of(row) for row in rows])
+            return _stories(connection, [_invocation_of(row) for row in rows])
 
         return await self._database.read(query)
 
@@ -132,7 +139,7 @@ def conditions_of(
             conditions.append(~was_started())
     elif wanted.status is not None:
         conditions.append(_newest_state() == wanted.status)
-        if wanted.status in ("started", "responded") or many:
+        if wanted.status in _MOST or many:
             indexed = False
         else:
             # Few rows and an index of their own: come from there, not from the history.
@@ -143,6 +150,10 @@ def conditions_of(
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code not in ("accepted", *_APART):
             conditions += [invocations.c.outcome == "rejected", APART]
+    if wanted.answer is not None:
+        answered, few = _answered_with(wanted.answer, many)
+        conditions.append(answered)
+        indexed = indexed and few
     if wanted.search:
         indexed = False
         text = wanted.search.encode()
@@ -158,6 +169,29 @@ def conditions_of(
     return conditions, indexed
 
 
+def _answered_with(answer: str, many: bool) -> tuple[ColumnElement[bool], bool]:
+    """The condition, and whether an index leads to what meets it. No call is recorded with a status of 5xx: a
+    caller that hears one has waited."""
+    first, last = _statuses(answer)
+    if many or (answer != "gone" and first < 500):
+        noted = select(case((answers.c.reached, answers.c.status), else_=0))
+        noted = noted.where(answers.c.invocation_id == invocations.c.id)
+        value = noted.correlate(invocations).scalar_subquery()
+        if answer == "gone":
+            return value == 0, False
+        return func.coalesce(value, invocations.c.status).between(first, last), False
+    meant = (
+        ~answers.c.reached if answer == "gone" else answers.c.status.between(first, last) & answers.c.reached
+    )
+    return invocations.c.id.in_(select(answers.c.invocation_id).where(meant, ANSWERS_APART)), True
+
+
+def _statuses(answer: str) -> tuple[int, int]:
+    if answer == "gone":
+        return 0, 0
+    return (int(answer[0]) * 100, int(answer[0]) * 100 + 99) if answer.endswith("xx") else (int(answer),) * 2
+
+
 def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
     """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join,
     and sorts every delivery there is for one page. And nothing about the state in its WHERE: it would be
@@ -167,12 +201,12 @@ def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
 
 
 def was_started() -> ColumnElement[bool]:
-    """Accepted, or admitted after it had been refused."""
+    """Accepted, or admitted after it had been rejected."""
     return _value_of_newest(deliveries.c.key).is_not(None)
 
 
 def _newest_state() -> ScalarSelect[str]:
-    answered = and_(deliveries.c.state == "started", deliveries.c.responded_at.is_not(None))
+    answered = and_(deliveries.c.state.in_(("started", "completed")), deliveries.c.answer_code == "accepted")
     return _value_of_newest(
         case((answered, "responded"), (deliveries.c.state == "queued", "accepted"), else_=deliveries.c.state)
     )
@@ -192,7 +226,11 @@ def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
 
 
 def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool:
-    if wanted.status is None or wanted.status in (*_APART, "started", "responded"):
+    if wanted.answer is not None:
+        apart = select(answers.c.invocation_id).where(ANSWERS_APART)
+        if connection.scalar(apart.offset(FEW).limit(1)) is not None:
+            return True
+    if wanted.status is None or wanted.status in (*_APART, *_MOST):
         return False
     return (
         connection.scalar(select(deliveries.c.key).where(*_in_state(wanted.status)).offset(FEW).limit(1))
@@ -223,13 +261,15 @@ def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
     return statement
 
 
-def _with_deliveries(
-    connection: Connection, found: list[Invocation]
-) -> list[tuple[Invocation, list[Delivery]]]:
-    made: dict[str, list[Delivery]] = {invocation.id: [] for invocation in found}
+def _stories(connection: Connection, found: list[Invocation]) -> list[Story]:
+    made = {invocation.id: Story(invocation, []) for invocation in found}
     for delivery in _deliveries(connection, list(made)):
-        made[delivery.invocation_id].append(delivery)
-    return [(invocation, made[invocation.id]) for invocation in found]
+        made[delivery.invocation_id].deliveries.append(delivery)
+    for row in connection.execute(select(answers).where(answers.c.invocation_id.in_(list(made)))):
+        made[row.invocation_id].answered = Answered(
+            row.invocation_id, row.status, seconds(row.at), row.reached
+        )
+    return list(made.values())
 
 
 def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Delivery]:

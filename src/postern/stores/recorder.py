@@ -205,7 +205,6 @@ def _add(
     last: Mapping[tuple[str, str], float],
     volume: Mapping[tuple[str, int, str], list[int]],
 ) -> None:
-    """``volume`` has all calls, then those within each bound, then those beyond the last."""
     shard = connection.info.get("shard", 0)
     execute_for_each(
         connection,
@@ -221,6 +220,12 @@ def _add(
             for (webhook_id, name), count in sorted(calls.items())
         ],
     )
+    count_volume(connection, volume)
+
+
+def count_volume(connection: Connection, volume: Mapping[tuple[str, int, str], list[int]]) -> None:
+    """By webhook, minute and name: all, then those within each bound, then those beyond the last."""
+    shard = connection.info.get("shard", 0)
     execute_for_each(
         connection,
         _volume_statement(connection.dialect.name),

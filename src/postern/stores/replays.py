@@ -16,7 +16,7 @@ from postern.stores.recorder import emit
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import invocations, replays
-from postern.stores.sql.wake import DUE, tell
+from postern.stores.sql.wake import DUE, announce
 from postern.stores.sql.writer import Writer
 
 _filter = msgspec.json.Decoder(HistoryFilter)
@@ -157,7 +157,7 @@ class Replays:
             }
             connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
             if done:
-                tell(connection, DUE)
+                announce(connection, DUE)
             return True
 
         return await self._writer.write(job)

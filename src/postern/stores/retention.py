@@ -26,6 +26,7 @@ from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
     APART,
+    answers,
     audit,
     belongs,
     deliveries,
@@ -155,6 +156,8 @@ class Retention:
                 connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
             self._note(connection, handed_over)
             gone = [one for one in invocation_ids if one not in kept]
+            if gone:
+                connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
             return (
                 connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
                 if gone

@@ -10,6 +10,7 @@ from postern.stores import keys
 from postern.stores.access import Access
 from postern.stores.audit import Audit
 from postern.stores.deliveries import Deliveries
+from postern.stores.endings import Endings
 from postern.stores.history import History
 from postern.stores.idempotency import Idempotency
 from postern.stores.people import People
@@ -38,6 +39,7 @@ class Store:
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
         self.deliveries = Deliveries(self.database, self.writer)
+        self.endings = Endings(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
         self.schedules = Schedules(self.database, self.writer)
         self.retention = Retention(self.database, self.writer)

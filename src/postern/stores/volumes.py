@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
 
-from postern.core.history.volume import Volume
+from postern.core.history.volume import Volume, is_call
 from postern.stores.recorder import count_unrecorded
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
@@ -83,6 +83,8 @@ class Volumes:
                 for webhook_id, minute, code, calls in connection.execute(
                     statement.group_by(table.c.webhook_id, bucket, table.c.code)
                 ):
+                    if not is_call(code):
+                        continue
                     codes = found[webhook_id].setdefault(int(minute), {})
                     codes[code] = codes.get(code, 0) + int(calls)
             return found

@@ -33,7 +33,7 @@ from postern.stores.sql.tables import (
     tallies,
     webhooks,
 )
-from postern.stores.sql.wake import CONFIGURATION, tell
+from postern.stores.sql.wake import CONFIGURATION, announce
 from postern.stores.sql.writer import Writer
 from postern.stores.vault import Vault, VaultError
 
@@ -365,5 +365,5 @@ def next_epoch(connection: Connection) -> int:
     ).scalar_one_or_none()
     if epoch is None:
         raise StoreUnavailable("the database has no schema yet: run postern migrate")
-    tell(connection, CONFIGURATION)
+    announce(connection, CONFIGURATION)
     return int(epoch)

@@ -1,2 +1,2 @@
-"""Where people and programs meet Postern: the HTTP server with its ingress; REST, MCP, CLI and console, thin
+"""Where people and programs meet Postern: the HTTP server; REST, MCP, CLI and console, thin
 tables over the use cases."""

@@ -1,4 +1,4 @@
-"""The application: the pages and APIs. Calls at webhooks never get here (``http/exchange.py``)."""
+"""The application: the pages and APIs. Calls at webhooks never get here (``http/call_exchange.py``)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,26 +6,27 @@ from typing import Any
 import structlog
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
+from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.console import console_routes, trouble_page
 from postern.surfaces.health import Numbers, health_routes
-from postern.surfaces.http.ingress import Ingress
-from postern.surfaces.mcp.door import PATH as MCP
-from postern.surfaces.mcp.door import Door
+from postern.surfaces.mcp.endpoint import PATH as MCP
+from postern.surfaces.mcp.endpoint import McpEndpoint
 from postern.surfaces.rest.app import make_api
 from postern.surfaces.rest.envelope import Envelope
 from postern.surfaces.rest.problems import STORE_AWAY, problem_page, problem_response
+from postern.usecases.runtime.gateway import Gateway
 
 log = structlog.get_logger("postern.app")
 
 App = Callable[..., Any]
 
 
-def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
-    gateway = ingress.gateway
-    mcp = Door(gateway)
+def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: Numbers | None = None) -> App:
+    mcp = McpEndpoint(gateway)
     beside = [
         *health_routes(gateway, numbers),
         Route("/problems/{code}", problem_page),
@@ -35,10 +36,10 @@ def make_app(ingress: Ingress, numbers: Numbers | None = None) -> App:
     api.state.trouble_page = trouble_page
     pages = Envelope(api)
 
-    async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             client = scope["client"]
-            scope["address"] = ingress.address_of(client[0] if client else None, scope["headers"])
+            scope["address"] = addresses.client(client[0] if client else None, scope["headers"])
         if scope.get("path") in (MCP, MCP + "/"):
             await mcp(scope, receive, send)
         else:
@@ -51,10 +52,10 @@ def watched(app: App) -> App:
     """A defect is logged here, once, however far the answer had come, and told as a problem where none had
     begun: uvicorn's own log is off, and Starlette raises again what its handlers have answered."""
 
-    async def watching(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def watching(scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
 
-        async def noticing(message: dict[str, Any]) -> None:
+        async def noticing(message: Message) -> None:
             nonlocal begun
             begun = True
             await send(message)

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from postern.observe import deliveries_waiting, oldest_due_seconds, own_numbers, writer_waiting
+from postern.observe import own_numbers
+from postern.usecases.operations.numbers import measure_backlog, offer_writer_waiting
 from postern.usecases.operations.readiness import readiness
 from postern.usecases.runtime.gateway import Gateway
 
@@ -27,14 +28,10 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
         }
         return JSONResponse(report, 200 if found.ready else 503)
 
-    # Asked when the numbers are: a worker's are read by its siblings too, and they do not come through its
-    # own route.
-    writer_waiting.set_function(lambda: gateway.store.waiting)
+    offer_writer_waiting(gateway)
 
     async def metrics(_: Request) -> Response:
-        count, oldest = await gateway.store.deliveries.backlog(gateway.clock())
-        deliveries_waiting.set(count)
-        oldest_due_seconds.set(oldest)
+        await measure_backlog(gateway)
         return Response(
             await numbers() if numbers is not None else own_numbers(), media_type=CONTENT_TYPE_LATEST
         )

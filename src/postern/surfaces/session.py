@@ -80,5 +80,5 @@ def forget(response: Response) -> None:
 
 
 def address_of(request: Request) -> str:
-    """As the ingress sees it: behind trusted proxies, what they say."""
+    """As a call has it: behind trusted proxies, what they say."""
     return str(request.scope.get("address") or "unknown")

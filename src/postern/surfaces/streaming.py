@@ -13,7 +13,7 @@ MEDIA_TYPE = "text/event-stream; charset=utf-8"
 
 
 class Feed(StreamingResponse):
-    """Leaves the hub however it ends, even before the first event was asked for."""
+    """Unsubscribes however it ends, even before the first event was asked for."""
 
     def __init__(self, stream: Stream, lines: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
         super().__init__(lines, headers=HEADERS, media_type=MEDIA_TYPE)

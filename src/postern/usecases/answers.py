@@ -14,6 +14,9 @@ from msgspec import UnsetType as UnsetType
 
 T = TypeVar("T")
 
+Schema = dict[str, Any]
+"""A JSON Schema, or the components that schemas refer to."""
+
 
 def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -56,12 +59,17 @@ def as_json(answer: object) -> bytes:
     return _encoder.encode(answer)
 
 
+def read_json(text: bytes, kind: type[T]) -> T:
+    """An answer, as ``as_json`` wrote it."""
+    return msgspec.json.decode(text, type=kind, dec_hook=_value)
+
+
 def as_plain(answer: object) -> Any:
     """The same, read again: dictionaries and lists."""
     return msgspec.json.decode(as_json(answer))
 
 
-def schemas(types: Iterable[Any], ref_template: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def schemas(types: Iterable[Any], ref_template: str) -> tuple[list[Schema], Schema]:
     """A JSON Schema for each type, and the components that they refer to."""
     found, components = msgspec.json.schema_components(types, schema_hook=_schema, ref_template=ref_template)
     for component in components.values():
@@ -82,7 +90,13 @@ def _text(value: object) -> str:
     raise NotImplementedError(f"{type(value).__name__} is no part of an answer")
 
 
-def _schema(kind: type) -> dict[str, Any]:
+def _value(kind: type, text: Any) -> Any:
+    if kind is Time and isinstance(text, str):
+        return Time(datetime.fromisoformat(text).timestamp())
+    raise NotImplementedError(f"{kind.__name__} is no part of an answer")
+
+
+def _schema(kind: type) -> Schema:
     if kind is Time:
         return {"type": "string"}
     raise NotImplementedError(f"{kind.__name__} is no part of an answer")

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Headers
-from postern.core.deliveries.delivery import EngineHealth, Run, Started, Trigger, Workflow
+from postern.core.deliveries.delivery import End, EngineHealth, Run, Started, Trigger, Workflow
 
 
 class Engine(Protocol):
@@ -18,6 +18,9 @@ class Engine(Protocol):
     """
 
     name: str
+    asked_after: float | None
+    """Seconds after a start when ``ends`` is first asked about it; None where the engine cannot tell how runs
+    end. One that tells by itself is asked late, and only where it was not heard."""
 
     async def open(self) -> None:
         """Get ready to be asked. Returns at once: an engine that is not there yet is *unavailable*, not a
@@ -31,6 +34,11 @@ class Engine(Protocol):
 
         Asked only for a synchronous call, while its caller waits.
         """
+        ...
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        """How these deliveries ended: None while a run of one is at work, nothing where none is known. Raises
+        ``EngineUnavailable``."""
         ...
 
     async def health(self) -> EngineHealth: ...

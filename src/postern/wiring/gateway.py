@@ -73,13 +73,13 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share."
         )
     base_url = _base_url(settings, serving_on)
+    workflows = _workflows(settings, serving_on)
 
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
         return [
-            Workflow(one.name, one.webhook_ids, one.help, one.source)
-            for one in load(settings.workflows).workflows
+            Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(workflows).workflows
         ]
 
     fetcher = Fetcher(allowed_ranges=settings.outbound_allowed)
@@ -106,9 +106,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             call_log=CallLog(style=settings.log),
         ),
         engine=engine,
-        workflow_files=WorkflowFiles(
-            settings.workflows if settings.engine == "embedded" else None, known_workflows
-        ),
+        workflow_files=WorkflowFiles(workflows if settings.engine == "embedded" else None, known_workflows),
         outbound=Outbound(fetch, settings.outbound_allowed if serving_on else None),
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
@@ -123,7 +121,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             await store.schedules.release(gateway.clock())
             await store.replays.release(gateway.clock())
         if isinstance(engine, EmbeddedEngine):
-            engine.answers_go_to(partial(answer_of_workflow, gateway))
+            engine.report_to(partial(answer_of_workflow, gateway), gateway.runtime.endings.ended)
             if settings.example == "on":
                 engine.environment |= await example_environment(gateway)
         if engine is not None:
@@ -159,6 +157,16 @@ def _base_url(settings: Settings, serving_on: str | None) -> str:
         return settings.base_url or serving_on or known
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
+
+
+def _workflows(settings: Settings, serving_on: str | None) -> Path:
+    """A command that was typed without the server's settings looks where the one that serves has looked."""
+    left = settings.data_dir / "workflows.path"
+    if serving_on is not None:
+        left.write_text(f"{settings.workflows.resolve()}\n")
+    elif "workflows" not in settings.sources and left.exists():
+        return Path(left.read_text().removesuffix("\n"))
+    return settings.workflows
 
 
 @contextmanager

@@ -6,23 +6,27 @@ import gc
 import os
 import signal
 import socket
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import structlog
 
+from postern.core.address import ClientAddresses
+from postern.core.history.invocation import StoreUnavailable
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.surfaces.console import rehearse
-from postern.surfaces.http.exchange import Exchange
-from postern.surfaces.http.ingress import Ingress
+from postern.surfaces.http.app_exchange import AppExchange
+from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
 from postern.usecases.access.accounts import ensure_admin
+from postern.usecases.calls.intake import Intake
 from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
+from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import RetentionLoop
@@ -75,16 +79,21 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None) -> None:
                 asyncio.create_task(rehearse(gateway)),
             ]
             # These are asked to end, and waited for.
-            workers: list[Scheduler | Replayer] = [Scheduler(gateway), Replayer(gateway)]
+            endings = EndingsLoop(gateway)
+            workers: list[Scheduler | Replayer | EndingsLoop] = [
+                Scheduler(gateway),
+                Replayer(gateway),
+                endings,
+            ]
             working = [asyncio.create_task(worker.run()) for worker in workers]
             dispatcher = Dispatcher(gateway)
             dispatching = [asyncio.create_task(dispatcher.run())] if gateway.engine is not None else []
             try:
-                ingress = Ingress(gateway, settings.trusted_proxies, settings.client_header)
-                app = make_app(ingress, worker_metrics.all if worker_metrics else None)
+                addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
+                app = make_app(gateway, addresses, worker_metrics.all if worker_metrics else None)
                 await serve_http(
-                    partial(Exchange, ingress),
-                    app,
+                    partial(CallExchange, Intake(gateway, addresses)),
+                    partial(AppExchange, app),
                     listener,
                     settings.body_timeout,
                     settings.base_url.startswith("https://"),
@@ -106,6 +115,8 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None) -> None:
                     [asyncio.create_task(gateway.runtime.finish(START_TIMEOUT)), *dispatching],
                     timeout=START_TIMEOUT,
                 )
+                with suppress(StoreUnavailable):
+                    await endings.write()
 
 
 async def _stay_alone(gateway: Gateway) -> None:

@@ -193,8 +193,8 @@ def respond(body: Any = None, status: int = 200, headers: dict[str, str] | None 
     if not isinstance(status, int) or not 200 <= status <= 599:
         raise ValueError(f"{status!r} cannot be an answer's status: it is a number from 200 to 599")
     fields = {"status": int(status), "headers": dict(headers or {}), "body": body}
-    told = (f'"{name}": {as_json(value, f"the {name}")}' for name, value in fields.items())
-    return _running("respond").respond("{" + ", ".join(told) + "}")
+    members = (f'"{name}": {as_json(value, f"the {name}")}' for name, value in fields.items())
+    return _running("respond").respond("{" + ", ".join(members) + "}")
 
 
 def as_json(value: Any, what: str) -> str:

@@ -2,6 +2,7 @@
 
 import keyword
 import re
+from pathlib import Path
 from typing import Any
 
 from postern.workflows.language import WORKFLOW_NAME
@@ -44,6 +45,15 @@ def {function}(event: {event}) -> None:
     print("called with", event["{shown}"])
     respond({{"ok": True}})
 '''
+
+
+def keep(folder: Path, name: str, source: str) -> Path:
+    """As a new file, never over one that is there: raises FileExistsError."""
+    file = folder / f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    with file.open("x") as opened:
+        opened.write(source)
+    return file
 
 
 def _typed(title: str, value: Any, classes: list[str], depth: int = 0) -> str:

@@ -37,4 +37,7 @@ def test_what_is_taken_is_bounded_and_all_of_it_comes_back(wanted: list[tuple[in
     for one in taken:
         arriving.give_back(*one)
     assert arriving.held == 0
+    assert not arriving._callers and not arriving._webhooks, (
+        "whoever has nothing on its way is not remembered"
+    )
     assert arriving.take(100, "a", "x")

@@ -85,6 +85,15 @@ def test_a_form_is_an_object_of_texts() -> None:
     )
 
 
+def test_a_form_of_a_thousand_fields_is_read_and_one_more_is_not() -> None:
+    def form(fields: int) -> bytes:
+        return b"&".join(b"f%d=x" % number for number in range(fields))
+
+    largest = read(form(1000), "application/x-www-form-urlencoded")
+    assert len(json.loads(largest)) == 1000
+    assert read(form(1001), "application/x-www-form-urlencoded") == "malformed_json"
+
+
 def test_a_form_that_is_one_payload_field_is_the_json_in_it() -> None:
     assert (
         read(b"payload=%7B%22action%22%3A%22opened%22%7D", "application/x-www-form-urlencoded")
@@ -106,7 +115,7 @@ def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
         "x",
     ],
 )
-def test_other_types_are_refused(kind: str) -> None:
+def test_other_types_are_rejected(kind: str) -> None:
     assert read(b"{}", kind) == "unsupported_media_type"
 
 
@@ -115,11 +124,11 @@ def test_text_that_is_no_json_object_is_an_unsupported_type() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "GZIP"])
-def test_a_compressed_body_is_refused(encoding: str) -> None:
+def test_a_compressed_body_is_rejected(encoding: str) -> None:
     assert read(b"{}", "application/json", ("Content-Encoding", encoding)) == "unsupported_media_type"
 
 
-def test_two_content_types_are_refused() -> None:
+def test_two_content_types_are_rejected() -> None:
     assert read(b"{}", "application/json", ("Content-Type", "text/xml")) == "unsupported_media_type"
 
 

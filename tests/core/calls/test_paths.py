@@ -2,12 +2,12 @@
 
 from functools import reduce
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.core.calls.content import Payload
-from postern.core.calls.mapping import Mapping
+from postern.core.calls.content import LONGEST_VALUE, Mapping, Payload
 from postern.core.calls.paths import InvalidPath, as_text, extended, members, parse_path, walk
 
 DOCUMENT = (
@@ -79,11 +79,34 @@ def test_what_is_no_path_is_said(path: str) -> None:
 
 
 def test_a_mapping_names_what_it_did_not_find_and_fills_the_rest() -> None:
-    fields, said = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(
+    fields, note = Mapping({"fieldOne": "customer.email", "fieldTwo": "no.such"}).apply(
         Payload(DOCUMENT, members(DOCUMENT))
     )
     assert fields == {"fieldOne": "a@b.example"}
-    assert said == "fieldTwo: nothing at no.such"
+    assert note == "fieldTwo: nothing at no.such"
+
+
+def test_a_mapping_says_how_many_fields_it_found() -> None:
+    payload = Payload(DOCUMENT, members(DOCUMENT))
+    assert Mapping({"fieldOne": "total", "fieldTwo": "id"}).apply(payload)[1] == "2 of 2 fields found"
+    assert Mapping({"fieldOne": ""}).apply(payload) == ({}, "no field is mapped")
+
+
+def test_a_mapped_value_is_cut_where_it_is_longer_than_a_field_holds() -> None:
+    values = {"short": "x" * LONGEST_VALUE, "long": "x" * LONGEST_VALUE + "y", "items": ["x" * LONGEST_VALUE]}
+    document = msgspec.json.encode(values)
+    paths = {"fieldOne": "short", "fieldTwo": "long", "fieldThree": "items"}
+    fields, _ = Mapping(paths).apply(Payload(document, members(document)))
+    assert fields["fieldOne"] == fields["fieldTwo"] == "x" * 65_536
+    assert fields["fieldThree"] == '["' + "x" * 65_534
+
+
+def test_a_path_has_at_most_32_steps_and_500_characters() -> None:
+    assert len(parse_path(".".join("a" * 32))) == 32
+    assert parse_path("x" * 500) == ("x" * 500,)
+    for path in (".".join("a" * 33), "a" + "[0]" * 32, "x" * 501):
+        with pytest.raises(InvalidPath, match="a path has"):
+            parse_path(path)
 
 
 @given(st.text(max_size=60))

@@ -61,7 +61,7 @@ def test_without_a_second_token_the_main_one_alone_counts(placement: str) -> Non
     assert _code(alone, SENT[placement](SECOND)) == "credential_mismatch"
 
 
-def test_a_token_sent_twice_is_refused_even_if_one_is_right() -> None:
+def test_a_token_sent_twice_is_rejected_even_if_one_is_right() -> None:
     assert (
         _code(token("header"), call(b"{}", ("X-Api-Key", MAIN), ("X-Api-Key", b"other")))
         == "credential_mismatch"
@@ -94,7 +94,7 @@ def test_the_right_password_of_another_user_is_a_mismatch() -> None:
 @pytest.mark.parametrize(
     "value", ["Basic", "Basic ", "Basic %%%", "Basic bm9jb2xvbg==", "Basic \xff\xfe", "Basic =", "Bearer x"]
 )
-def test_what_is_not_basic_is_refused_and_never_an_error(value: str) -> None:
+def test_what_is_not_basic_is_rejected_and_never_an_error(value: str) -> None:
     assert _code(credential("basic"), call(b"{}", ("Authorization", value))) in (
         "credential_missing",
         "credential_mismatch",

@@ -19,6 +19,7 @@ from postern.core.signatures.diagnosis.diagnose import (
     diagnose,
     resembles,
 )
+from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import Setup
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
@@ -58,7 +59,7 @@ def standard(body: bytes = BODY, key: bytes = SECRET) -> dict[str, str]:
     }
 
 
-def told(
+def diagnosed(
     scheme: SignatureScheme,
     request: Call,
     secret: bytes = SECRET,
@@ -75,7 +76,7 @@ def patches(diagnosis: Diagnosis) -> list[dict[str, object] | None]:
 
 class TestVerdicts:
     def test_a_good_call_is_verified_and_says_with_which_secret(self) -> None:
-        found = told(STRIPE, call(stripe(key=b"new")), SECRET, b"new")
+        found = diagnosed(STRIPE, call(stripe(key=b"new")), SECRET, b"new")
         assert (found.verified, found.matched, found.code, found.would_verify_if) == (
             True,
             "second",
@@ -85,7 +86,7 @@ class TestVerdicts:
         assert all(ok for name, ok, _ in found.steps if "main" not in name)
 
     def test_the_signed_bytes_and_the_expected_signature_are_shown(self) -> None:
-        found = told(STRIPE, call({"Stripe-Signature": f"t={NOW},v1={'0' * 64}"}))
+        found = diagnosed(STRIPE, call({"Stripe-Signature": f"t={NOW},v1={'0' * 64}"}))
         assert found.signed_bytes == b"%d." % NOW + BODY
         assert found.expected == (("main", "v1=" + digest(found.signed_bytes).hex()),)
         assert found.received == (f"t={NOW},v1={'0' * 64}",)
@@ -96,7 +97,7 @@ class TestVerdicts:
         }
 
     def test_no_secret_is_in_anything_it_says(self) -> None:
-        found = told(
+        found = diagnosed(
             STANDARD,
             call(standard(key=b"whsec_" + base64.b64encode(SECRET))),
             b"whsec_" + base64.b64encode(SECRET),
@@ -107,13 +108,13 @@ class TestVerdicts:
             assert secret not in repr(found).encode()
 
     def test_a_hopeless_case_says_so(self) -> None:
-        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY, b"another")}))
+        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY, b"another")}))
         assert found.code == "signature_mismatch" and not found.would_verify_if
         assert "the secret is another one" in found.explanation
 
     def test_a_right_signature_over_the_digest_of_another_body_is_said(self) -> None:
         text = "0" * 64
-        found = told(
+        found = diagnosed(
             GENERIC, call({"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()})
         )
         assert found.code == "signature_mismatch" and found.explanation.startswith(
@@ -121,14 +122,16 @@ class TestVerdicts:
         )
 
     def test_a_sha1_signature_is_named(self) -> None:
-        found = told(GITHUB, call({"X-Hub-Signature": "sha1=" + hmac.digest(SECRET, BODY, "sha1").hex()}))
+        found = diagnosed(
+            GITHUB, call({"X-Hub-Signature": "sha1=" + hmac.digest(SECRET, BODY, "sha1").hex()})
+        )
         assert found.code == "signature_missing" and "SHA-1" in found.explanation
 
 
 class TestSecrets:
     def test_a_secret_that_should_not_be_decoded(self) -> None:
         pasted = b"whsec_" + base64.b64encode(SECRET)
-        found = told(STANDARD, call(standard(key=pasted)), pasted)
+        found = diagnosed(STANDARD, call(standard(key=pasted)), pasted)
         assert found.code == "signature_mismatch"
         assert any(
             patch and patch["scheme"] and patch["scheme"]["secretEncoding"] == "utf8"
@@ -136,32 +139,34 @@ class TestSecrets:
         )  # type: ignore[index]
 
     def test_a_secret_that_should_be_decoded(self) -> None:
-        found = told(replace(SHOPIFY), call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET.hex().encode())
+        found = diagnosed(
+            replace(SHOPIFY), call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET.hex().encode()
+        )
         assert [change.change for change in found.would_verify_if] == ["Use the secret decoded from hex"]
 
     def test_blanks_around_a_pasted_secret(self) -> None:
-        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET + b"\n")
+        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET + b"\n")
         assert "without blanks" in found.would_verify_if[0].change and found.would_verify_if[0].patch is None
 
     def test_a_secret_that_cannot_be_decoded_is_said_and_still_tried_otherwise(self) -> None:
-        found = told(STANDARD, call(standard(key=b"not base64!")), b"not base64!")
+        found = diagnosed(STANDARD, call(standard(key=b"not base64!")), b"not base64!")
         assert not found.verified and "not base64" in found.explanation and found.would_verify_if
 
 
 class TestTime:
     def test_an_old_call_verifies_with_a_longer_window_or_at_its_own_time(self) -> None:
         old = call(stripe(at=NOW - 1000))
-        found = told(STRIPE, old)
+        found = diagnosed(STRIPE, old)
         assert found.code == "timestamp_expired" and patches(found) == [{"toleranceSeconds": 1001}]
-        assert told(STRIPE, old, tolerance_seconds=1001).verified
-        assert told(STRIPE, old, at=NOW - 990).verified
+        assert diagnosed(STRIPE, old, tolerance_seconds=1001).verified
+        assert diagnosed(STRIPE, old, at=NOW - 990).verified
 
     def test_a_time_that_no_window_reaches_is_the_senders_to_change(self) -> None:
-        assert patches(told(STRIPE, call(stripe(at=1)))) == [None]
+        assert patches(diagnosed(STRIPE, call(stripe(at=1)))) == [None]
 
     def test_milliseconds_are_told_from_seconds(self) -> None:
         request = call({"Stripe-Signature": f"t={NOW}000,v1={digest(b'%d000.' % NOW + BODY).hex()}"})
-        found = told(STRIPE, request)
+        found = diagnosed(STRIPE, request)
         assert found.code == "timestamp_malformed"
         assert (
             found.would_verify_if[0].patch is not None
@@ -180,11 +185,11 @@ class TestBodies:
         ],
     )
     def test_a_body_that_was_written_anew_on_its_way_is_recognised(self, signed: bytes, words: str) -> None:
-        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(signed)}))
+        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(signed)}))
         assert words in found.would_verify_if[0].explanation and found.would_verify_if[0].patch is None
 
     def test_changed_line_breaks_are_recognised(self) -> None:
-        found = told(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(b"{\r\n}")}, b"{\n}"))
+        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(b"{\r\n}")}, b"{\n}"))
         assert "CR LF" in found.would_verify_if[0].explanation
 
 
@@ -204,33 +209,33 @@ class TestUrls:
                 "X-Forwarded-Host": "shop.example.org",
             }
         )
-        assert patches(told(SQUARE, request)) == [{"publicUrl": url}]
-        assert told(SQUARE, request, public_url=url).verified
+        assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": url}]
+        assert diagnosed(SQUARE, request, public_url=url).verified
 
     def test_a_query_string_that_was_not_signed_is_the_senders_to_change(self) -> None:
         request = call(
             {"x-square-hmacsha256-signature": based(b"https://hooks.example.com/webhook/abc" + BODY)},
             query=b"a=1",
         )
-        assert "query string" in told(SQUARE, request).would_verify_if[0].change
+        assert "query string" in diagnosed(SQUARE, request).would_verify_if[0].change
 
 
 class TestOtherSchemes:
     def test_another_preset_is_recognised(self) -> None:
-        found = told(GENERIC, call(stripe()))
+        found = diagnosed(GENERIC, call(stripe()))
         assert {"provider": "stripe", "scheme": None} in patches(found)
 
     def test_a_preset_that_would_verify_only_with_a_longer_window_says_so(self) -> None:
-        found = told(GENERIC, call(stripe(at=NOW - 1000)))
+        found = diagnosed(GENERIC, call(stripe(at=NOW - 1000)))
         assert "1000 s before" in found.would_verify_if[0].explanation
 
     def test_a_body_signature_under_the_generic_scheme_is_named(self) -> None:
-        found = told(GENERIC, call({"X-Signature": based(BODY), "X-Webhook-Id": "1"}))
+        found = diagnosed(GENERIC, call({"X-Signature": based(BODY), "X-Webhook-Id": "1"}))
         assert any("body signature" in change.explanation for change in found.would_verify_if)
 
     def test_headers_joined_in_another_way_are_recognised(self) -> None:
         request = call({"X-Webhook-B": "2", "X-Webhook-A": "1", "X-Signature": digest(b"12").hex()})
-        assert "with nothing" in told(GENERIC, request).would_verify_if[0].explanation
+        assert "with nothing" in diagnosed(GENERIC, request).would_verify_if[0].explanation
 
     @pytest.mark.parametrize(
         ("headers", "expected"),
@@ -263,18 +268,20 @@ class TestOtherSchemes:
         self, headers: dict[str, str], expected: dict[str, object]
     ) -> None:
         request = call(headers)
-        patch = patches(told(GITHUB, request))[0]
+        patch = patches(diagnosed(GITHUB, request))[0]
         assert patch is not None and patch["provider"] == "custom"
         scheme = patch["scheme"]
         assert isinstance(scheme, dict) and expected.items() <= scheme.items()
-        assert told(SignatureScheme.from_document(scheme), request).verified
+        assert diagnosed(SignatureScheme.from_document(scheme), request).verified
 
     def test_every_patch_that_is_offered_verifies(self) -> None:
         for scheme in (GENERIC, GITHUB, STANDARD, SQUARE):
             for request in (call(stripe()), call(standard()), call({"X-Signature": digest(BODY).hex()})):
-                for patch in patches(told(scheme, request, b"c2VjcmV0" if scheme is STANDARD else SECRET)):
+                for patch in patches(
+                    diagnosed(scheme, request, b"c2VjcmV0" if scheme is STANDARD else SECRET)
+                ):
                     if patch and patch.get("scheme"):
-                        assert told(SignatureScheme.from_document(patch["scheme"]), request).verified  # type: ignore[arg-type]
+                        assert diagnosed(SignatureScheme.from_document(patch["scheme"]), request).verified  # type: ignore[arg-type]
 
 
 class TestResemblance:
@@ -306,10 +313,10 @@ def test_a_large_body_is_tried_in_fewer_ways(monkeypatch: pytest.MonkeyPatch) ->
     headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)} | {
         "X-Shopify-Hmac-Sha256": based(b"another body")
     }
-    told(SHOPIFY, call(headers, body), SECRET, b"second")
+    diagnosed(SHOPIFY, call(headers, body), SECRET, b"second")
     assert 0 < 2 * sum(tried) <= MOST_BYTES + 2 * len(body)
     tried.clear()
-    told(SHOPIFY, call(headers), SECRET, b"second")
+    diagnosed(SHOPIFY, call(headers), SECRET, b"second")
     assert 50 < len(tried) <= MOST_TRIALS
 
 
@@ -329,6 +336,40 @@ def test_any_call_gets_a_diagnosis(
     name: str, headers: list[tuple[bytes, bytes]], body: bytes, secret: bytes, query: bytes
 ) -> None:
     request = Call("POST", b"/x", query, tuple(headers), body, "", NOW, "https://hooks.example.com")
-    found = told(KNOWN[name].scheme, request, secret)
+    found = diagnosed(KNOWN[name].scheme, request, secret)
     assert not found.verified or SignatureCredential(KNOWN[name].scheme, secret).check(request)
     assert resembles(request, KNOWN) is not None
+
+
+class TestSightings:
+    def test_a_time_within_a_month_may_be_the_signed_one(self) -> None:
+        month = 31 * 24 * 3600
+        sent = call({"X-Sent-At": str(NOW)})
+        for around, seen in ((month - 1, True), (-month + 1, True), (month, False), (-month, False)):
+            assert bool(moments(sent, NOW + around)) is seen, around
+
+    def test_an_item_of_a_header_may_hold_the_time(self) -> None:
+        (found,) = moments(call({"X-Signature": f"t={NOW},v1=00"}), NOW)
+        assert (found.ref, found.form) == ("item:t", "unix")
+
+    def test_a_header_that_ends_in_id_may_hold_the_delivery_s(self) -> None:
+        sent = call({"X-Event-Id": "1", "x_event_id": "2", "X-Request-Id": "3", "X-Idea": "4", "X-Ids": "5"})
+        assert ids(sent) == ["header:x-event-id", "header:x_event_id"]
+
+    def test_a_digest_is_found_in_headers_and_query(self) -> None:
+        text = digest(BODY).hex()
+        shape, *_ = shapes(call({}, query=f"sig={text}&note=%FF".encode()))
+        assert (shape.ref, shape.encoding, shape.words) == ("query:sig", "hex", "hex in query:sig")
+        found = [one.words for one in shapes(call({"X-Sign": f"v1={text}"}))]
+        assert "hex in header:x-sign after v1=" in found
+
+
+def test_the_expected_signature_is_written_as_the_sender_would() -> None:
+    for encoding, made in (
+        ("hex", digest(BODY).hex()),
+        ("base64", based(BODY)),
+        ("base64url", based(BODY).rstrip("=").replace("+", "-").replace("/", "_")),
+    ):
+        scheme = SignatureScheme(encoding=encoding)
+        found = diagnosed(scheme, call({"X-Signature": "0" * 64 if encoding == "hex" else "A" * 43}))
+        assert found.expected == (("main", made),), encoding

@@ -75,7 +75,7 @@ class TestMeta:
             (b"hub.mode=subscribe&hub.verify_token=a+verify+token", "signature_malformed"),
         ],
     )
-    def test_anything_else_is_refused(self, query: bytes, code: str) -> None:
+    def test_anything_else_is_rejected(self, query: bytes, code: str) -> None:
         reply = self.asked(query)
         assert isinstance(reply, Unproven) and reply.code == code
 
@@ -114,6 +114,11 @@ class TestChallenges:
         )
         assert body_of(after("twitch", probe)) == b"pogchamp-kappa-360noscope"
         assert after("twitch", call(body=probe.body, twitch_eventsub_message_type="notification")) is None
+
+    @pytest.mark.parametrize("body", [b"", b"{", b'{"challenge": 1}', b'{"subscription":{}}'])
+    def test_what_twitch_does_not_send_is_no_handshake(self, body: bytes) -> None:
+        probe = call(body=body, twitch_eventsub_message_type="webhook_callback_verification")
+        assert after("twitch", probe) is None
 
     def test_dropbox_gets_its_challenge_back(self) -> None:
         assert body_of(before("dropbox", call("GET", query=b"challenge=abc-123"))) == b"abc-123"
@@ -216,7 +221,7 @@ words = [
     query=st.one_of(st.binary(max_size=40), st.just(b"hub.mode=x&hub.verify_token=%ff&challenge=%00")),
     header=st.binary(max_size=40),
 )
-def test_any_bytes_give_an_answer_a_refusal_or_nothing(
+def test_any_bytes_give_an_answer_a_rejection_or_nothing(
     kind: HandshakeKind, method: str, body: bytes, query: bytes, header: bytes
 ) -> None:
     names = (b"x-hook-secret", b"x-notion-signature", b"twitch-eventsub-message-type")

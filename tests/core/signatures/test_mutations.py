@@ -57,14 +57,14 @@ BUGS = {
     ),
     "the timestamp is not checked": (
         SIGNATURE,
-        "if refused is None and reading.signed_at is not None:",
+        "if rejected is None and reading.signed_at is not None:",
         "if False:",
     ),
     "the first of two timestamps is taken": (SIGNATURE, "if len(found) > 1:", "if False:"),
     "the body's digest is not checked": (
         SIGNATURE,
-        "refused = self._digest_refused(call) if self._digest else None",
-        "refused = None",
+        "rejected = self._digest_rejected(call) if self._digest else None",
+        "rejected = None",
     ),
     "a required timestamp may be missing": (
         SIGNATURE,
@@ -194,6 +194,6 @@ def test_the_vectors_agree_with_an_unspoilt_copy(disagreements):
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_vectors_notice_that(bug, disagreements):
-    said = disagreements[bug]
-    assert said is not None, f"nobody noticed that {bug}"
-    assert not said.startswith("broke"), f"the copy broke instead of misjudging: {said}"
+    differing = disagreements[bug]
+    assert differing is not None, f"nobody noticed that {bug}"
+    assert not differing.startswith("broke"), f"the copy broke instead of misjudging: {differing}"

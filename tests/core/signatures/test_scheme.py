@@ -179,7 +179,7 @@ class TestSignatures:
         }
         assert code(mailgun, call(body=body)) == "verified by main"
 
-    def test_more_candidates_than_anybody_honest_sends_are_refused(self) -> None:
+    def test_more_candidates_than_anybody_honest_sends_are_rejected(self) -> None:
         value = ",".join(["v1=" + hexed(b"")] * MOST_CANDIDATES)
         assert code(STRIPE, call([("Stripe-Signature", f"{stripe()},{value}")])) == "signature_malformed"
 
@@ -256,7 +256,7 @@ class TestTimestamps:
     def test_a_wrong_signature_is_a_mismatch_however_old(self) -> None:
         assert code(STRIPE, call([("Stripe-Signature", stripe(1, key=OTHER))])) == "signature_mismatch"
 
-    def test_a_missing_timestamp_is_refused_where_it_is_signed(self) -> None:
+    def test_a_missing_timestamp_is_rejected_where_it_is_signed(self) -> None:
         assert code(STRIPE, call([("Stripe-Signature", "v1=" + hexed(BODY))])) == "timestamp_missing"
 
     @pytest.mark.parametrize("text", ["soon", "-1", "1_0", "1e9", "١٧", "9" * 20, "1700000000.0", "+1"])
@@ -264,7 +264,7 @@ class TestTimestamps:
         assert code(STRIPE, call([("Stripe-Signature", stripe(text))])) == "timestamp_malformed"
 
     @pytest.mark.parametrize("again", [NOW, NOW + 1])
-    def test_two_timestamps_in_one_signature_are_refused(self, again: int) -> None:
+    def test_two_timestamps_in_one_signature_are_rejected(self, again: int) -> None:
         assert code(STRIPE, call([("Stripe-Signature", f"{stripe()},t={again}")])) == "timestamp_malformed"
 
     def test_two_signature_headers_of_the_same_time_are_fine_and_of_two_times_are_not(self) -> None:
@@ -378,7 +378,7 @@ class TestSignedContent:
         }.items():
             assert self.signed(template, content, request) == "verified by main", template
 
-    def test_something_signed_that_was_not_sent_or_sent_twice_is_refused(self) -> None:
+    def test_something_signed_that_was_not_sent_or_sent_twice_is_rejected(self) -> None:
         twice = call([("X-One", "a"), ("X-One", "a")], query=b"q=1&q=1")
         for template in (
             "{header:X-One}",
@@ -447,7 +447,7 @@ class TestGeneric:
             == "signature_mismatch"
         )
 
-    def test_nothing_signed_is_refused_even_with_the_right_hmac_of_nothing(self) -> None:
+    def test_nothing_signed_is_rejected_even_with_the_right_hmac_of_nothing(self) -> None:
         assert code(GENERIC, call([("X-Signature", hexed(b""))])) == "signature_malformed"
 
     def test_one_name_twice_is_refused(self) -> None:
@@ -696,7 +696,7 @@ def test_any_document_is_a_scheme_or_a_list_of_problems(document: dict[str, obje
 @given(
     body=st.binary(max_size=200), position=st.integers(min_value=0), bit=st.integers(min_value=0, max_value=7)
 )
-def test_one_flipped_bit_anywhere_in_the_body_is_refused(body: bytes, position: int, bit: int) -> None:
+def test_one_flipped_bit_anywhere_in_the_body_is_rejected(body: bytes, position: int, bit: int) -> None:
     signed = call([("X-Signature", hexed(body))], body)
     assert code({}, signed) == "verified by main"
     if body:

@@ -16,8 +16,8 @@ FORM = {"Content_Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture(scope="module")
 def cookie(served: Program) -> str:
-    said = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
-    return said.headers["set-cookie"].partition(";")[0]
+    reply = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
+    return reply.headers["set-cookie"].partition(";")[0]
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, serve
     Client(served.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {"a": 1})
     invocation = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
     form = {"invocation": invocation, "path": "a", "field": "fieldOne", "back": "/live\r\nX-Evil: 1\u2028"}
-    said = browser.post("/history/map", urlencode(form).encode(), Hx_Request="true", **FORM)
-    assert said.status == 200 and "x-evil" not in said.headers
-    assert said.headers["hx-redirect"].startswith("/live%0D%0AX-Evil")
+    reply = browser.post("/history/map", urlencode(form).encode(), Hx_Request="true", **FORM)
+    assert reply.status == 200 and "x-evil" not in reply.headers
+    assert reply.headers["hx-redirect"].startswith("/live%0D%0AX-Evil")
 
 
 def test_a_webhook_that_cannot_be_read_is_named_with_the_reason_and_can_be_deleted(
@@ -109,3 +109,8 @@ def test_the_ready_page_warns_of_what_is_weak(browser: Client, served: Program) 
         page = browser.get(f"/webhooks/{made['id']}/ready").text
         shown = [one for one in WEAK if one in page]
         assert shown == ([warning] if warning else [])
+
+
+def test_the_former_address_of_the_rejected_calls_leads_to_them(browser: Client) -> None:
+    moved = browser.get("/webhooks/wh_1/refused")
+    assert (moved.status, moved.headers["location"]) == (308, "/webhooks/wh_1/rejected")

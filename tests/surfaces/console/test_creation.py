@@ -73,7 +73,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     expect(console.page.get_by_text("start a tunnel")).to_be_visible()
     body = b'{"id":2}'
     signature = shopify_signature("came later", body)
-    refused = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[1]["invocationId"]
+    rejected = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[1]["invocationId"]
 
     # Wherever one comes back to, it is still asked for.
     console.open("/webhooks")
@@ -82,7 +82,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     ).click()
     expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
     expect(console.page.get_by_role("heading", name="Paste Shopify's secret")).to_be_visible()
-    console.open(f"/history/{refused}")
+    console.open(f"/history/{rejected}")
     expect(console.page.get_by_text("Shopify's secret is not set here yet.")).to_be_visible()
     expect(console.page.get_by_role("link", name="Paste Shopify's secret")).to_be_visible()
     for path in ("", "/authentication", "/ready"):
@@ -106,9 +106,9 @@ def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console
     assert webhook["cors"] == {"enabled": True, "origins": [shop]}
     snippet = console.page.get_by_label("fetch snippet", exact=True).inner_text()
     console.page.goto(shop)
-    with console.page.expect_console_message() as said:
+    with console.page.expect_console_message() as message:
         console.page.evaluate(f"async () => {{ {snippet} }}")
-    answered = said.value.args[0].json_value()
+    answered = message.value.args[0].json_value()
     assert answered["status"] == "accepted"
     assert console.api.get(f"invocations/{answered['invocationId']}").json["payload"] == {
         "email": "ada@example.com"

@@ -73,10 +73,10 @@ def obedient_engine() -> Iterator[str]:
                 return
             slot = event["response"]
             answer = json.dumps({"headers": headers, "body": event["fieldThree"]}).encode()
-            said = Request(slot["url"], answer, {"Authorization": f"Bearer {slot['token']}"})
-            said.add_header("Content-Type", "application/json")
+            posting = Request(slot["url"], answer, {"Authorization": f"Bearer {slot['token']}"})
+            posting.add_header("Content-Type", "application/json")
             try:
-                urlopen(said, timeout=10).close()
+                urlopen(posting, timeout=10).close()
                 status = 202
             except OSError:
                 status = 400  # it cannot be sent: the workflow has failed

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from postern.surfaces.console.routes import VIEWS
-from support.client import PASSWORD, Client, Said, admin_of
+from support.client import PASSWORD, Client, HttpReply, admin_of
 from support.program import Program
 from support.waiting import PATIENCE
 
@@ -125,9 +125,9 @@ def call(program: Program, url: str, body: bytes, headers: dict[str, str], query
     connection.close()
 
 
-def done(said: Said) -> Said:
-    assert said.status < 300, said.text
-    return said
+def done(reply: HttpReply) -> HttpReply:
+    assert reply.status < 300, reply.text
+    return reply
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def done(said: Said) -> Said:
 )
 def test_no_page_fails_on_what_is_recorded(browser: Client, known: dict[str, list[str]], path: str) -> None:
     for address in addresses(path, known):
-        said = browser.get(address)
-        assert said.status in (200, 303, 404, 422), (address, said.status)
+        reply = browser.get(address)
+        assert reply.status in (200, 303, 404, 422), (address, reply.status)
 
 
 def addresses(path: str, known: dict[str, list[str]]) -> list[str]:

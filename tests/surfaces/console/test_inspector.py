@@ -1,4 +1,4 @@
-"""From a refused call to an accepted one, and everything that can be done with a recorded call."""
+"""From a rejected call to an accepted one, and everything that can be done with a recorded call."""
 
 import hmac
 import json
@@ -87,7 +87,7 @@ def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(c
     console.call(webhook["url"], {"n": "a stranger's"})
     console.open(f"/webhooks/{webhook['id']}/mapping")
     expect(console.page.locator("#values")).to_contain_text("a stranger's")
-    expect(console.page.get_by_text("No call has been accepted yet: this one was refused")).to_be_visible()
+    expect(console.page.get_by_text("No call has been accepted yet: this one was rejected")).to_be_visible()
     expect(console.page.locator("h1").get_by_role("link", name="Failing")).to_be_visible()  # as in the list
     console.call(webhook["url"], {"n": "the sender's"}, X_Api_Key="a token")
     console.call(webhook["url"], {"n": "a stranger's"})
@@ -171,8 +171,8 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     passed(console, hours=3)
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
     console.open(f"/webhooks/{webhook['id']}")
-    said = "No call has used the main secret for 3 hours; 2 have used the second. The sender has changed over: safe to promote."
-    expect(console.page.get_by_text(said)).to_be_visible()
+    sentence = "No call has used the main secret for 3 hours; 2 have used the second. The sender has changed over: safe to promote."
+    expect(console.page.get_by_text(sentence)).to_be_visible()
     console.click("Promote the second secret")
     expect(console.page.get_by_text("The second secret is now the main one.")).to_be_visible()
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 401
@@ -267,7 +267,7 @@ def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: C
     expect(console.page.get_by_role("heading", name="On hold", exact=True)).to_be_hidden()
 
 
-def test_refused_calls_are_checked_again_and_admitted_together(console: Console) -> None:
+def test_rejected_calls_are_checked_again_and_admitted_together(console: Console) -> None:
     webhook = console.webhook(
         name="Mended", authentication={"method": "hmac", "provider": "shopify", "secret": "wrong"}
     )
@@ -280,17 +280,17 @@ def test_refused_calls_are_checked_again_and_admitted_together(console: Console)
     ]
     console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("a stranger's", b"{}"))
     console.open(f"/webhooks/{webhook['id']}/history")
-    console.click("Check refused calls again", "link")
-    expect(console.page.get_by_text("4 calls would be refused again")).to_be_visible()
+    console.click("Check rejected calls again", "link")
+    expect(console.page.get_by_text("4 calls would be rejected again")).to_be_visible()
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
-    console.open(f"/webhooks/{webhook['id']}/refused")
+    console.open(f"/webhooks/{webhook['id']}/rejected")
     expect(
-        console.page.get_by_text("3 calls would be accepted now; 1 call would be refused again.")
+        console.page.get_by_text("3 calls would be accepted now; 1 call would be rejected again.")
     ).to_be_visible()
     console.click("Admit them")
     expect(console.page.get_by_text("admitted. Their workflows are started.")).to_be_visible()
     assert all(console.api.get(f"invocations/{one}").json["deliveries"] for one in ids)
-    console.open(f"/webhooks/{webhook['id']}/refused")
+    console.open(f"/webhooks/{webhook['id']}/rejected")
     expect(console.page.get_by_text("None of them would be accepted")).to_be_visible()
 
 

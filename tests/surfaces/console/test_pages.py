@@ -16,7 +16,7 @@ PAGES = [
     "/webhooks/new",
     "/webhooks/new/tool",
     "/webhooks/new/signed",
-    "/webhooks/new/signed?call={refused}",
+    "/webhooks/new/signed?call={rejected}",
     "/webhooks/new/signed?provider=stripe",
     "/webhooks/new/signed?provider=custom",
     "/webhooks/new/browser",
@@ -34,12 +34,12 @@ PAGES = [
     "/webhooks/{signed}/schedule",
     "/webhooks/{signed}/advanced",
     "/webhooks/{signed}/history",
-    "/webhooks/{signed}/refused",
+    "/webhooks/{signed}/rejected",
     "/history",
     "/history?status=rejected",
     "/history?search=not-there",
     "/history/{accepted}",
-    "/history/{refused}",
+    "/history/{rejected}",
     "/replays",
     "/live",
     "/volume",
@@ -79,10 +79,10 @@ def known(console: Console, made: dict[str, str]) -> dict[str, str]:
         accepted = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(SECRET, body))[
             1
         ]["invocationId"]
-        refused = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[
+        rejected = console.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[
             1
         ]["invocationId"]
-        made |= {"signed": signed["id"], "token": token["id"], "accepted": accepted, "refused": refused}
+        made |= {"signed": signed["id"], "token": token["id"], "accepted": accepted, "rejected": rejected}
     return made
 
 

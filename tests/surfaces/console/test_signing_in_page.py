@@ -171,7 +171,7 @@ def test_settings_say_where_each_comes_from_and_never_a_secret(served: Program, 
         status, _, page = ask(served, "GET", f"/settings/{path}", Cookie=cookie)
         assert status == 200 and PASSWORD not in page and served.admin_key not in page, path
     everything = ask(served, "GET", "/settings/environment", Cookie=cookie)[2]
-    for one in ("POSTERN_ADMIN_PASSWORD", "POSTERN_HISTORY_DAYS", "examples/workflows"):
+    for one in ("POSTERN_ADMIN_PASSWORD", "POSTERN_HISTORY_DAYS", "workflows/example"):
         assert one in everything
     ask(
         served,

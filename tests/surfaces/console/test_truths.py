@@ -2,12 +2,16 @@
 
 import hmac
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
-from surfaces.console.conftest import Console, shopify_signature
+from support.client import PASSWORD
+from support.program import StartProgram
+from support.waiting import wait_until
+from surfaces.console.conftest import Console, shopify_signature, sign_in
 
 
 def test_a_call_through_an_unlisted_proxy_says_what_to_set(console: Console) -> None:
@@ -32,7 +36,7 @@ def test_what_came_again_is_not_offered_and_what_was_admitted_is_counted(console
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
     body = b'{"n":1}'
     accepted = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))
-    console.open(f"/webhooks/{webhook['id']}/refused")
+    console.open(f"/webhooks/{webhook['id']}/rejected")
     expect(console.page.get_by_text("1 call came again with the same body")).to_be_visible()
     expect(console.page.get_by_role("link", name=accepted[1]["invocationId"])).to_be_visible()
     console.click("Admit it")
@@ -184,8 +188,8 @@ def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(console: Co
     call = console.call(console.webhook(name="Reloaded")["url"], {})[1]["invocationId"]
     console.open(f"/history/{call}/replay")
     assert console.path == f"/history/{call}"
-    said = console.api.get("/no/such/page")
-    assert (said.status, said.json["code"]) == (404, "not_found")
+    text = console.api.get("/no/such/page")
+    assert (text.status, text.json["code"]) == (404, "not_found")
 
 
 def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
@@ -199,12 +203,12 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
     call = console.call(console.webhook(name="Timed")["url"], {})[1]["invocationId"]
     time = page.locator(f"#call-{call} time").first
     expect(time).to_have_text(re.compile(r"^\d\d:\d\d:\d\d [AP]M$"))
-    said = time.inner_text()
+    text = time.inner_text()
     page.goto(console.program.url + f"/history/{call}")
-    expect(page.locator("time[data-exact]").first).to_contain_text(said)
+    expect(page.locator("time[data-exact]").first).to_contain_text(text)
     expect(page.locator("time[data-exact]").first).to_contain_text(re.compile("E[SD]T"))
     page.goto(console.program.url + "/tester")
-    expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{said} E[SD]T: Timed: "))
+    expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{text} E[SD]T: Timed: "))
     context.close()
 
 
@@ -220,7 +224,7 @@ def test_raw_is_what_was_sent_to_the_byte(console: Console) -> None:
     expect(console.page.get_by_text("its signature would be another one")).to_be_visible()
 
 
-def test_a_fix_says_how_many_of_the_last_calls_it_would_refuse(console: Console) -> None:
+def test_a_fix_says_how_many_of_the_last_calls_it_would_reject(console: Console) -> None:
     webhook = console.webhook(
         name="Shop", authentication={"method": "hmac", "provider": "shopify", "secret": "right"}
     )
@@ -233,7 +237,7 @@ def test_a_fix_says_how_many_of_the_last_calls_it_would_refuse(console: Console)
     call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=in_hex)[1]["invocationId"]
     console.open(f"/history/{call}")
     remedy = console.page.locator(".remedy", has_text="hex")
-    expect(remedy.first).to_contain_text("Would refuse 2 of the last 2 accepted calls.")
+    expect(remedy.first).to_contain_text("Would reject 2 of the last 2 accepted calls.")
 
 
 def test_a_scheduled_webhook_and_one_with_its_token_in_the_url_say_so(console: Console) -> None:
@@ -246,3 +250,66 @@ def test_a_scheduled_webhook_and_one_with_its_token_in_the_url_say_so(console: C
     expect(console.page.get_by_text("Callers need the token in the URL too")).to_be_visible()
     console.open("/webhooks")
     expect(console.page.get_by_text("Fetches every 2 days")).to_be_visible()
+
+
+FAILING = """
+import time
+
+from postern.workflows import respond, workflow
+
+@workflow
+def order_in(event):
+    time.sleep(event["payload"].get("late", 0))
+    if "answer" in event["payload"]:
+        respond({}, status=event["payload"]["answer"])
+    if event["payload"].get("fails"):
+        raise LookupError("no order 1001 in the shop")
+"""
+
+
+def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever_they_are(
+    start_program: StartProgram, page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "order_in.py").write_text(FAILING)
+    program = start_program(POSTERN_ADMIN_PASSWORD=PASSWORD, POSTERN_WORKFLOWS=str(tmp_path / "flows"))
+    console = Console(page, program)
+    sign_in(page, program)
+    wait_until(lambda: console.api.get("/readyz").json["engine"]["ok"], what="the engine")
+    webhook = console.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    assert console.call(webhook["url"], {"fails": True})[0] == 502
+    assert console.call(webhook["url"], {"late": 1.3, "answer": 201})[0] == 504
+    assert console.call(webhook["url"], {"answer": 201})[0] == 201
+    wait_until(
+        lambda: (
+            {one["runState"] for one in console.api.get("invocations").json["items"]}
+            == {"failed", "completed"}
+        ),
+        what="the ends",
+    )
+    console.open("/history")
+    rows = page.locator("table.calls tbody tr")
+    expect(rows).to_contain_text(
+        [
+            "order_in came to its end; the caller heard its answer.",
+            "order_in came to its end; the caller heard 504.",
+            "order_in failed: no order 1001 in the shop; the caller heard 502.",
+        ]
+    )
+    expect(rows.nth(2)).to_contain_text("Run failed")
+    page.get_by_label("Status").select_option("failed")
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="order_in failed").click()
+    expect(page.locator(".verdict.bad")).to_be_visible()
+    expect(page.get_by_text("heard 502 after")).to_be_visible()
+    console.open("/history?answer=504")
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="order_in came to its end").click()
+    expect(page.locator(".verdict.warn")).to_be_visible()
+    expect(page.get_by_text("too late, the caller had heard 504")).to_be_visible()
+    console.open("/webhooks")
+    expect(page.get_by_role("link", name="Failing")).to_be_visible()
+    for tab in ("authentication", "mapping", "response", "schedule", "advanced"):
+        console.open(f"/webhooks/{webhook['id']}/{tab}")
+        expect(page.get_by_role("heading", name="Live Request Inspector")).to_be_visible()
+        expect(page.locator(".feed details").first).to_be_visible()

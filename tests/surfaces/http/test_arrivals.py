@@ -1,19 +1,23 @@
-"""Bodies on their way: how much of them is held for all callers together."""
+"""Calls on their way: how much of their bodies is held, and that nothing of them stays."""
 
 import asyncio
+import gc
+import socket
+import weakref
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-import uvicorn
 from uvicorn.server import ServerState
 
-from postern.core.address import Allowlist
+from postern.core.address import NOBODY, ClientAddresses
 from postern.core.calls.arriving import ArrivingBytes
-from postern.surfaces.http.connection import Protocol
-from postern.surfaces.http.exchange import Exchange
-from postern.surfaces.http.ingress import Ingress
-from support.house import Hearing, House, a_house
+from postern.surfaces.http.app_exchange import AppExchange
+from postern.surfaces.http.call_exchange import CallExchange
+from postern.surfaces.http.connection import Connection, Connections
+from postern.usecases.calls.intake import Intake
+from support.house import AnsweredCall, House, a_house
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -24,18 +28,18 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def door_of(house: House) -> Ingress:
-    return Ingress(house.gateway, Allowlist.parse([]), "X-Forwarded-For")
+def intake_of(house: House) -> Intake:
+    return Intake(house.gateway, ClientAddresses(NOBODY, "X-Forwarded-For"))
 
 
 async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_again(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         hook = await house.webhook()
-        door = door_of(house)
-        door.arriving = ArrivingBytes(900)  # a ninth is the most for one caller alone
+        intake = intake_of(house)
+        intake.arriving = ArrivingBytes(900)  # a ninth is the most for one caller alone
 
-        def arriving() -> Hearing:
-            call = Hearing(door)
+        def arriving() -> AnsweredCall:
+            call = AnsweredCall(intake)
             call.head(
                 "POST",
                 b"/webhook/" + hook.url.rpartition("/")[2].encode(),
@@ -49,42 +53,83 @@ async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_
             3
         ):  # what was taken is given back however a call ends, or the third would find no room
             first, second, third = arriving(), arriving(), arriving()
-            first.body(b"{" + b" " * 79)
-            second.body(b"{" + b" " * 29)
-            answer = await second.heard
+            first.piece(b"{" + b" " * 79)
+            second.piece(b"{" + b" " * 29)
+            answer = await second.answered
             assert answer.status == 503
             assert b"retry-after" in dict(answer.headers)
-            third.body(b"{" + b" " * 19)
-            third.abandon()
-            first.body(b"}")
+            third.piece(b"{" + b" " * 19)
+            third.drop()
+            first.piece(b"}")
             first.end()
-            assert (await first.heard).status == 200
+            assert (await first.answered).status == 200
         assert len(await house.history()) == 3
 
 
 async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
-        door = door_of(house)
+        intake = intake_of(house)
         loop = asyncio.get_running_loop()
-        config = uvicorn.Config(lambda *_: None, ws="none", lifespan="off", log_config=None)  # type: ignore[arg-type]
-        config.load()
-        make = partial(
-            Protocol,
-            partial(Exchange, door),
-            100,
-            config=config,
-            server_state=ServerState(),
-            app_state={},
-            _loop=loop,
-        )
+        shared = Connections(partial(CallExchange, intake), partial(CallExchange, intake), 100)
+        make = partial(Connection, shared, ServerState(), loop)
         async with await loop.create_server(make, "127.0.0.1", 0) as server, asyncio.timeout(PATIENCE):
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(
                 f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b" " * 900
             )
-            while door.arriving.held < 900:
+            while intake.arriving.held < 900:
                 await asyncio.sleep(0.01)
             writer.close()
-            while door.arriving.held:
+            while intake.arriving.held:
                 await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_is_gone_is_not_left_to_the_collector(tmp_path: Path) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"o", "more_body": True})
+        if scope["path"] == "/whole":
+            await send({"type": "http.response.body", "body": b"k"})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async with a_house(tmp_path) as house:
+        path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
+        shared = Connections(partial(CallExchange, intake_of(house)), partial(AppExchange, app), 100)
+        loop = asyncio.get_running_loop()
+        for target, sent, answered in (
+            (path, b"", False),
+            (path, b"{}", True),
+            (path, b" " * 900, False),
+            ("/whole", b" " * 1000, True),
+            ("/whole", b"", False),
+            ("/begun", b"", False),
+        ):
+            length = len(sent) if answered else 1000
+            ends = asyncio.Event()
+            ours, theirs = socket.socketpair()
+            theirs.setblocking(False)
+            gc.collect()
+            gc.disable()
+            try:
+                state = ServerState()
+                transport, connection = await loop.connect_accepted_socket(
+                    lambda state=state: Connection(shared, state, loop),  # type: ignore[misc]
+                    ours,
+                )
+                await loop.sock_sendall(
+                    theirs,
+                    f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode() + sent,
+                )
+                received = b""
+                while answered and not received.endswith((b"ok", b"}")):
+                    received += await loop.sock_recv(theirs, 10_000)
+                gone = weakref.ref(connection, lambda _, ends=ends: ends.set())  # type: ignore[misc]
+                del transport, connection
+                theirs.close()
+                async with asyncio.timeout(PATIENCE):
+                    await ends.wait()
+                assert gone() is None
+            finally:
+                gc.enable()

@@ -103,24 +103,24 @@ def test_one_caller_can_take_no_place_for_bodies_from_others_and_gives_its_own_b
         assert status(hook.path, "127.0.0.2") == 200
 
 
-def test_a_flood_of_refused_calls_is_counted_and_leaves_the_sender_s_own_refused_calls_there(
+def test_a_flood_of_rejected_calls_is_counted_and_leaves_the_sender_s_own_rejected_calls_there(
     tmp_path: Path, start: Callable[..., Program]
 ) -> None:
     hook = make_hook(tmp_path / "data")
     program = start(hook, POSTERN_ENGINE="none")
     wrong = [("X-Api-Key", "not the right one"), JSON]
-    refused = [exchange(program.port, "POST", hook.path, wrong, BODY) for _ in range(5)]
-    ids = {answer.headers["x-invocation-id"] for answer in refused}
+    rejected = [exchange(program.port, "POST", hook.path, wrong, BODY) for _ in range(5)]
+    ids = {answer.headers["x-invocation-id"] for answer in rejected}
     flood = request("POST", hook.path, [JSON], BODY)
     with wire(program.port, source="127.0.0.2") as connection:
-        heard: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for _ in range(26):
             connection.send(flood * 100)
             for _ in range(100):
                 answer = connection.answer()
                 assert answer is not None
-                heard[answer.status] += 1
-    assert heard == {401: 20, 429: 2580}
+                counts[answer.status] += 1
+    assert counts == {401: 20, 429: 2580}
     assert program.stop() == 0
     kept = stories(tmp_path / "data", hook)
     assert ids < {story["id"] for story in kept}
@@ -147,20 +147,20 @@ def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows
     workflow.write_text(WORKFLOW.format(id=hook.id, words="before"))
     program = start(hook, descriptors="1024:1024", POSTERN_WORKFLOWS=str(workflow))
 
-    def heard() -> str:
+    def counts() -> str:
         return exchange(program.port, "POST", hook.path, [KEY, JSON], BODY).body.decode().strip('"')
 
-    wait_until(lambda: heard() == "before", what="the engine to be up")
+    wait_until(lambda: counts() == "before", what="the engine to be up")
     with ExitStack() as idle:
         for _ in range(1300):
             idle.enter_context(wire(program.port))
-        assert [heard() for _ in range(20)] == ["before"] * 20
+        assert [counts() for _ in range(20)] == ["before"] * 20
         # Noticed by who can look at the file, and answered by a process that could be started.
         workflow.write_text(WORKFLOW.format(id=hook.id, words="after"))
-        wait_until(lambda: heard() == "after", what="the change to be noticed")
+        wait_until(lambda: counts() == "after", what="the change to be noticed")
         for _ in range(1300):
             idle.enter_context(wire(program.port))
-        assert [heard() for _ in range(20)] == ["after"] * 20
+        assert [counts() for _ in range(20)] == ["after"] * 20
     assert program.output().count("the workflows changed") == 1
     assert "Too many open files" not in program.output()
 

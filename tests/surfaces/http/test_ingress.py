@@ -12,7 +12,7 @@ from postern.usecases.webhooks import webhooks
 from support.hooks import OWNER, SECOND_TOKEN, TOKEN, Hook, make_hook, stories, within
 from support.program import Program, StartProgram
 from support.waiting import wait_until
-from support.wire import Heard, exchange
+from support.wire import HttpReply, exchange
 
 BODY = b'{"customer": {"email": "ada@example.com"}, "items": [{"sku": "A-1"}], "total": 10.50, "paid": true}'
 JSON = ("Content-Type", "application/json")
@@ -88,14 +88,14 @@ class House:
         method: str = "POST",
         query: str = "",
         kind: str | None = JSON[1],
-    ) -> Heard:
+    ) -> HttpReply:
         types = [("Content-Type", kind)] if kind else []
         return exchange(self.program.port, method, self.hooks[name].path + query, [*types, *headers], body)
 
     def stories(self, name: str) -> list[dict[str, Any]]:
         return stories(self.data_dir, self.hooks[name])
 
-    def recorded(self, name: str, answer: Heard) -> dict[str, Any]:
+    def recorded(self, name: str, answer: HttpReply) -> dict[str, Any]:
         """The one new history entry that this answer names."""
         found = [story for story in self.stories(name) if story["id"] == answer.headers["x-invocation-id"]]
         assert len(found) == 1
@@ -210,7 +210,7 @@ def test_the_right_token_in_the_right_place_is_accepted(
     assert SECOND_TOKEN not in str(story)
 
 
-# --- refused ---------------------------------------------------------------------------------------------------------
+# --- rejected ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_the_right_token_in_the_right_place_is_accepted(
         ("url", [], f"?t[k]={TOKEN}&t[k]={TOKEN}", "credential_mismatch"),
     ],
 )
-def test_no_token_or_the_wrong_one_is_refused_with_the_reason(
+def test_no_token_or_the_wrong_one_is_rejected_with_the_reason(
     house: House, name: str, headers: list[tuple[str, str]], query: str, code: str
 ) -> None:
     answer = house.call(name, *headers, query=query)
@@ -261,7 +261,7 @@ def test_no_token_or_the_wrong_one_is_refused_with_the_reason(
 
 def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(house: House) -> None:
     before = len(stories(house.data_dir))
-    told = set()
+    in_history = set()
     for path in (
         "/webhook/nobody",
         "/webhook/" + "x" * 5000,
@@ -269,8 +269,8 @@ def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(
     ):
         answer = exchange(house.program.port, "POST", path, [KEY, JSON], BODY)
         assert (answer.status, answer.code) == (404, "webhook_not_found")
-        told.add((answer.body, tuple(name for name in answer.headers)))
-    assert len(told) == 1
+        in_history.add((answer.body, tuple(name for name in answer.headers)))
+    assert len(in_history) == 1
     assert len(stories(house.data_dir)) == before
 
 
@@ -292,7 +292,7 @@ def test_another_method_is_recorded_and_told_which_is_allowed(house: House) -> N
         ("allowlisted", 403, "ip_not_allowed", "IP allowlist"),
     ],
 )
-def test_what_is_refused_before_the_body_is_refused_whoever_asks(
+def test_what_is_rejected_before_the_body_is_rejected_whoever_asks(
     house: House, name: str, status: int, code: str, step: str
 ) -> None:
     answer = house.call(name, KEY)
@@ -302,7 +302,7 @@ def test_what_is_refused_before_the_body_is_refused_whoever_asks(
     assert [(one["step"], one["ok"]) for one in story["trace"]] == [(step, False)]
 
 
-def test_a_body_over_the_limit_is_refused_before_the_token_is_looked_at(house: House) -> None:
+def test_a_body_over_the_limit_is_rejected_before_the_token_is_looked_at(house: House) -> None:
     answer = house.call("small", body=b"x" * 101)
     assert (answer.status, answer.code) == (413, "payload_too_large")
     assert house.recorded("small", answer)["code"] == "payload_too_large"
@@ -344,7 +344,7 @@ def test_a_form_becomes_an_object_of_texts(house: House) -> None:
         (b'"x"', "payload_not_an_object"),
     ],
 )
-def test_what_is_no_json_object_is_refused(house: House, body: bytes, code: str) -> None:
+def test_what_is_no_json_object_is_rejected(house: House, body: bytes, code: str) -> None:
     answer = house.call("plain", KEY, body=body)
     assert (answer.status, answer.code) == (400, code)
     story = house.recorded("plain", answer)
@@ -356,19 +356,19 @@ def test_what_is_no_json_object_is_refused(house: House, body: bytes, code: str)
 
 
 def test_more_calls_than_the_rate_allows_are_sent_away_for_a_while(house: House) -> None:
-    heard = [house.call("slow", KEY) for _ in range(5)]
-    assert [answer.status for answer in heard] == [200, 200, 200, 429, 429]
-    assert heard[-1].code == "rate_limited"
-    assert 1 <= int(heard[-1].headers["retry-after"]) <= 101
-    assert house.recorded("slow", heard[-1])["trace"][-1]["step"] == "rate limit"
+    replies = [house.call("slow", KEY) for _ in range(5)]
+    assert [answer.status for answer in replies] == [200, 200, 200, 429, 429]
+    assert replies[-1].code == "rate_limited"
+    assert 1 <= int(replies[-1].headers["retry-after"]) <= 101
+    assert house.recorded("slow", replies[-1])["trace"][-1]["step"] == "rate limit"
 
 
 def test_whoever_guesses_tokens_is_slowed_down(house: House) -> None:
-    heard = [house.call("guessed", ("X-Api-Key", f"guess {number}")) for number in range(22)]
-    assert [answer.status for answer in heard] == [401] * 20 + [429] * 2
-    assert int(heard[-1].headers["retry-after"]) >= 1
-    assert house.recorded("guessed", heard[-2])["trace"][-1]["step"] == "failed authentications"
-    assert "x-invocation-id" not in heard[-1].headers  # one a minute is recorded, and all are counted
+    replies = [house.call("guessed", ("X-Api-Key", f"guess {number}")) for number in range(22)]
+    assert [answer.status for answer in replies] == [401] * 20 + [429] * 2
+    assert int(replies[-1].headers["retry-after"]) >= 1
+    assert house.recorded("guessed", replies[-2])["trace"][-1]["step"] == "failed authentications"
+    assert "x-invocation-id" not in replies[-1].headers  # one a minute is recorded, and all are counted
     assert len(house.stories("guessed")) == 21
 
 
@@ -416,11 +416,11 @@ def test_matches_are_counted_for_each_secret(house: House) -> None:
     for token in (TOKEN, SECOND_TOKEN, SECOND_TOKEN, "wrong"):
         house.call("header", ("X-Shop-Secret", token))
     listed = within(house.data_dir, lambda gateway: webhooks.show(gateway, OWNER, house.hooks["header"].id))
-    told = house.stories("header")
+    in_history = house.stories("header")
     uses = listed.authentication
-    assert uses.token_use.match_count == sum(story["matched"] == "main" for story in told)
-    assert uses.second_token_use.match_count == sum(story["matched"] == "second" for story in told)
-    assert listed.call_count == len(told)
+    assert uses.token_use.match_count == sum(story["matched"] == "main" for story in in_history)
+    assert uses.second_token_use.match_count == sum(story["matched"] == "second" for story in in_history)
+    assert listed.call_count == len(in_history)
 
 
 def test_when_the_store_refuses_the_caller_is_told_to_come_again(
@@ -430,9 +430,9 @@ def test_when_the_store_refuses_the_caller_is_told_to_come_again(
     program = start_program(POSTERN_ENGINE="none")
     other = sqlite3.connect(tmp_path / "data" / "postern.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    refused = exchange(program.port, "POST", hook.path, [KEY, JSON], BODY)
-    assert (refused.status, refused.code) == (503, "temporarily_unavailable")
-    assert int(refused.headers["retry-after"]) >= 1
+    rejected = exchange(program.port, "POST", hook.path, [KEY, JSON], BODY)
+    assert (rejected.status, rejected.code) == (503, "temporarily_unavailable")
+    assert int(rejected.headers["retry-after"]) >= 1
     other.execute("ROLLBACK")
     other.close()
     accepted = exchange(program.port, "POST", hook.path, [KEY, JSON], BODY)

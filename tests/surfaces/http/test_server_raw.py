@@ -2,6 +2,7 @@
 goes on serving."""
 
 import random
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from support.hooks import TOKEN, Hook, make_hook, stories, wait_until_served
 from support.program import Program
 from support.waiting import PATIENCE as PATIENCE_OF_OURS
 from support.waiting import wait_until
-from support.wire import Heard, Wire, exchange, request, wire
+from support.wire import HttpReply, Wire, exchange, request, wire
 
 PATIENCE = 2  # seconds the program waits for a request to arrive whole
 KEY = ("X-Api-Key", TOKEN)
@@ -59,7 +60,7 @@ def goes_on_serving(house: House) -> Iterator[None]:
     house.alive()
 
 
-def send(house: House, data: bytes) -> Heard:
+def send(house: House, data: bytes) -> HttpReply:
     """The one answer to these bytes."""
     with wire(house.port) as connection:
         connection.send(data)
@@ -317,10 +318,16 @@ def test_chunk_extensions_are_passed_over(house: House) -> None:
 
 
 def test_a_trailer_is_no_header(house: House) -> None:
-    whole = request("POST", house.hook.path, [JSON, ("Transfer-Encoding", "chunked")], b"") + chunked(
-        BODY, end=f"0\r\nX-Api-Key: {TOKEN}\r\n\r\n".encode()
-    )
-    assert send(house, whole).code == "credential_missing"
+    def sent(to: str, *headers: tuple[str, str], trailer: str) -> HttpReply:
+        head = request("POST", to, [JSON, ("Transfer-Encoding", "chunked"), *headers], b"")
+        return send(house, head + chunked(BODY, end=f"0\r\n{trailer}\r\n\r\n".encode()))
+
+    assert sent(house.hook.path, trailer=f"X-Api-Key: {TOKEN}").code == "credential_missing"
+    # The API reads its headers when the body, and so what follows it, has come.
+    key = f"Authorization: Bearer {house.program.admin_key}"
+    assert sent("/api/v1/webhooks", trailer=key).code == "not_authenticated"
+    assert sent(house.hook.path, KEY, trailer="X-After: the body").status == 200
+    assert "x-after" not in str(stories(house.program.data_dir, house.hook)[0]["headers"]).lower()
 
 
 @pytest.mark.parametrize(
@@ -364,7 +371,9 @@ def test_a_body_over_the_limit_is_refused_and_the_answer_can_be_read_by_a_caller
         connection.send(
             post(("Content-Length", str(20_000_000)), ("Connection", keep), to=house.small, body=b"x" * 1000)
         )
-        time.sleep(0.2)  # the answer is on its way; what is sent from now on is what nobody will read
+        select.select(
+            [connection.socket], [], [], PATIENCE_OF_OURS
+        )  # what is sent from now on nobody will read
         for _ in range(199):
             connection.send(b"x" * 100_000)
         answer = connection.answer()
@@ -526,11 +535,11 @@ def test_pipelined_calls_are_answered_in_order(house: House) -> None:
     ]
     with wire(house.port) as connection:
         connection.send(b"".join(one_round) * 20)
-        heard = [connection.answer() for _ in expected]
-    assert [answer.status for answer in heard if answer] == expected
+        answers = [connection.answer() for _ in expected]
+    assert [answer.status for answer in answers if answer] == expected
     ids = [
         answer.headers["x-invocation-id"]
-        for answer in heard
+        for answer in answers
         if answer and "x-invocation-id" in answer.headers
     ]
     assert len(set(ids)) == len(ids) == 100
@@ -552,9 +561,9 @@ def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
                 sent += 100
         assert sent < many, "the gateway reads on although nobody takes its answers"
         connection.socket.settimeout(PATIENCE_OF_OURS)
-        heard = [connection.answer() for _ in range(sent)]
-    assert {answer.status for answer in heard if answer} == {404}
-    assert None not in heard
+        answers = [connection.answer() for _ in range(sent)]
+    assert {answer.status for answer in answers if answer} == {404}
+    assert None not in answers
 
 
 def test_who_asks_much_and_goes_without_reading_breaks_nothing(house: House) -> None:
@@ -569,8 +578,8 @@ def test_who_asks_much_and_goes_without_reading_breaks_nothing(house: House) -> 
 def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -> None:
     with wire(house.port) as connection:
         connection.send(post(to=house.hook) * 3 + b"nonsense\r\n\r\n" + post(to=house.hook))
-        heard = [connection.answer() for _ in range(4)]
-        assert [answer.status for answer in heard if answer] == [200, 200, 200, 400]
+        answers = [connection.answer() for _ in range(4)]
+        assert [answer.status for answer in answers if answer] == [200, 200, 200, 400]
         assert connection.ended()
 
 
@@ -579,8 +588,8 @@ def test_calls_before_a_broken_body_are_answered_before_it(house: House) -> None
         connection.send(
             post(to=house.hook) * 3 + post(("Transfer-Encoding", "chunked"), to=house.hook, body=b"zz\r\n")
         )
-        heard = [connection.answer() for _ in range(4)]
-        assert [answer.status for answer in heard if answer] == [200, 200, 200, 400]
+        answers = [connection.answer() for _ in range(4)]
+        assert [answer.status for answer in answers if answer] == [200, 200, 200, 400]
         assert connection.ended()
 
 
@@ -632,14 +641,12 @@ def test_who_sends_nothing_more_is_told_so_and_let_go(house: House) -> None:
 def test_a_head_or_body_that_drips_is_timed_out_however_steadily(house: House) -> None:
     for data in (post(to=house.hook), post(("Content-Length", "10000"), to=house.hook, body=b"x" * 10_000)):
         with wire(house.port) as connection:
-            began = time.monotonic()
             answer = drip(connection, data)
             assert answer is not None
             assert answer.code == "request_timeout"
-            assert time.monotonic() - began < PATIENCE + 5
 
 
-def drip(connection: Wire, data: bytes) -> Heard | None:
+def drip(connection: Wire, data: bytes) -> HttpReply | None:
     connection.socket.settimeout(0.1)
     for byte in data:
         connection.send(bytes([byte]))
@@ -648,16 +655,6 @@ def drip(connection: Wire, data: bytes) -> Heard | None:
         except TimeoutError:
             continue
     return None
-
-
-def test_between_requests_a_connection_may_rest(house: House) -> None:
-    with wire(house.port) as connection:
-        for pause in (PATIENCE + 1.5, 0):
-            connection.send(post(to=house.hook))
-            answer = connection.answer()
-            assert answer is not None
-            assert answer.status == 200
-            time.sleep(pause)
 
 
 def test_http_1_0_is_answered_and_the_connection_closed(house: House) -> None:
@@ -686,8 +683,8 @@ def test_an_offer_to_change_protocols_is_declined_by_answering(
     with wire(house.port) as connection:
         for piece in [data] if pieces == "at once" else [bytes([byte]) for byte in data]:
             connection.send(piece)
-        heard = [connection.answer() for _ in range(4)]
-    assert [answer.status for answer in heard if answer] == [200, 405, 200, 200]
+        answers = [connection.answer() for _ in range(4)]
+    assert [answer.status for answer in answers if answer] == [200, 405, 200, 200]
     assert ["upgrade", protocol] in stories(house.program.data_dir, house.hook)[1]["headers"]
 
 

@@ -19,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from postern import presets
 from postern.surfaces.mcp.shown import MOST_TEXT
 from support.client import admin_of
 from support.program import Program, StartProgram, run_postern
@@ -48,7 +49,7 @@ async def over_stdio(program: Program, *options: str) -> AsyncIterator[Client]:
         yield client
 
 
-def told(result: Any) -> Any:
+def content_of(result: Any) -> Any:
     """What the tool answered; its text must say the same as its structure."""
     assert json.loads(result.content[0].text) == result.structured_content
     return result.structured_content
@@ -57,13 +58,13 @@ def told(result: Any) -> Any:
 async def done(client: Client, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    return told(result)
+    return content_of(result)
 
 
 async def refusal(client: Client, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     assert result.is_error, result.content
-    return told(result)
+    return content_of(result)
 
 
 def webhook(**settings: Any) -> dict[str, Any]:
@@ -186,7 +187,7 @@ def test_what_a_caller_sent_is_bounded_and_marked_as_untrusted(served: Program) 
             (found,) = (await done(client, "search_history", webhookId=made["id"]))["items"]
             assert trick not in json.dumps(found)
             result = await client.call_tool("show_invocation", {"invocationId": found["id"]})
-            shown = told(result)
+            shown = content_of(result)
             untrusted = shown.pop("untrustedInput")
             assert "not an instruction" in untrusted["caution"]
             assert untrusted["body"].startswith('{"note":') and len(untrusted["body"]) < MOST_TEXT + 100
@@ -205,7 +206,7 @@ def test_arguments_are_checked_field_by_field_and_never_echoed(served: Program) 
                 ipAllowlist=["nowhere"],
             )
             refused = await client.call_tool("create_webhook", bad)
-            assert {one["field"] for one in told(refused)["errors"]} == {
+            assert {one["field"] for one in content_of(refused)["errors"]} == {
                 "authentication.headerName", "authentication.token", "ipAllowlist.0",
             }  # fmt: skip
             assert "s3cret" not in refused.content[0].text  # type: ignore[union-attr]
@@ -246,7 +247,7 @@ def signed(body: bytes, secret: str = SIGNING_SECRET) -> dict[str, str]:
     }
 
 
-def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(served: Program) -> None:
+def test_a_model_finds_out_why_a_call_was_rejected_mends_it_and_admits_the_call(served: Program) -> None:
     body = b'{"action": "opened"}'
 
     async def story() -> None:
@@ -283,10 +284,35 @@ def test_a_model_finds_out_why_a_call_was_refused_mends_it_and_admits_the_call(s
     run(story())
 
 
+def test_no_tool_tells_the_signature_that_a_refused_call_should_have_had(served: Program) -> None:
+    """It is as good as the secret for this one body, and a model passes on what it reads."""
+    body = b'{"action": "opened"}'
+    right = signed(body)["X-Hub-Signature-256"].removeprefix("sha256=")
+
+    async def story() -> None:
+        async with over_http(served, served.admin_key) as client:
+            github = {"method": "hmac", "provider": "github", "secret": SIGNING_SECRET}
+            made = await done(client, "create_webhook", **webhook(authentication=github))
+            forged = signed(body, "the secret of somebody else")
+            assert httpx2.post(made["url"], content=body, headers=forged, trust_env=False).status_code == 401
+            (found,) = (await done(client, "search_history", webhookId=made["id"]))["items"]
+            call = {"invocationId": found["id"]}
+            for answer in (
+                await done(client, "explain_rejection", **call),
+                await done(client, "test_signature", **call, webhookId=made["id"]),
+                await done(client, "test_signature", **call, authentication=github),
+            ):
+                assert not answer["verified"]
+                assert right not in json.dumps(answer)
+
+    run(story())
+
+
 def test_a_sender_is_proposed_by_what_is_known_of_it(served: Program) -> None:
     async def story() -> None:
         async with over_http(served, served.admin_key) as client:
-            assert len((await done(client, "list_providers"))["items"]) == 23
+            listed = (await done(client, "list_providers"))["items"]
+            assert [one["name"] for one in listed] == presets.names()
             found = await done(client, "propose_provider", description="payments from Stripe")
             assert found["items"][0]["name"] == "stripe"
             assert "whsec_" in json.dumps(await done(client, "show_provider", provider="stripe"))

@@ -44,7 +44,7 @@ def tried(client: Client, method: str, path: str) -> int:
     return client.ask(method, there, {} if method in ("POST", "PATCH") else None).status
 
 
-def test_a_stranger_is_let_in_nowhere_but_at_the_two_doors(
+def test_a_stranger_is_let_in_nowhere_but_at_these_operations(
     every: list[tuple[str, str, str]], served: Program
 ) -> None:
     stranger = Client(served.port)
@@ -60,6 +60,7 @@ def test_a_stranger_is_let_in_nowhere_but_at_the_two_doors(
     assert open_doors == {
         ("POST", "/api/v1/sessions"),
         ("POST", "/api/v1/invocations/{invocation_id}/response"),
+        ("POST", "/api/v1/invocations/{invocation_id}/end"),
     }
 
 

@@ -68,18 +68,18 @@ def listening(program: Program, query: str = "", **headers: str) -> Iterator[Ear
 
 
 def webhook_of(program: Program, **settings: Any) -> dict[str, Any]:
-    said = admin_of(program).post(
+    reply = admin_of(program).post(
         "webhooks", {"name": "Live", "authentication": {"method": "token", "token": "right"}, **settings}
     )
-    webhook: dict[str, Any] = said.json
+    webhook: dict[str, Any] = reply.json
     return webhook
 
 
 def call(webhook: dict[str, Any], body: Any, token: str = "right") -> str:
     parts = urlsplit(webhook["url"])
     assert parts.port is not None
-    said = Client(parts.port).post(parts.path, body, X_Api_Key=token)
-    return said.headers["x-invocation-id"]
+    reply = Client(parts.port).post(parts.path, body, X_Api_Key=token)
+    return reply.headers["x-invocation-id"]
 
 
 def test_accepted_and_rejected_calls_are_heard_as_they_come_in(served: Program) -> None:
@@ -116,10 +116,10 @@ def test_a_stream_goes_on_after_the_last_event_that_was_seen(served: Program) ->
         listening(served, f"{query}&after={first}"),
     ):
         with resumed as ear:
-            heard = []
-            while missed[-1] not in heard:
-                heard.append(ear.event()["id"])
-            assert set(missed) <= set(heard)
+            received = []
+            while missed[-1] not in received:
+                received.append(ear.event()["id"])
+            assert set(missed) <= set(received)
 
 
 def test_what_is_no_event_id_is_refused(served: Program) -> None:
@@ -205,8 +205,8 @@ def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_
             stream = await follow(house.gateway, OWNER, still)
             events = stream.events()
             first = (await house.call(webhook)).json["invocationId"]
-            heard = await anext(events)
-            assert heard is not None and heard.invocation_id == first
+            received = await anext(events)
+            assert received is not None and received.invocation_id == first
             most = 0
             async with asyncio.timeout(PATIENCE):
                 while not stream._listener.lost:
@@ -216,8 +216,8 @@ def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_
             last = max(one.json["invocationId"] for one in answers)
             assert LONGEST_QUEUE // 2 < most <= LONGEST_QUEUE
             async with asyncio.timeout(PATIENCE):
-                while heard is None or heard.invocation_id != last:
-                    heard = await anext(events)
+                while received is None or received.invocation_id != last:
+                    received = await anext(events)
             stream.close()
 
     asyncio.run(story())
@@ -238,6 +238,8 @@ def a_summary(invocation_id: str) -> InvocationSummary:
         duration_ms=1.0,
         matched=None,
         duplicate_of=None,
+        answered_at=None,
+        caller_gone=False,
         config_version=1,
     )
 
@@ -245,7 +247,7 @@ def a_summary(invocation_id: str) -> InvocationSummary:
 def test_what_waits_for_a_listener_is_bounded() -> None:
     listener = Listener(None)
     for number in range(10 * LONGEST_QUEUE):
-        listener.hear(Event("invocation", a_summary(f"inv_{number}")))
+        listener.add(Event("invocation", a_summary(f"inv_{number}")))
         assert len(listener.waiting) <= LONGEST_QUEUE
     assert listener.lost
 
@@ -272,8 +274,8 @@ def test_a_call_that_was_under_way_when_somebody_began_to_listen_is_heard(tmp_pa
             stream = await follow(house.gateway, OWNER, still)
             invocation = (await house.call(webhook)).json["invocationId"]
             history.may_look.set()
-            heard = await anext(stream.events())
-            assert heard is not None and heard.invocation_id == invocation
+            received = await anext(stream.events())
+            assert received is not None and received.invocation_id == invocation
             stream.close()
 
     asyncio.run(story())

@@ -71,6 +71,7 @@ OF_AN_ENGINE = {
     "list-workflows",
     "list-runs",
     "answer-invocation",
+    "end-invocation",
     "Attempt.detail",
     "Attempt.runs",
     "Attempt.workflows",
@@ -81,13 +82,13 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     """The client refuses an answer that is not as described; here each operation is asked, and each field
     that may be absent is seen."""
     api = Telling(served)
-    api.tell("GET", "me")
+    api.checked("GET", "me")
     who = f"teller{time.time_ns()}"
-    user = api.tell("POST", "users", {"name": who, "password": PASSWORD, "level": "write"})["id"]
-    api.tell("GET", f"users/{user}")
-    api.tell("PATCH", f"users/{user}", {"level": "read"})
-    api.tell("POST", "sessions", {"name": who, "password": PASSWORD})
-    api.tell("POST", "api-keys", {"name": "Told", "level": "read"})
+    user = api.checked("POST", "users", {"name": who, "password": PASSWORD, "level": "write"})["id"]
+    api.checked("GET", f"users/{user}")
+    api.checked("PATCH", f"users/{user}", {"level": "read"})
+    api.checked("POST", "sessions", {"name": who, "password": PASSWORD})
+    api.checked("POST", "api-keys", {"name": "Told", "level": "read"})
     for path in (
         "users",
         "sessions",
@@ -97,12 +98,12 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
         "proposals?description=stripe",
         "volumes",
     ):
-        api.tell("GET", path)
+        api.checked("GET", path)
     api.seen |= {"Problem.errors"} if api.post("webhooks", {"name": ""}).json["errors"] else set()
 
     schedule = {"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}
     token = {"method": "token", "token": "the first token", "secondToken": "the second one"}
-    webhook = api.tell("POST", "webhooks", {"name": "Told", "authentication": token, "schedule": schedule})
+    webhook = api.checked("POST", "webhooks", {"name": "Told", "authentication": token, "schedule": schedule})
     of = f"webhooks/{webhook['id']}"
     for action in (
         "schedule/run",
@@ -115,18 +116,19 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
         "drop",
         "record-events",
     ):
-        api.tell("POST", f"{of}/{action}")
-    api.tell("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
+        api.checked("POST", f"{of}/{action}")
+    api.checked("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
     accepted = api.call(webhook, b'{"number": "1001"}')
     for path in (of, f"{of}/sample", f"{of}/readmissible", "webhooks", "invocations", accepted):
-        api.tell("GET", path)
-    api.tell("GET", f"{accepted}/preview?fieldOne=number&fieldTwo=a&fieldThree=b&fieldFour=c")
-    api.tell("POST", f"{accepted}/replay")
-    replay = f"replays/{api.tell('POST', 'replays', {'filter': {'webhookId': webhook['id']}})['id']}"
-    api.tell("POST", f"{replay}/run")
-    api.tell("GET", replay)
-    api.tell("GET", "replays")
-    api.tell("POST", f"replays/{api.tell('POST', 'replays', {'filter': {}})['id']}/cancel")
+        api.checked("GET", path)
+    api.checked("GET", f"{accepted}/preview?fieldOne=number&fieldTwo=a&fieldThree=b&fieldFour=c")
+    api.checked("GET", f"{accepted}/request")
+    api.checked("POST", f"{accepted}/replay")
+    replay = f"replays/{api.checked('POST', 'replays', {'filter': {'webhookId': webhook['id']}})['id']}"
+    api.checked("POST", f"{replay}/run")
+    api.checked("GET", replay)
+    api.checked("GET", "replays")
+    api.checked("POST", f"replays/{api.checked('POST', 'replays', {'filter': {}})['id']}/cancel")
 
     notion = {"signature": ["header:X-Notion-Signature"], "handshake": "notion"}
     hmac = {
@@ -136,13 +138,13 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
         "secondSecret": "nor this",
         "scheme": notion,
     }
-    signed = api.tell("POST", "webhooks", {"name": "Signed", "authentication": hmac})
+    signed = api.checked("POST", "webhooks", {"name": "Signed", "authentication": hmac})
     api.call(signed, b'{"verification_token": "secret_announced"}')
-    api.tell("POST", f"webhooks/{signed['id']}/adopt-secret")
+    api.checked("POST", f"webhooks/{signed['id']}/adopt-secret")
     refused = api.call(signed, b"{}", X_Notion_Signature="0" * 64)
     for invocation in (accepted, refused):
-        api.tell("GET", f"{invocation}/explanation")
-    api.tell(
+        api.checked("GET", f"{invocation}/explanation")
+    api.checked(
         "POST", "signature-tests", {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]}
     )
     right = HMAC(b"secret_announced", b'{"n": 2}', "sha256").hexdigest()
@@ -152,16 +154,25 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     )
     passing = api.call(signed, b'{"n": 2}', X_Notion_Signature=right)
     api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": notion}})
-    assert len(api.tell("GET", f"webhooks/{signed['id']}/readmissible")["wouldPass"]) == 1
-    assert api.tell("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
+    assert len(api.checked("GET", f"webhooks/{signed['id']}/readmissible")["wouldPass"]) == 1
+    assert (
+        api.checked("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
+    )
 
     newer = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json["id"]
     overwrite(served.data_dir, newer)
-    assert [one["id"] for one in api.tell("GET", "webhooks")["unreadable"]] == [newer]
+    assert [one["id"] for one in api.checked("GET", "webhooks")["unreadable"]] == [newer]
     api.delete(f"webhooks/{newer}")
+    for path in ("settings", "status"):
+        api.checked("GET", path)
+    for method in ("POST", "DELETE"):
+        api.checked(method, "record-events")
+    document = api.checked("GET", "configuration")
+    document["webhooks"] = [one | {"name": f"{one['name']} again"} for one in document["webhooks"][:1]]
+    assert api.checked("POST", "configuration", {"document": document, "dryRun": True})["changes"]
 
     asked = {one.id for one in OPERATIONS if described.answer_types(one)}
-    assert asked - api.told - OF_AN_ENGINE == set()
+    assert asked - api.checked_codes - OF_AN_ENGINE == set()
     absent = {name for name, may_be_absent in described.fields_described() if may_be_absent}
     assert absent - api.seen - OF_AN_ENGINE == set()
 
@@ -171,17 +182,17 @@ class Telling(Client):
 
     def __init__(self, served: Program) -> None:
         super().__init__(served.port, served.admin_key)
-        self.told: set[str | None] = set()
+        self.checked_codes: set[str | None] = set()
         self.seen: set[str] = set()
 
-    def tell(self, method: str, path: str, body: Any = None) -> Any:
-        said = self.ask(method, path, body)
-        answer = described.as_described(method, f"/api/v1/{path}", said.status, said.text)
+    def checked(self, method: str, path: str, body: Any = None) -> Any:
+        reply = self.ask(method, path, body)
+        answer = described.as_described(method, f"/api/v1/{path}", reply.status, reply.text)
         self.seen |= set(described.fields_in(answer))
-        assert said.status < 300 and answer is not None, said.text
+        assert reply.status < 300 and answer is not None, reply.text
         found = described.operation_of(method, f"/api/v1/{path}")
-        self.told.add(found and found.id)
-        return said.json
+        self.checked_codes.add(found and found.id)
+        return reply.json
 
     def call(self, webhook: dict[str, Any], body: bytes, **headers: str) -> str:
         """The path of its invocation."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.client import PASSWORD, Client, Said
+from support.client import PASSWORD, Client, HttpReply
 from support.program import Program, StartProgram
 from support.waiting import wait_until
 
@@ -20,26 +20,26 @@ def made(api: Client, **settings: Any) -> dict[str, Any]:
     return webhook
 
 
-def problem(said: Said) -> tuple[int, str]:
-    assert said.headers["content-type"] == "application/problem+json"
-    assert said.json["status"] == said.status
-    assert said.json["type"] == f"/problems/{said.json['code']}"
-    return said.status, said.json["code"]
+def problem(reply: HttpReply) -> tuple[int, str]:
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json["status"] == reply.status
+    assert reply.json["type"] == f"/problems/{reply.json['code']}"
+    return reply.status, reply.json["code"]
 
 
-def fields(said: Said) -> set[str]:
-    assert problem(said) == (422, "invalid_request")
-    return {error["field"] for error in said.json["errors"]}
+def fields(reply: HttpReply) -> set[str]:
+    assert problem(reply) == (422, "invalid_request")
+    return {error["field"] for error in reply.json["errors"]}
 
 
 def test_a_creation_says_where_the_thing_is_and_never_a_secret(api: Client) -> None:
-    said = api.post("webhooks", WEBHOOK)
-    assert said.status == 201
-    assert said.headers["location"] == f"/api/v1/webhooks/{said.json['id']}"
-    assert said.headers["etag"] == '"1"'
-    assert api.get(said.headers["location"]).json == said.json
-    assert "a token of the tests" not in said.text
-    assert said.json["authentication"]["tokenSet"] is True
+    reply = api.post("webhooks", WEBHOOK)
+    assert reply.status == 201
+    assert reply.headers["location"] == f"/api/v1/webhooks/{reply.json['id']}"
+    assert reply.headers["etag"] == '"1"'
+    assert api.get(reply.headers["location"]).json == reply.json
+    assert "a token of the tests" not in reply.text
+    assert reply.json["authentication"]["tokenSet"] is True
 
 
 def test_every_wrong_field_is_named_at_once(api: Client) -> None:
@@ -111,9 +111,9 @@ def test_unknown_paths_and_wrong_methods_are_problems_too(api: Client) -> None:
     assert problem(api.get("webhooks/")) == (404, "not_found")
     assert problem(api.get("webhooks/wh_0")) == (404, "not_found")
     assert problem(api.get("webhooks/%00")) == (404, "not_found")
-    said = api.ask("PUT", "webhooks")
-    assert problem(said) == (405, "method_not_allowed")
-    assert said.headers["allow"] == "GET, HEAD, POST"
+    reply = api.ask("PUT", "webhooks")
+    assert problem(reply) == (405, "method_not_allowed")
+    assert reply.headers["allow"] == "GET, HEAD, POST"
 
 
 def test_the_type_of_a_problem_is_a_page(api: Client) -> None:
@@ -124,8 +124,12 @@ def test_the_type_of_a_problem_is_a_page(api: Client) -> None:
 
 
 def test_head_is_answered_like_get_without_a_body(api: Client) -> None:
-    said, whole = api.ask("HEAD", "webhooks"), api.get("webhooks")
-    assert (said.status, said.text, said.headers["content-type"]) == (200, "", whole.headers["content-type"])
+    reply, whole = api.ask("HEAD", "webhooks"), api.get("webhooks")
+    assert (reply.status, reply.text, reply.headers["content-type"]) == (
+        200,
+        "",
+        whole.headers["content-type"],
+    )
 
 
 def test_pages_go_on_where_the_last_one_ended(api: Client) -> None:
@@ -195,7 +199,7 @@ def test_the_same_creation_sent_again_makes_nothing_twice(api: Client) -> None:
 
 
 def test_many_at_once_with_one_key_make_one(api: Client) -> None:
-    answers: list[Said] = []
+    answers: list[HttpReply] = []
 
     def create() -> None:
         answers.append(api.post("api-keys", {"name": "Raced", "level": "read"}, Idempotency_Key="race"))
@@ -222,22 +226,22 @@ def test_the_key_of_another_is_another_key(api: Client, served: Program) -> None
 
 
 def test_a_key_is_shown_once_and_works_until_it_is_deleted(api: Client, served: Program) -> None:
-    said = api.post("api-keys", {"name": "Automation", "level": "read"})
-    key = said.json.pop("key")
+    reply = api.post("api-keys", {"name": "Automation", "level": "read"})
+    key = reply.json.pop("key")
     reader = Client(served.port, key)
     assert reader.get("webhooks").status == 200
     assert problem(reader.post("webhooks", WEBHOOK)) == (403, "access_denied")
     assert key not in api.get("api-keys").text
-    assert api.delete(f"api-keys/{said.json['id']}").status == 204
+    assert api.delete(f"api-keys/{reply.json['id']}").status == 204
     refused = reader.get("webhooks")
     assert problem(refused) == (401, "not_authenticated")
     assert refused.headers["www-authenticate"].startswith("Bearer")
 
 
 def signed_in(served: Program, **headers: str) -> Client:
-    said = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
-    assert said.status == 201
-    cookie = said.headers["set-cookie"]
+    reply = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
+    assert reply.status == 201
+    cookie = reply.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=lax" in cookie and "Path=/" in cookie
     return Client(served.port, Cookie=cookie.partition(";")[0], **headers)
 
@@ -278,13 +282,13 @@ def test_a_wrong_password_is_refused(served: Program) -> None:
 
 
 def test_users_are_made_changed_and_deleted(api: Client, served: Program) -> None:
-    said = api.post("users", {"name": "Rita", "password": PASSWORD, "level": "read"})
-    assert (said.status, said.json["name"]) == (201, "rita")
+    reply = api.post("users", {"name": "Rita", "password": PASSWORD, "level": "read"})
+    assert (reply.status, reply.json["name"]) == (201, "rita")
     assert problem(api.post("users", {"name": "rita", "password": PASSWORD, "level": "read"})) == (
         409,
         "conflict",
     )
-    path = said.headers["location"]
+    path = reply.headers["location"]
     assert api.patch(path, {"level": "write"}).json["level"] == "write"
     assert api.patch(path, {"password": "another password"}).status == 200
     assert (
@@ -334,7 +338,7 @@ def test_many_are_replayed_over_http(api: Client) -> None:
     path = plan.headers["location"]
     assert api.post(f"{path}/run").status == 202
     done = wait_until(
-        lambda: (said := api.get(path).json)["state"] == "completed" and said, what="the replay to be done"
+        lambda: (reply := api.get(path).json)["state"] == "completed" and reply, what="the replay to be done"
     )
     assert (done["done"], done["skipped"]) == (3, 0)
     assert problem(api.post(f"{path}/cancel")) == (409, "conflict")
@@ -345,10 +349,10 @@ def test_a_recorded_call_is_shown_as_a_curl_command_without_its_secret(api: Clie
     webhook = made(api)
     api.post(urlsplit(webhook["url"]).path + "?a=1", {"it's": "quoted"}, X_Api_Key="a token of the tests")
     invocation = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
-    said = api.get(f"invocations/{invocation}/curl")
-    assert said.headers["content-type"] == "text/plain; charset=utf-8"
-    assert "a token of the tests" not in said.text
-    words = shlex.split(said.text.replace("\\\n", " "))
+    reply = api.get(f"invocations/{invocation}/curl")
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "a token of the tests" not in reply.text
+    words = shlex.split(reply.text.replace("\\\n", " "))
     assert words[:6] == ["curl", "-X", "POST", "--globoff", "--url", webhook["url"] + "?a=1"]
     assert "x-api-key: YOUR_X_API_KEY" in words
     assert words[-2:] == ["--data-raw", '{"it\'s": "quoted"}']
@@ -391,6 +395,18 @@ def test_browsers_are_told_to_stay_with_https_where_it_is_the_address(
 ) -> None:
     program = start_program(POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com")
     for path in ("/healthz", "/sign-in", "/api/v1/me", "/webhook/none"):
-        said = Client(program.port).ask("POST" if path.startswith("/webhook") else "GET", path)
-        assert said.headers["strict-transport-security"] == "max-age=31536000", path
+        reply = Client(program.port).ask("POST" if path.startswith("/webhook") else "GET", path)
+        assert reply.headers["strict-transport-security"] == "max-age=31536000", path
         assert "strict-transport-security" not in Client(served.port).get(path).headers
+
+
+def test_a_session_s_cookie_goes_over_https_only_where_that_is_the_address(
+    start_program: StartProgram, served: Program
+) -> None:
+    program = start_program(
+        POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com", POSTERN_ADMIN_PASSWORD=PASSWORD
+    )
+    for port, secure in ((program.port, True), (served.port, False)):
+        said = Client(port).post("sessions", {"name": "admin", "password": PASSWORD})
+        assert said.status == 201
+        assert ("Secure" in said.headers["set-cookie"]) is secure

@@ -23,7 +23,7 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def tell(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], None]:
+def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], None]:
     """Runs a story on both kinds of database."""
     database: Path | str = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
@@ -50,7 +50,7 @@ async def refusal(asked: Awaitable[object]) -> Refused:
 
 
 def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(
-    tell: Callable[[Story], None],
+    perform: Callable[[Story], None],
 ) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         password = await accounts.ensure_admin(gateway, "")
@@ -60,18 +60,18 @@ def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(
             await accounts.actor_of_session(gateway, await sign_in(gateway, password=password))
         ).level == "admin"
 
-    tell(story)
+    perform(story)
 
 
-def test_a_password_that_was_given_is_not_told(tell: Callable[[Story], None]) -> None:
+def test_a_password_that_was_given_is_not_told(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         assert await accounts.ensure_admin(gateway, PASSWORD) is None
         assert await sign_in(gateway, " ADMIN ")
 
-    tell(story)
+    perform(story)
 
 
-def test_a_wrong_password_and_an_unknown_name_sound_the_same(tell: Callable[[Story], None]) -> None:
+def test_a_wrong_password_and_an_unknown_name_sound_the_same(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         wrong, unknown = (
@@ -84,7 +84,7 @@ def test_a_wrong_password_and_an_unknown_name_sound_the_same(tell: Callable[[Sto
             == ("not_authenticated", wrong.detail)
         )
 
-    tell(story)
+    perform(story)
 
 
 def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_is(tmp_path: Path) -> None:
@@ -214,23 +214,29 @@ def fail(gateway: Gateway, key: Hashable, per_minute: int, but: int = 0) -> None
 
 
 def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(
-    tell: Callable[[Story], None],
+    perform: Callable[[Story], None],
 ) -> None:
     async def story(gateway: Gateway, clock: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         idle, used = await sign_in(gateway), await sign_in(gateway)
+        half_a_day, thirty_days = 12 * 3600.0, 30 * 24 * 3600.0
         began = clock.now
         for _ in range(59):
-            clock.now += accounts.SESSION_IDLE - 60
+            clock.now += half_a_day - 60
             await accounts.actor_of_session(gateway, used)
         assert (await refusal(accounts.actor_of_session(gateway, idle))).code == "not_authenticated"
-        clock.now = began + accounts.SESSION_LONGEST + 1
+        while clock.now + half_a_day < began + thirty_days:
+            clock.now += half_a_day
+            await accounts.actor_of_session(gateway, used)
+        clock.now = began + thirty_days
+        await accounts.actor_of_session(gateway, used)
+        clock.now += 1
         assert (await refusal(accounts.actor_of_session(gateway, used))).code == "not_authenticated"
 
-    tell(story)
+    perform(story)
 
 
-def test_signing_out_ends_the_session_on_the_server(tell: Callable[[Story], None]) -> None:
+def test_signing_out_ends_the_session_on_the_server(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         secret = await sign_in(gateway)
@@ -238,10 +244,12 @@ def test_signing_out_ends_the_session_on_the_server(tell: Callable[[Story], None
         assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
         await accounts.sign_out(gateway, secret)
 
-    tell(story)
+    perform(story)
 
 
-def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(tell: Callable[[Story], None]) -> None:
+def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(
+    perform: Callable[[Story], None],
+) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         here, elsewhere = await sign_in(gateway), await sign_in(gateway)
@@ -254,10 +262,27 @@ def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(tell: Call
         assert (await refusal(accounts.actor_of_session(gateway, elsewhere))).code == "not_authenticated"
         assert (await refusal(sign_in(gateway))).code == "not_authenticated"
 
-    tell(story)
+    perform(story)
 
 
-def test_a_level_holds_from_the_next_request(tell: Callable[[Story], None]) -> None:
+def test_who_guesses_at_the_old_password_in_a_session_is_slowed(tmp_path: Path) -> None:
+    async def story(gateway: Gateway, clock: Clock) -> None:
+        await accounts.ensure_admin(gateway, PASSWORD)
+        actor = await accounts.actor_of_session(gateway, await sign_in(gateway))
+        fail(gateway, ("password of", actor.id), 20, but=1)
+        wrong = await refusal(accounts.change_own_password(gateway, actor, "wrong", "another password"))
+        assert wrong.code == "invalid_request"
+        refused = await refusal(accounts.change_own_password(gateway, actor, PASSWORD, "another password"))
+        assert (refused.code, refused.retry_after) == ("rate_limited", 4)
+        clock.now += 4
+        await accounts.change_own_password(gateway, actor, PASSWORD, "another password")
+        # What was right is not counted.
+        await accounts.change_own_password(gateway, actor, "another password", PASSWORD)
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_a_level_holds_from_the_next_request(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         made = await accounts.create_user(gateway, ADMIN, "Edgar", PASSWORD, "write")
         secret = await sign_in(gateway, "edgar")
@@ -265,10 +290,10 @@ def test_a_level_holds_from_the_next_request(tell: Callable[[Story], None]) -> N
         await accounts.change_user(gateway, ADMIN, made.id, level="read")
         assert (await accounts.actor_of_session(gateway, secret)).level == "read"
 
-    tell(story)
+    perform(story)
 
 
-def test_the_last_admin_stays(tell: Callable[[Story], None]) -> None:
+def test_the_last_admin_stays(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         admin = (await accounts.users(gateway, ADMIN))[0].id
@@ -282,10 +307,10 @@ def test_the_last_admin_stays(tell: Callable[[Story], None]) -> None:
         results = await asyncio.gather(*removals, return_exceptions=True)
         assert [isinstance(one, Refused) for one in results].count(True) == 1
 
-    tell(story)
+    perform(story)
 
 
-def test_a_deleted_user_is_signed_out(tell: Callable[[Story], None]) -> None:
+def test_a_deleted_user_is_signed_out(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
@@ -293,7 +318,7 @@ def test_a_deleted_user_is_signed_out(tell: Callable[[Story], None]) -> None:
         await accounts.delete_user(gateway, ADMIN, made.id)
         assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
 
-    tell(story)
+    perform(story)
 
 
 def test_what_is_wrong_with_a_new_user_is_said(tmp_path: Path) -> None:
@@ -310,7 +335,9 @@ def test_what_is_wrong_with_a_new_user_is_said(tmp_path: Path) -> None:
     run_on_sqlite(tmp_path, story)
 
 
-def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Callable[[Story], None]) -> None:
+def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(
+    perform: Callable[[Story], None],
+) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
@@ -325,11 +352,11 @@ def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(tell: Calla
         await accounts.revoke_session(gateway, admin, rita.session)
         assert await accounts.sessions(gateway, rita) == []
 
-    tell(story)
+    perform(story)
 
 
 def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(
-    tell: Callable[[Story], None],
+    perform: Callable[[Story], None],
 ) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
@@ -346,7 +373,7 @@ def test_only_an_admin_touches_users_and_every_change_is_noted_without_secrets(
         everything = repr(await audit.listing(gateway, ADMIN))
         assert PASSWORD not in everything and "argon2" not in everything
 
-    tell(story)
+    perform(story)
 
 
 def test_a_key_has_no_password_and_no_sessions(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ ONLY_READ = {
         "accounts.users",
         "audit.listing",
         "as_code.export",
+        "readiness.status",
+        "export.everything",
     ),
     *(
         "engine.runs",
@@ -48,6 +50,7 @@ ONLY_READ = {
         "history.as_curl",
         "history.listing",
         "history.preview",
+        "history.request",
         "history.show",
         "live.follow",
     ),
@@ -61,6 +64,7 @@ ONLY_READ = {
         "samples.sample",
     ),
     *(
+        "export.everything",
         "settings.in_force",
         "signatures.explain",
         "signatures.propose",

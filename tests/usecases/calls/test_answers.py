@@ -50,10 +50,10 @@ async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(hou
         invocation = trigger.key.partition(".")[0]
         await respond(house.gateway, invocation, trigger.response.token, 200, {"Content-Type": kind}, "x")
 
-    heard, _ = await asyncio.gather(house.call(slow), answering())
-    assert (heard.status, heard.headers["content-type"], heard.body) == (200, kind, b"x")
-    assert heard.headers["content-security-policy"].startswith("sandbox;")
-    assert heard.headers["x-content-type-options"] == "nosniff"
+    reply, _ = await asyncio.gather(house.call(slow), answering())
+    assert (reply.status, reply.headers["content-type"], reply.body) == (200, kind, b"x")
+    assert reply.headers["content-security-policy"].startswith("sandbox;")
+    assert reply.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_a_503_of_the_workflow_is_not_logged_as_a_call_that_was_not_stored(

@@ -51,8 +51,8 @@ def test_a_storefront_on_the_list_is_answered_and_reads_errors_too_and_any_other
     assert (answer["status"], answer["body"]["status"]) == (200, "accepted")
     assert answer["id"] == answer["body"]["invocationId"]
     assert call(any_origin)["status"] == 200
-    refused = call(listed, "wrong")
-    assert (refused["status"], refused["body"]["code"]) == (401, "credential_mismatch")
+    rejected = call(listed, "wrong")
+    assert (rejected["status"], rejected["body"]["code"]) == (401, "credential_mismatch")
     assert call(elsewhere) == call(without) == {"blocked": "TypeError"}
     assert any("CORS" in error for error in notes.errors)
     anonymous = {"authentication": {"method": "none"}}
@@ -68,5 +68,5 @@ def test_a_storefront_on_the_list_is_answered_and_reads_errors_too_and_any_other
 
     wait_until(lambda: codes(beacons) == ["accepted", "accepted"], what="both beacons to arrive")
     # The JSON one was stopped by its preflight, the text by us.
-    wait_until(lambda: codes(foreign) == ["origin_not_allowed"] * 2, what="both to be refused")
-    notes.errors.clear()  # the browser's own words about the refusals
+    wait_until(lambda: codes(foreign) == ["origin_not_allowed"] * 2, what="both to be rejected")
+    notes.errors.clear()  # the browser's own words about the rejections

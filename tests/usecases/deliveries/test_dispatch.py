@@ -24,6 +24,7 @@ class SlowEngine:
     """A start lasts until ``go`` is set; then it succeeds, or fails while ``is_there`` is False."""
 
     name = "slow"
+    asked_after = None
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
@@ -98,17 +99,24 @@ async def test_large_bodies_are_not_all_at_hand_at_once(
     assert engine.most == 2
 
 
-async def test_told_to_stop_it_waits_for_what_it_has_begun(desk: Desk, engine: SlowEngine) -> None:
+async def test_told_to_stop_it_waits_for_what_it_has_begun(
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await desk.accepted(await desk.webhook(), {})
     dispatcher = Dispatcher(desk.gateway)
+    finish = dispatcher.finish
+
+    async def the_loop_has_ended() -> None:
+        assert engine.under_way == 1
+        engine.go.set()
+        await finish()
+
+    monkeypatch.setattr(dispatcher, "finish", the_loop_has_ended)
     running = asyncio.create_task(dispatcher.run())
     async with asyncio.timeout(PATIENCE):
         while not engine.under_way:
             await asyncio.sleep(0.01)
         dispatcher.stop()
-        await asyncio.sleep(0.1)  # more than a batch is waited for
-        assert not running.done()
-        engine.go.set()
         await running
     assert await states(desk) == ["started"]
 

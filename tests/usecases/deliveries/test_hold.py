@@ -4,6 +4,7 @@ from sqlalchemy import select
 
 from postern.core.deliveries.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
 from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
 from postern.stores.sql.tables import deliveries
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
@@ -20,6 +21,7 @@ class Recorder:
     """An engine that notes what it was asked to start."""
 
     name = "recorder"
+    asked_after = None
 
     def __init__(self) -> None:
         self.started: list[str] = []
@@ -48,11 +50,11 @@ async def test_a_held_webhook_answers_200_and_starts_nothing(desk: Desk) -> None
     answer = await desk.call(webhook, {"n": 1})
     assert (answer.status, msgspec.json.decode(answer.body)["status"]) == (200, "accepted")
     assert await everything_due(desk) == []
-    told = await history.show(desk.gateway, ACTOR, msgspec.json.decode(answer.body)["invocationId"])
-    assert told.status == "held"
+    shown = await history.show(desk.gateway, ACTOR, msgspec.json.decode(answer.body)["invocationId"])
+    assert shown.status == "held"
 
 
-async def test_a_bad_call_to_a_held_webhook_is_refused_as_ever(desk: Desk) -> None:
+async def test_a_bad_call_to_a_held_webhook_is_rejected_as_ever(desk: Desk) -> None:
     webhook = await desk.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
     await holds.hold(desk.gateway, ACTOR, webhook)
     assert (await desk.call(webhook, {"n": 1})).status == 401
@@ -68,6 +70,23 @@ async def test_release_starts_what_waited_in_the_order_it_came(
     assert (await holds.release(desk.gateway, ACTOR, webhook)).released == len(came)
     came.append(await desk.accepted(webhook, {"n": "after the release"}))
     assert await everything_due(desk) == came
+
+
+async def test_who_has_seen_an_older_version_holds_and_releases_nothing(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    seen = (await webhooks.show(desk.gateway, ACTOR, webhook)).version
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"name": "Another"})
+
+    async def is_held() -> bool:
+        return (await webhooks.show(desk.gateway, ACTOR, webhook)).held
+
+    with pytest.raises(Refused) as refused:
+        await holds.hold(desk.gateway, ACTOR, webhook, seen)
+    assert (refused.value.code, await is_held()) == ("version_conflict", False)
+    await holds.hold(desk.gateway, ACTOR, webhook, seen + 1)
+    with pytest.raises(Refused) as refused:
+        await holds.release(desk.gateway, ACTOR, webhook, seen + 1)
+    assert (refused.value.code, await is_held()) == ("version_conflict", True)
 
 
 async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) -> None:

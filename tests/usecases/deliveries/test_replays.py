@@ -12,6 +12,7 @@ from postern.core.deliveries.delivery import Started, Trigger
 from postern.core.deliveries.replay import Replay
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
+from postern.identity import new_id, time_of
 from postern.settings import Settings
 from postern.stores.sql.tables import deliveries
 from postern.stores.sql.tables import replays as table
@@ -32,6 +33,7 @@ class Answering:
     """An engine whose workflow answers the caller who waits, with 201."""
 
     name = "answering"
+    asked_after = None
 
     async def start(self, trigger: Trigger) -> Started:
         return Started(1)
@@ -68,8 +70,8 @@ async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk)
     webhook = await desk.webhook()
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(45)]
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
-    told = await run(desk, webhook_id=webhook)
-    assert (told.state, told.count, told.done, told.skipped) == ("completed", 45, 45, 0)
+    result = await run(desk, webhook_id=webhook)
+    assert (result.state, result.count, result.done, result.skipped) == ("completed", 45, 45, 0)
     assert await emissions(desk) == Counter(ids)
     delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
     assert delivery.fields["fieldOne"] == "7"
@@ -79,11 +81,24 @@ async def test_what_comes_in_after_the_plan_is_not_part_of_it(desk: Desk) -> Non
     webhook = await desk.webhook()
     before = await desk.accepted(webhook, {})
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await asyncio.sleep(0.005)  # ids know milliseconds
+    while time_of(new_id("inv")) <= time_of(plan.id):  # ids know milliseconds
+        await asyncio.sleep(0)
     await desk.accepted(webhook, {}, at=desk.gateway.clock())
     await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
     assert await emissions(desk) == Counter([before])
+
+
+async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "MOST", 2)
+    webhook = await desk.webhook()
+    for count in (1, 2):
+        await desk.accepted(webhook, {"n": count})
+        assert (await replays.plan(desk.gateway, ACTOR, HistoryFilter())).count == count
+    await desk.accepted(webhook, {"n": 3})
+    with pytest.raises(Refused) as refused:
+        await replays.plan(desk.gateway, ACTOR, HistoryFilter())
+    assert refused.value.code == "invalid_request"
 
 
 async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
@@ -142,19 +157,19 @@ async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
     assert claimed is not None
     going_on = await replays.step(desk.gateway, claimed)
     assert going_on is not None
-    told = await replays.cancel(desk.gateway, ACTOR, plan.id)
-    assert (told.state, told.done) == ("cancelled", replays.STEP)
+    result = await replays.cancel(desk.gateway, ACTOR, plan.id)
+    assert (result.state, result.done) == ("cancelled", replays.STEP)
     assert await replays.step(desk.gateway, going_on) is None
     assert sum((await emissions(desk)).values()) == replays.STEP
 
 
 async def test_a_replay_is_run_once_and_ends_once(desk: Desk) -> None:
     await desk.accepted(await desk.webhook(), {})
-    told = await run(desk)
+    result = await run(desk)
     for again in (replays.begin, replays.cancel):
         with pytest.raises(Refused, match="conflict"):
-            await again(desk.gateway, ACTOR, told.id)
-    actions = [entry.action for entry in (await audit.listing(desk.gateway, ACTOR, subject=told.id)).items]
+            await again(desk.gateway, ACTOR, result.id)
+    actions = [entry.action for entry in (await audit.listing(desk.gateway, ACTOR, subject=result.id)).items]
     assert actions == ["replay begun", "replay planned"]
 
 
@@ -166,11 +181,11 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     async def shown() -> list[InvocationSummary]:
         """In the list, on its page, and in the live view."""
         (item,) = (await history.listing(desk.gateway, ACTOR, HistoryFilter())).items
-        ((invocation, made),) = await desk.store.history.some([item.id])
+        (story,) = await desk.store.history.some([item.id])
         return [
             item,
             await history.show(desk.gateway, ACTOR, item.id),
-            summary_of(invocation, made),
+            summary_of(story),
         ]
 
     before = await shown()
@@ -186,8 +201,8 @@ async def test_calls_of_a_deleted_webhook_are_skipped(desk: Desk) -> None:
     kept, deleted = await desk.webhook(), await desk.webhook()
     ids = [await desk.accepted(one, {}) for one in (kept, deleted)]
     await webhooks.remove(desk.gateway, ACTOR, deleted)
-    told = await run(desk)
-    assert (told.done, told.skipped, await emissions(desk)) == (1, 1, Counter(ids[:1]))
+    result = await run(desk)
+    assert (result.done, result.skipped, await emissions(desk)) == (1, 1, Counter(ids[:1]))
 
 
 async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
@@ -207,8 +222,8 @@ async def test_a_search_narrows_it(desk: Desk) -> None:
     webhook = await desk.webhook()
     wanted = await desk.accepted(webhook, {"customer": "ada@example.com"})
     await desk.accepted(webhook, {"customer": "bob@example.com"})
-    told = await run(desk, search="ada@")
-    assert (told.count, await emissions(desk)) == (1, Counter([wanted]))
+    result = await run(desk, search="ada@")
+    assert (result.count, await emissions(desk)) == (1, Counter([wanted]))
 
 
 async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,5 +248,5 @@ async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
     await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
     with pytest.raises(Refused, match="disabled"):
         await history.replay(desk.gateway, ACTOR, invocation)
-    told = await run(desk)
-    assert (told.done, told.skipped, await emissions(desk)) == (0, 1, Counter())
+    result = await run(desk)
+    assert (result.done, result.skipped, await emissions(desk)) == (0, 1, Counter())

@@ -105,13 +105,13 @@ def recorded(number: int = 0, **changes: Any) -> Any:
     return Invocation(**{**given, "headers": json.dumps(given["headers"]).encode()})
 
 
-Heard = tuple[bytes, list[tuple[bytes, bytes]], bytes]
+HttpReply = tuple[bytes, list[tuple[bytes, bytes]], bytes]
 
 
 @contextmanager
-def recorder() -> Iterator[tuple[str, list[Heard]]]:
+def recorder() -> Iterator[tuple[str, list[HttpReply]]]:
     """Keeps each request's target, headers and body as bytes."""
-    heard: list[Heard] = []
+    received: list[HttpReply] = []
 
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
@@ -124,48 +124,77 @@ def recorder() -> Iterator[tuple[str, list[Heard]]]:
             if b"expect" in known:
                 self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = self.rfile.read(int(known.get(b"content-length", 0)))
-            heard.append((target, headers, body))
+            received.append((target, headers, body))
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
     with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", heard
+        yield f"http://127.0.0.1:{server.server_address[1]}", received
         server.shutdown()
         thread.join()
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_whatever_was_recorded_the_command_repeats_it_and_does_nothing_else(
-    shell: str, tmp_path: Path
-) -> None:
-    if not shutil.which(shell) or not shutil.which("curl"):
-        pytest.skip(
-            f"NO {shell.upper()} OR NO CURL, SO COPY AS CURL IS NOT RUN IN IT: install Debian's packages"
-        )
+def needs(*programs: str) -> None:
+    for program in programs:
+        if not shutil.which(program):
+            pytest.skip(f"NO {program.upper()}, SO COPY AS CURL IS NOT RUN IN IT: install Debian's packages")
+
+
+def pasted(shell: str, script: str, folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    surroundings = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "HISTFILE": "",
+        "LC_ALL": "C.UTF-8",
+    }
+    return subprocess.run(
+        SHELLS[shell], input=script.encode(), cwd=folder, env=surroundings, capture_output=True, timeout=300
+    )
+
+
+# Stands for curl and writes down the words and the input that it was given: in the shell itself, which starts no program
+# for it.
+NOTING = """curl() {
+    printf '%s\\000' "$@" >&9
+    case "$*" in *'--data-binary @-') cat >&9 ;; esac
+    printf '\\036\\000' >&9
+}
+exec 9>../given
+"""
+
+
+@pytest.mark.parametrize("shell", sorted({*SHELLS} - {"bash"}))
+def test_other_shells_give_curl_what_bash_does_and_do_nothing_else(shell: str, tmp_path: Path) -> None:
+    """And with that the next test runs the real curl."""
+    needs(shell, "bash")
+    script = "\n".join(curl("http://127.0.0.1", call) for call in hostile_calls()) + "\n"
+    given = []
+    for one in ("bash", shell):
+        folder = tmp_path / one / "here"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "secret").write_text("the content of a local file")
+        ran = pasted(one, NOTING + script, folder)
+        errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
+        assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
+        assert [file.name for file in folder.iterdir()] == ["secret"]
+        given.append((tmp_path / one / "given").read_bytes().split(b"\036\0"))
+    assert len(given[1]) == CALLS + 1
+    assert given[1] == given[0]
+
+
+def test_whatever_was_recorded_the_command_repeats_it_and_does_nothing_else(tmp_path: Path) -> None:
+    needs("bash", "curl")
     (tmp_path / "secret").write_text("the content of a local file")
     calls = hostile_calls()
-    with recorder() as (url, heard):
-        script = "\n".join(curl(url, call) for call in calls) + "\n"
-        ran = subprocess.run(
-            SHELLS[shell],
-            input=script.encode(),
-            cwd=tmp_path,
-            env={
-                "PATH": "/usr/local/bin:/usr/bin:/bin",
-                "HOME": str(tmp_path),
-                "HISTFILE": "",
-                "LC_ALL": "C.UTF-8",
-            },
-            capture_output=True,
-            timeout=300,
-        )
+    with recorder() as (url, received):
+        ran = pasted("bash", "\n".join(curl(url, call) for call in calls) + "\n", tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["secret"]
     errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
     assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
-    assert len(heard) == len(calls)
-    for call, (target, headers, body) in zip(calls, heard, strict=True):
+    assert len(received) == len(calls)
+    for call, (target, headers, body) in zip(calls, received, strict=True):
         assert target == call.path + (b"?" + in_a_url(call.query) if call.query else b"")
         assert body == call.body, call.id
         wanted = [

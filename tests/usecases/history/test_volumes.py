@@ -8,7 +8,7 @@ import pytest
 
 from postern.core.deliveries.delivery import Started, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation
-from postern.core.history.volume import LATENCY_BOUNDS_MS, Volume
+from postern.core.history.volume import LATENCY_BOUNDS_MS, Counts
 from postern.core.problems import Refused
 from postern.identity import first_id_at, new_id
 from postern.usecases.answers import as_plain
@@ -82,7 +82,7 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     assert (await volumes.chart(gateway, ADMIN, None, "hour")).total.calls == 2
     days = await volumes.last_day(gateway, ADMIN, [first, second])
     assert len(days[first].hours) == 24 and days[first].calls == 1
-    assert (days[first].refusing, days[second].refusing) == (False, True)
+    assert (days[first].rejecting, days[second].rejecting) == (False, True)
 
 
 async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
@@ -129,19 +129,19 @@ async def test_what_was_summed_up_is_told_as_what_was_counted(room: tuple[Gatewa
                 number,
             )
 
-    async def told() -> list[Any]:
+    async def charted() -> list[Any]:
         charts = [await volumes.chart(gateway, ADMIN, one, span) for one in (first, second, None)]
         return [*charts, await volumes.last_day(gateway, ADMIN, [first, second])]
 
-    counted = await told()
+    counted = await charted()
     await retention.roll_up(gateway)
     assert not await gateway.store.volumes.roll_up(clock.now)
-    assert await told() == counted
+    assert await charted() == counted
     clock.now += 1_000
     await record(gateway, second, clock.now - 700)
-    after = await told()
+    after = await charted()
     await retention.roll_up(gateway)
-    assert await told() == after
+    assert await charted() == after
 
 
 async def test_what_is_old_goes_from_the_sums_too(room: tuple[Gateway, Clock]) -> None:
@@ -177,7 +177,7 @@ async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> N
 
 
 def test_percentiles_lie_within_the_bucket_that_holds_them() -> None:
-    volume = Volume()
+    volume = Counts()
     within = [0] * len(LATENCY_BOUNDS_MS)
     within[LATENCY_BOUNDS_MS.index(5)], within[LATENCY_BOUNDS_MS.index(1000)] = 98, 2
     volume.add("accepted", 100, within)
@@ -187,7 +187,7 @@ def test_percentiles_lie_within_the_bucket_that_holds_them() -> None:
 
 
 def test_what_is_slower_than_every_bound_is_said_as_the_last_bound() -> None:
-    volume = Volume()
+    volume = Counts()
     volume.add("accepted", 1, [0] * len(LATENCY_BOUNDS_MS))
     assert volume.percentile(0.5) == LATENCY_BOUNDS_MS[-1]
-    assert Volume().percentile(0.5) is None
+    assert Counts().percentile(0.5) is None

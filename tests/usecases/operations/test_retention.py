@@ -61,10 +61,10 @@ async def test_what_is_too_old_goes_with_its_deliveries_and_what_is_young_stays(
     assert (await prune(desk.gateway, ACTOR))["invocations"] == 0
     await later(desk, 2)
     assert (await plan(desk.gateway, ACTOR))["invocations"] == 10
-    heard: list[tuple[str, int]] = []
-    done = await prune(desk.gateway, ACTOR, lambda what, so_far: heard.append((what, so_far)))
+    progress: list[tuple[str, int]] = []
+    done = await prune(desk.gateway, ACTOR, lambda what, so_far: progress.append((what, so_far)))
     assert done["invocations"] == 10
-    assert [so_far for what, so_far in heard if what == "invocations"] == [3, 6, 9, 10]
+    assert [so_far for what, so_far in progress if what == "invocations"] == [3, 6, 9, 10]
     assert await count(desk, invocations) == await count(desk, deliveries) == 0
 
 
@@ -108,8 +108,8 @@ async def test_bodies_can_go_sooner_than_their_calls(desk: Desk) -> None:
     assert (await plan(desk.gateway, ACTOR))["bodies"] == 7
     assert (await prune(desk.gateway, ACTOR))["bodies"] == 7
     assert (await prune(desk.gateway, ACTOR))["bodies"] == 0
-    told = await history.show(desk.gateway, ACTOR, first[0])
-    assert (told.body, told.body_size, told.status) == (None, 7, "started")
+    shown = await history.show(desk.gateway, ACTOR, first[0])
+    assert (shown.body, shown.body_size, shown.status) == (None, 7, "started")
 
 
 async def test_a_body_that_had_to_stay_is_taken_when_its_time_has_come(desk: Desk) -> None:
@@ -175,6 +175,7 @@ class Copies:
     """An engine that holds copies, one of whose runs is not over."""
 
     name = "copies"
+    asked_after = None
 
     def __init__(self, going: str) -> None:
         self.going = going
@@ -229,7 +230,7 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
     assert rest[0][0] == 1
 
 
-def test_what_one_caller_was_refused_never_pushes_out_what_another_was() -> None:
+def test_rejected_calls_of_one_caller_never_push_out_those_of_another() -> None:
     def ids(first: int, number: int, address: str) -> list[tuple[str, str]]:
         return [(f"inv_{n:06}", address.format(n)) for n in range(first, first + number)]
 

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -64,21 +65,21 @@ async def test_what_is_fetched_is_mapped_recorded_and_delivered_like_a_call(desk
     async with stand_in(source({"order": {"number": 7}})) as server:
         webhook = await scheduled(desk, server, mapping={"fieldOne": "order.number"})
         done = await run(desk, webhook)
-    told = await history.show(desk.gateway, ACTOR, done.invocation_ids[0])
-    assert (told.status, told.method, told.code, told.http_status) == (
+    fetched = await history.show(desk.gateway, ACTOR, done.invocation_ids[0])
+    assert (fetched.status, fetched.method, fetched.code, fetched.http_status) == (
         "accepted",
         "GET",
         "accepted",
         200,
     )
-    assert as_plain(told.trace[0]) == {
+    assert as_plain(fetched.trace[0]) == {
         "step": "schedule",
         "ok": True,
         "detail": f"fetched {server.url}/orders: 200, 24 bytes",
     }
-    assert told.deliveries[0].fields == {"fieldOne": "7"}
-    assert told.payload == {"order": {"number": 7}}
-    assert "key=k" not in str(told)
+    assert fetched.deliveries[0].fields == {"fieldOne": "7"}
+    assert fetched.payload == {"order": {"number": 7}}
+    assert "key=k" not in str(fetched)
 
 
 async def test_a_schedule_runs_at_its_time_and_once(desk: Desk) -> None:
@@ -188,7 +189,7 @@ async def test_each_element_of_an_array_is_a_trigger_when_that_is_chosen(desk: D
         done = await run(desk, webhook)
         assert (done.result, done.reason) == (
             "accepted",
-            "1 of 3 elements refused: the body is JSON, but not an object",
+            "1 of 3 elements rejected: the body is JSON, but not an object",
         )
         together = await scheduled(desk, server)
         assert (await run(desk, together)).result == "failed"
@@ -233,16 +234,16 @@ async def test_duplicate_protection_holds_for_what_is_fetched(desk: Desk) -> Non
         schedule = {"url": server.url, "every": 60}
         webhook = await desk.webhook(schedule=schedule, duplicateProtection={"enabled": True, "key": "n"})
         first, second = (await run(desk, webhook)).invocation_ids + (await run(desk, webhook)).invocation_ids
-    told = await history.show(desk.gateway, ACTOR, second)
-    assert (told.status, told.duplicate_of) == ("duplicate", first)
+    fetched = await history.show(desk.gateway, ACTOR, second)
+    assert (fetched.status, fetched.duplicate_of) == ("duplicate", first)
 
 
 async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says_so(desk: Desk) -> None:
     async with stand_in(source({}, 500)) as server:
         webhook = await scheduled(desk, server, pauseAfterFailures=2)
         done = await run(desk, webhook)
-        told = await history.show(desk.gateway, ACTOR, done.invocation_ids[0])
-        assert (told.status, told.code, told.detail, told.http_status) == (
+        fetched = await history.show(desk.gateway, ACTOR, done.invocation_ids[0])
+        assert (fetched.status, fetched.code, fetched.detail, fetched.http_status) == (
             "rejected",
             "fetch_failed",
             "the source answered 500",
@@ -257,6 +258,35 @@ async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says
         assert await tick(desk) == 0
         await schedules.resume(desk.gateway, ACTOR, webhook)
         assert (await state(desk, webhook)).next_run_at is not None
+
+
+async def test_only_a_paused_schedule_goes_on(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        for webhook, why in (
+            (await desk.webhook(), "has no schedule"),
+            (await scheduled(desk, server), "is not paused"),
+        ):
+            with pytest.raises(Refused, match=why) as refused:
+                await schedules.resume(desk.gateway, ACTOR, webhook)
+            assert refused.value.code == "conflict"
+
+
+async def test_a_run_tells_how_long_it_took_and_a_disabled_schedule_has_no_next_one(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server)
+        began = time.monotonic()
+        done = await run(desk, webhook)
+        assert 0 <= done.duration_ms <= (time.monotonic() - began) * 1000
+        assert done.next_run_at is not None
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"enabled": False}})
+        assert (await run(desk, webhook)).next_run_at is None
+
+
+async def test_a_header_without_a_value_is_refused_by_its_name(desk: Desk) -> None:
+    with pytest.raises(Refused) as refused:
+        await desk.webhook(schedule={"url": "https://a.example/", "every": "15m", "headers": {"X-Key": None}})
+    assert refused.value.code == "invalid_request"
+    assert refused.value.errors[0].field.startswith("schedule.headers")
 
 
 async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk) -> None:

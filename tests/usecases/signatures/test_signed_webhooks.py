@@ -1,5 +1,6 @@
-"""Webhooks that sign, from saving to admitting what was refused before the fix."""
+"""Webhooks that sign, from saving to admitting what was rejected before the fix."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -19,7 +20,7 @@ from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history
-from postern.usecases.signatures import signatures
+from postern.usecases.signatures import remedies, signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.configuration import validated
@@ -40,24 +41,24 @@ def signed_by(provider: str, secret: Any = "whsec_right", **more: Any) -> dict[s
     return {"method": "hmac", "provider": provider, "secret": secret, **more}
 
 
-async def test_a_signed_call_is_accepted_and_an_altered_one_refused_with_a_reason(house: House) -> None:
+async def test_a_signed_call_is_accepted_and_an_altered_one_rejected_with_a_reason(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe"))
     assert (await house.call(webhook, BODY, headers=stripe("whsec_right"))).status == 200
-    heard = await house.call(webhook, BODY + b" ", headers=stripe("whsec_right"))
-    assert (heard.status, heard.json["code"]) == (401, "signature_mismatch")
+    reply = await house.call(webhook, BODY + b" ", headers=stripe("whsec_right"))
+    assert (reply.status, reply.json["code"]) == (401, "signature_mismatch")
     assert "whsec_right" not in str(await house.history())
 
 
 async def test_a_preset_is_written_into_the_webhook_with_its_version(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe"))
-    told = webhook.authentication
-    assert (told.secret_set, told.second_secret_set, told.preset_version, told.preset_update) == (
+    seen = webhook.authentication
+    assert (seen.secret_set, seen.second_secret_set, seen.preset_version, seen.preset_update) == (
         True,
         False,
         1,
         None,
     )
-    assert told.scheme["signedContent"] == "{timestamp}.{body}"
+    assert seen.scheme["signedContent"] == "{timestamp}.{body}"
 
 
 async def test_a_sender_that_is_added_to_the_shelf_can_be_chosen_and_no_other(
@@ -101,7 +102,7 @@ async def test_a_newer_preset_changes_nothing_until_its_owner_accepts_it(
 async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: House) -> None:
     generated = {"generate": True}
 
-    async def told(webhook: dict[str, Any], **changes: Any) -> tuple[bool, bool]:
+    async def seen(webhook: dict[str, Any], **changes: Any) -> tuple[bool, bool]:
         """Whether the secret is awaited, by its field and by a warning."""
         if changes:
             await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": changes})
@@ -109,27 +110,27 @@ async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: 
         return shown.authentication.secret_awaited, any("Stripe" in warning for warning in shown.warnings)
 
     webhook = await house.webhook(authentication=signed_by("stripe", secret=generated))
-    assert await told(webhook) == (True, True)
+    assert await seen(webhook) == (True, True)
     refusal = (await house.call(webhook, BODY, headers=stripe("whsec_right"))).json["invocationId"]
     assert (await signatures.explain(house.gateway, OWNER, refusal)).explanation == signatures.SECRET_AWAITED
-    exported = await as_code.export(house.gateway, OWNER)
+    exported = as_plain(await as_code.export(house.gateway, OWNER))
     assert (
         exported["webhooks"][0]["authentication"]["secret"] == generated
     )  # no name to look for a secret that nobody has
-    assert (await as_code.apply(house.gateway, OWNER, exported, lambda kind, where: None))["changes"] == []
-    assert await told(webhook, publicUrl="https://else.example.com") == (True, True)
-    assert await told(webhook, secret="whsec_right") == (False, False)
-    assert await told(webhook, secret=generated) == (True, True)
-    assert await told(webhook, secondSecret="whsec_new") == (False, False)
+    assert (await as_code.apply(house.gateway, OWNER, exported, lambda kind, where: None)).changes == []
+    assert await seen(webhook, publicUrl="https://else.example.com") == (True, True)
+    assert await seen(webhook, secret="whsec_right") == (False, False)
+    assert await seen(webhook, secret=generated) == (True, True)
+    assert await seen(webhook, secondSecret="whsec_new") == (False, False)
     await webhooks.promote(house.gateway, OWNER, webhook.id)
-    assert await told(webhook) == (False, False)
-    (exported,) = (await as_code.export(house.gateway, OWNER))["webhooks"]
+    assert await seen(webhook) == (False, False)
+    (exported,) = (await as_code.export(house.gateway, OWNER)).webhooks
     assert set(exported["authentication"]["secret"]) == {"env"}
 
     for provider in webhooks.TAKES_OURS:
         scheme = {"scheme": {"signature": ["header:X-Own"]}} if provider == "custom" else {}
         ours = await house.webhook(authentication=signed_by(provider, secret=generated, **scheme))
-        assert await told(ours) == (False, False)
+        assert await seen(ours) == (False, False)
     for provider in presets.names():
         assert await house.webhook(authentication=signed_by(provider, secret=generated))
 
@@ -178,10 +179,10 @@ async def test_slack_is_answered_its_challenge_and_nothing_is_started(house: Hou
     webhook = await house.webhook(authentication=signed_by("slack", "s3cret-s3cret"))
     body, stamp = b'{"type":"url_verification","challenge":"3eZbrw1aB"}', str(int(time.time()))
     signature = hmac.new(b"s3cret-s3cret", f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
-    heard = await house.call(
+    reply = await house.call(
         webhook, body, headers={"X-Slack-Signature": f"v0={signature}", "X-Slack-Request-Timestamp": stamp}
     )
-    assert (heard.status, heard.body) == (200, b"3eZbrw1aB")
+    assert (reply.status, reply.body) == (200, b"3eZbrw1aB")
     await house.deliver()
     assert [one.status for one in await house.history()] == ["handshake"] and house.engine.started == {}
 
@@ -218,14 +219,14 @@ async def test_the_tester_says_what_would_verify_and_shows_a_reader_no_forgery(h
         (Actor("a key", "write", "key_1"), 0),
         (Actor("a key", "admin", "key_2"), 0),
     ):
-        told = await signatures.test(house.gateway, actor, request)
-        assert (told.verified, told.code) == (False, "timestamp_expired")
-        assert told.signed_content.endswith(BODY.decode())
-        assert len(told.expected) == shown
-    assert any("tolerance" in json.dumps(change.patch or {}).lower() for change in told.would_verify_if)
+        seen = await signatures.test(house.gateway, actor, request)
+        assert (seen.verified, seen.code) == (False, "timestamp_expired")
+        assert seen.signed_content.endswith(BODY.decode())
+        assert len(seen.expected) == shown
+    assert any("tolerance" in json.dumps(change.patch or {}).lower() for change in seen.would_verify_if)
 
 
-async def test_a_call_refused_for_a_wrong_secret_is_admitted_after_the_fix_and_never_twice(
+async def test_a_call_rejected_for_a_wrong_secret_is_admitted_after_the_fix_and_never_twice(
     house: House,
 ) -> None:
     webhook = await house.webhook(
@@ -237,7 +238,7 @@ async def test_a_call_refused_for_a_wrong_secret_is_admitted_after_the_fix_and_n
 
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "whsec_right"}})
     plan = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert ([one.fields for one in plan.would_pass], plan.still_refused) == (
+    assert ([one.fields for one in plan.would_pass], plan.still_rejected) == (
         [{"fieldOne": "charge.succeeded"}],
         1,
     )
@@ -263,12 +264,59 @@ async def test_what_is_a_handshake_by_now_is_not_admitted_as_a_call(house: House
     assert (await house.call(webhook, challenge, headers=slack)).status == 401
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": signed_by("slack")})
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert (found.would_pass, found.still_refused) == ([], 2)
-    ids = [item.id for item in await house.history()]
-    done = await readmission.admit(house.gateway, OWNER, ids)
-    assert {one.reason for one in done.items} >= {
-        "it is a set-up handshake of the sender, which starts no workflow"
-    }
+    assert (found.would_pass, found.still_rejected) == ([], 2)
+    handshake, unsigned = [item.id for item in await house.history()]
+    done = await readmission.admit(house.gateway, OWNER, [handshake, unsigned])
+    reasons = {one.invocation_id: one.reason for one in done.items}
+    assert reasons[handshake] == "it is a set-up handshake of the sender, which starts no workflow"
+    assert "X-Slack" in reasons[unsigned]
+
+
+async def test_what_is_not_admitted_says_why(house: House) -> None:
+    webhook = await house.webhook(ipAllowlist=["192.0.2.0/24"])
+
+    async def reason() -> str:
+        (one,) = (await readmission.admit(house.gateway, OWNER, [(await house.history())[0].id])).items
+        assert not one.admitted
+        return one.reason
+
+    assert (await house.call(webhook, peer="198.51.100.1")).status == 403
+    assert await reason() == "its body was never read"
+    assert (await house.call(webhook, b"[]", peer="192.0.2.1")).status == 400
+    assert await reason() == "the body is JSON, but not an object"
+    assert (await house.call(webhook, b"[" * 70_000, peer="192.0.2.1")).status == 400
+    assert await reason() == "only the beginning of its body is kept"
+    assert (await house.call(webhook, peer="192.0.2.1")).status == 200
+    assert await reason() == "it was not rejected"
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    other = await house.webhook()
+    assert (await house.call(other, b"[]")).status == 400
+    await webhooks.change(house.gateway, OWNER, other.id, {"enabled": False})
+    assert await reason() == "its webhook is disabled and starts nothing"
+
+
+async def test_a_call_to_be_tested_has_one_body(house: House) -> None:
+    both = {"url": "https://a.example/", "headers": [], "body": "{}", "bodyBase64": "e30="}
+    for call, field in ((both, "call.body"), ({**both, "body": None, "bodyBase64": "?"}, "call.bodyBase64")):
+        asked = validated(SignatureTest, {"authentication": signed_by("stripe"), "call": call})
+        with pytest.raises(Refused) as refused:
+            await signatures.test(house.gateway, OWNER, asked)
+        assert (refused.value.code, refused.value.errors[0].field) == ("invalid_request", field)
+
+
+async def test_how_many_of_the_last_calls_a_change_would_reject_is_told(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    for number in range(3):
+        body = b'{"n": %d}' % number
+        assert (await house.call(webhook, body, headers=stripe("whsec_right", body))).status == 200
+    patches: list[dict[str, Any] | None] = [
+        None,
+        {"toleranceSeconds": 600},
+        {"provider": "github"},
+        {"provider": "?"},
+    ]
+    found = await remedies.effects(house.gateway, OWNER, webhook.id, patches)
+    assert [None if one is None else (one.rejected, one.of) for one in found] == [None, (0, 3), (3, 3), None]
 
 
 async def test_an_admitted_call_is_replayed_like_any_other_alone_and_among_many(house: House) -> None:
@@ -335,16 +383,16 @@ async def test_arrays_of_a_sender_that_sends_them_are_read_as_their_items(house:
     body, stamp = b'[{"eventId":1,"objectId":7},{"eventId":2,"objectId":8}]', str(int(time.time() * 1000))
     signed = b"POST" + webhook.url.encode() + body + stamp.encode()
     signature = base64.b64encode(hmac.new(b"app-secret", signed, hashlib.sha256).digest()).decode()
-    heard = await house.call(
+    reply = await house.call(
         webhook, body, headers={"X-HubSpot-Signature-v3": signature, "X-HubSpot-Request-Timestamp": stamp}
     )
-    assert heard.status == 200
+    assert reply.status == 200
     await house.deliver()
     [trigger] = house.engine.started.values()
     assert trigger.fields == {"fieldOne": "8"} and trigger.payload == b'{"items":' + body + b"}"
 
 
-async def test_anybody_elses_array_is_refused(house: House) -> None:
+async def test_anybody_elses_array_is_rejected(house: House) -> None:
     assert (await house.call(await house.webhook(), b"[]")).json["code"] == "payload_not_an_object"
 
 
@@ -360,24 +408,42 @@ async def test_a_secret_that_a_sender_announces_is_kept_aside_until_its_owner_ta
     webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
     announced = "secret_9YkzAJ0Cq4"
     assert (await house.call(webhook, json.dumps({"verification_token": announced}).encode())).status == 200
-    told = str([await house.history(), await webhooks.show(house.gateway, OWNER, webhook.id)])
-    assert announced not in told and "announced_secret=True" in told
+    seen = str([await house.history(), await webhooks.show(house.gateway, OWNER, webhook.id)])
+    assert announced not in seen and "announced_secret=True" in seen
     signature = "sha256=" + hmac.new(announced.encode(), BODY, hashlib.sha256).hexdigest()
     assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 401
     assert (await webhooks.adopt(house.gateway, OWNER, webhook.id)).authentication.announced_secret is False
     assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 200
 
 
+async def test_who_announces_a_secret_is_answered_when_it_is_on_disk(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
+    keep, kept = house.gateway.store.webhooks.capture, asyncio.Event()
+
+    async def slowly(*given: Any) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)  # whoever was told something would have it by now
+        assert not calling.done(), "answered before there was anything to promise"
+        await keep(*given)
+        kept.set()
+
+    house.gateway.store.webhooks.capture = slowly  # type: ignore[method-assign]
+    announcement = json.dumps({"verification_token": "secret_9YkzAJ0Cq4"}).encode()
+    calling = asyncio.create_task(house.call(webhook, announcement))
+    assert (await calling).status == 200
+    assert kept.is_set()
+
+
 async def test_xero_hears_no_body_whatever_the_answer(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("xero", "xero-key"))
 
-    async def heard(body: bytes) -> tuple[int, bytes, bool]:
+    async def reply(body: bytes) -> tuple[int, bytes, bool]:
         good = base64.b64encode(hmac.new(b"xero-key", body, hashlib.sha256).digest()).decode()
-        said = await house.call(webhook, body, headers={"x-xero-signature": good})
-        return said.status, said.body, "content-type" in said.headers
+        answer = await house.call(webhook, body, headers={"x-xero-signature": good})
+        return answer.status, answer.body, "content-type" in answer.headers
 
-    assert await heard(b'{"events":[{"resourceId":"1"}],"entropy":"x"}') == (200, b"", False)
-    assert await heard(b"nonsense") == (400, b"", False)
+    assert await reply(b'{"events":[{"resourceId":"1"}],"entropy":"x"}') == (200, b"", False)
+    assert await reply(b"nonsense") == (400, b"", False)
     assert (await house.call(webhook, method="PUT")).body == b""
     assert [one.code for one in await house.history()] == [
         "method_not_allowed",
@@ -389,8 +455,8 @@ async def test_xero_hears_no_body_whatever_the_answer(house: House) -> None:
 async def test_slacks_unsigned_check_of_the_certificate_is_answered_and_starts_nothing(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("slack"))
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    said = await house.call(webhook, b"token=abc&ssl_check=1", headers=form)
-    assert (said.status, said.body) == (200, b"")
+    answer = await house.call(webhook, b"token=abc&ssl_check=1", headers=form)
+    assert (answer.status, answer.body) == (200, b"")
     assert (await house.call(webhook, b"token=abc&ssl_check=10", headers=form)).status == 401
     await house.deliver()
     assert house.engine.started == {}

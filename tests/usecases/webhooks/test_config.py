@@ -11,6 +11,7 @@ import yaml
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code, webhooks
 from support.commands import typed
 from support.house import OWNER, House
@@ -64,7 +65,13 @@ def nothing(kind: str, where: str) -> str | None:
 async def apply(
     house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of, **options: bool
 ) -> dict[str, Any]:
-    return await as_code.apply(house.gateway, OWNER, document, secrets, **options)
+    done: dict[str, Any] = as_plain(await as_code.apply(house.gateway, OWNER, document, secrets, **options))
+    return done
+
+
+async def export(house: House) -> dict[str, Any]:
+    exported: dict[str, Any] = as_plain(await as_code.export(house.gateway, OWNER))
+    return exported
 
 
 def edited(**settings: Any) -> dict[str, Any]:
@@ -105,7 +112,7 @@ async def test_a_second_apply_changes_nothing(house: House) -> None:
 
 async def test_an_export_names_secrets_and_holds_none(house: House) -> None:
     await apply(house, DOCUMENT)
-    exported = await as_code.export(house.gateway, OWNER)
+    exported = await export(house)
     assert [one["name"] for one in exported["webhooks"]] == ["Orders", "Payments", "Poll"]
     assert exported["webhooks"][0]["authentication"]["secondToken"] == {"env": "ORDERS_SECOND_TOKEN"}
     assert exported["webhooks"][2]["schedule"]["headers"] == {
@@ -116,18 +123,18 @@ async def test_an_export_names_secrets_and_holds_none(house: House) -> None:
 
 async def test_an_export_applies_where_it_came_from_without_any_secret_at_hand(house: House) -> None:
     await apply(house, DOCUMENT)
-    exported = yaml.safe_load(yaml.safe_dump(await as_code.export(house.gateway, OWNER)))
+    exported = yaml.safe_load(yaml.safe_dump(await export(house)))
     done = await apply(house, exported, nothing)
     assert (done["changes"], len(done["notes"])) == ([], 5)
 
 
 async def test_an_export_makes_the_same_webhooks_somewhere_else(house: House) -> None:
     await apply(house, DOCUMENT)
-    exported = await as_code.export(house.gateway, OWNER)
+    exported = await export(house)
     for one in exported["webhooks"]:
         await webhooks.remove(house.gateway, OWNER, one["id"])
     await apply(house, exported, lambda kind, where: f"value of {where}")
-    again = await as_code.export(house.gateway, OWNER)
+    again = await export(house)
     assert [{**one, "id": ""} for one in again["webhooks"]] == [
         {**one, "id": ""} for one in exported["webhooks"]
     ]
@@ -182,7 +189,7 @@ async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house
 
 async def test_a_webhook_is_renamed_by_its_id(house: House) -> None:
     await apply(house, DOCUMENT)
-    exported = await as_code.export(house.gateway, OWNER)
+    exported = await export(house)
     exported["webhooks"][0]["name"] = "All orders"
     (change,) = (await apply(house, exported, nothing))["changes"]
     assert change["differences"] == {"name": {"before": "Orders", "after": "All orders"}}
@@ -210,11 +217,11 @@ async def test_one_mistake_anywhere_and_nothing_is_changed(house: House) -> None
 
 
 async def test_a_secret_itself_in_the_file_is_refused_and_not_repeated(house: House) -> None:
-    said = await refused(
+    errors = await refused(
         house, edited(authentication={"method": "token", "token": "sw0rdfish-in-the-repository"})
     )
-    assert "does not belong here" in said["webhooks.0.authentication.token"]
-    assert "sw0rdfish" not in str(said)
+    assert "does not belong here" in errors["webhooks.0.authentication.token"]
+    assert "sw0rdfish" not in str(errors)
 
 
 async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) -> None:
@@ -258,10 +265,7 @@ async def test_a_reader_may_export_and_not_apply(house: House) -> None:
 async def test_variables_are_never_settings_of_postern_nor_shared(house: House) -> None:
     for name in ("postern x", "postern-x", "9 lives", "日本"):
         await house.webhook(name=name, authentication={"method": "token", "token": "0123456789abcdef"})
-    names = [
-        one["authentication"]["token"]["env"]
-        for one in (await as_code.export(house.gateway, OWNER))["webhooks"]
-    ]
+    names = [one["authentication"]["token"]["env"] for one in (await export(house))["webhooks"]]
     assert len(set(names)) == 4
     assert all(name.startswith("WEBHOOK_") for name in names)
 

@@ -15,7 +15,7 @@ from postern.usecases.calls.respond import respond
 from postern.usecases.operations import key_rotation
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.rotation import QUIET
-from support.house import OWNER, Heard, House, a_house
+from support.house import OWNER, House, HttpReply, a_house
 
 pytestmark = pytest.mark.anyio
 
@@ -43,18 +43,18 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
         authentication=authentication, rateLimit={"callsPerSecond": 100000, "burst": 100000}
     )
     sends_with, over = "old-old-old", False
-    heard: list[Heard] = []
+    replies: list[HttpReply] = []
 
     async def sender() -> None:
         while not over:
-            heard.append(await house.call(webhook, b"{}", headers=headers(sends_with)))
+            replies.append(await house.call(webhook, b"{}", headers=headers(sends_with)))
 
     senders = [asyncio.create_task(sender()) for _ in range(8)]
 
     async def until_more_came_in(by: int = 40) -> None:
-        wanted = len(heard) + by
+        wanted = len(replies) + by
         async with asyncio.timeout(20):
-            while len(heard) < wanted:
+            while len(replies) < wanted:
                 await asyncio.sleep(0)
 
     await until_more_came_in()
@@ -66,7 +66,7 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
     await until_more_came_in()
     over = True
     await asyncio.gather(*senders)
-    assert {one.status for one in heard} == {200}
+    assert {one.status for one in replies} == {200}
     assert (await house.call(webhook, b"{}", headers=headers("old-old-old"))).status == 401
 
 
@@ -77,7 +77,7 @@ async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for
     began, later = house.gateway.clock(), 0.0
     house.gateway.clock = lambda: began + later
 
-    async def told() -> tuple[bool, bool]:
+    async def state() -> tuple[bool, bool]:
         """Whether it is said to be safe, and whether a time is told before which it is not."""
         rotation = (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication.rotation
         return rotation.safe_to_promote, rotation.safe_from is not None
@@ -85,19 +85,19 @@ async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for
     async def call(token: str) -> None:
         assert (await house.call(webhook, headers={"X-Api-Key": token})).status == 200
 
-    assert await told() == (False, True)
+    assert await state() == (False, True)
     await call("old")
     await call("new")
-    assert await told() == (False, True)
+    assert await state() == (False, True)
     later = QUIET - 1
-    assert await told() == (False, True)
+    assert await state() == (False, True)
     await call("old")
     later += QUIET - 1
-    assert await told() == (False, True)
+    assert await state() == (False, True)
     later += 1
-    assert await told() == (False, False)  # nobody has used the second one since
+    assert await state() == (False, False)  # nobody has used the second one since
     await call("new")
-    assert await told() == (True, False)
+    assert await state() == (True, False)
     await webhooks.promote(house.gateway, OWNER, webhook.id)
     assert (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication.rotation is None
 

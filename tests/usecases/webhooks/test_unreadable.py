@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from postern.core.problems import Refused
-from postern.usecases.answers import UNSET
+from postern.usecases.answers import UNSET, as_plain
 from postern.usecases.operations import retention
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.views import Webhook
@@ -38,8 +38,8 @@ async def refused(asked: Any) -> Refused:
 async def test_the_others_are_served_and_shown_and_it_is_named(house: House, tmp_path: Path) -> None:
     before, other = await house.webhook(name="Before"), await unreadable(house, tmp_path)
     after = await house.webhook(name="After")
-    heard = [(await house.call(one)).status for one in (before, other, after)]
-    assert heard == [200, 503, 200]
+    statuses = [(await house.call(one)).status for one in (before, other, after)]
+    assert statuses == [200, 503, 200]
 
     page = await webhooks.listing(house.gateway, OWNER, 2)
     assert [item.id for item in page.items] == [after.id]
@@ -66,7 +66,7 @@ async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
     house: House, tmp_path: Path
 ) -> None:
     kept = await house.webhook(name="Kept")
-    exported = await as_code.export(house.gateway, OWNER)
+    exported = as_plain(await as_code.export(house.gateway, OWNER))
     other = await unreadable(house, tmp_path)
     assert "Newer" in (await refused(as_code.export(house.gateway, OWNER))).detail
 
@@ -74,7 +74,7 @@ async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
         document = {"version": 1, "webhooks": [*exported["webhooks"], *webhooks]}
         return as_code.apply(house.gateway, OWNER, document, lambda kind, where: None, prune=True)
 
-    done = await apply()
+    done = as_plain(await apply())
     assert (done["changes"], done["unchanged"]) == ([], 1)
     assert any("quietHours" in note for note in done["notes"])
     for named in ({"name": "Newer"}, {"id": other.id, "name": "Other"}):

@@ -1,5 +1,7 @@
 """The vendors' own verifiers, each asked about one vector at a time with the clock stopped at the time of
-receipt."""
+receipt.
+
+Each is imported when it is first asked: whoever makes the vectors of one sender needs that sender's SDK alone."""
 
 import base64
 import json
@@ -7,27 +9,56 @@ import logging
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import Adyen.util
-import hubspot.utils.signature
-import paddle_billing.Notifications
-import razorpay
-import slack_sdk.signature
-import standardwebhooks
-import stripe
-import svix.webhooks
-import time_machine
-from mollie.utils.webhooks.signature_validator import SignatureValidator
 from signing import Confirmation
-from square.utils.webhooks_helper import verify_signature
 
 HERE = Path(__file__).parent
 logging.disable(logging.CRITICAL)
 
 Vector = dict[str, Any]
+
+
+class Later:
+    """A module that is imported at its first use."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+
+adyen = Later("Adyen.util")
+hubspot = Later("hubspot.utils.signature")
+mollie = Later("mollie.utils.webhooks.signature_validator")
+paddle = Later("paddle_billing.Notifications")
+razorpay = Later("razorpay")
+slack = Later("slack_sdk.signature")
+square = Later("square.utils.webhooks_helper")
+standardwebhooks = Later("standardwebhooks")
+stripe = Later("stripe")
+svix = Later("svix.webhooks")
+time_machine = Later("time_machine")
+
+
+@cache
+def installed(package: str) -> str:
+    """Its version. Where it is not there, the making ends with how to get it: an SDK that cannot be asked must not
+    pass for one that refuses."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        (line,) = [
+            line
+            for line in (HERE / "requirements.txt").read_text().split()
+            if line.startswith(f"{package}==")
+        ]
+        raise SystemExit(f"this sender's SDK is not installed: pip install {line}") from None
 
 
 class Question:
@@ -58,6 +89,7 @@ def sdk(package: str, what: str, ask: Callable[[Question], Any], *, signs: bool 
     None."""
 
     def answer(made: Vector) -> bool | None:
+        installed(package)
         try:
             question = Question(made)
             secrets = [made["secret"]] + ([made["second_secret"]] if made["second_secret"] else [])
@@ -73,7 +105,7 @@ def sdk(package: str, what: str, ask: Callable[[Question], Any], *, signs: bool 
                 continue
         return accepted
 
-    return Confirmation(f"{package} {version(package)} {what}", answer, signs)
+    return Confirmation(lambda: f"{package} {installed(package)} {what}", answer, signs)
 
 
 STRIPE = sdk(
@@ -85,7 +117,7 @@ STRIPE = sdk(
 SQUARE = sdk(
     "squareup",
     "verify_signature",
-    lambda q: verify_signature(
+    lambda q: square.verify_signature(
         request_body=q.body,
         signature_header=q.headers["x-square-hmacsha256-signature"],
         signature_key=q.secret,
@@ -102,13 +134,13 @@ RAZORPAY = sdk(
 SLACK = sdk(
     "slack-sdk",
     "SignatureVerifier",
-    lambda q: slack_sdk.signature.SignatureVerifier(q.secret).is_valid_request(q.body, q.headers),
+    lambda q: slack.SignatureVerifier(q.secret).is_valid_request(q.body, q.headers),
     signs=True,
 )
 HUBSPOT = sdk(
     "hubspot-api-client",
     "Signature v3",
-    lambda q: hubspot.utils.signature.Signature.is_valid(
+    lambda q: hubspot.Signature.is_valid(
         signature=q.headers["x-hubspot-signature-v3"],
         client_secret=q.secret,
         request_body=q.body,
@@ -134,16 +166,16 @@ BIGCOMMERCE = sdk(
     ),
     signs=True,
 )
-SVIX = sdk("svix", "Webhook", lambda q: svix.webhooks.Webhook(q.secret).verify(q.body, q.headers), signs=True)
+SVIX = sdk("svix", "Webhook", lambda q: svix.Webhook(q.secret).verify(q.body, q.headers), signs=True)
 ADYEN = sdk(
     "adyen",
     "is_valid_hmac_payload",
-    lambda q: Adyen.util.is_valid_hmac_payload(q.headers["hmacsignature"], q.secret, q.bytes),
+    lambda q: adyen.is_valid_hmac_payload(q.headers["hmacsignature"], q.secret, q.bytes),
 )
 ADYEN_PAYMENTS = sdk(
     "adyen",
     "is_valid_hmac_notification",
-    lambda q: Adyen.util.is_valid_hmac_notification(json.loads(q.body), q.secret) is True,
+    lambda q: adyen.is_valid_hmac_notification(json.loads(q.body), q.secret) is True,
 )
 
 
@@ -156,31 +188,43 @@ class _PaddleRequest:
 PADDLE = sdk(
     "paddle-python-sdk",
     "Verifier",
-    lambda q: paddle_billing.Notifications.Verifier().verify(
-        _PaddleRequest(q), paddle_billing.Notifications.Secret(q.secret)
-    ),
+    lambda q: paddle.Verifier().verify(_PaddleRequest(q), paddle.Secret(q.secret)),
 )
 
 
 def _mollie(made: Vector) -> bool | None:
+    installed("mollie-api-py")
     signatures = [value for name, value in made["call"]["headers"] if name.lower() == "x-mollie-signature"]
     try:
         body = base64.b64decode(made["call"]["body_base64"]).decode()
-        return SignatureValidator(
+        return mollie.SignatureValidator(
             [secret for secret in (made["secret"], made["second_secret"]) if secret]
         ).validate_payload(body, signatures)
     except Exception:
         return False
 
 
-MOLLIE = Confirmation(f"mollie-api-py {version('mollie-api-py')} SignatureValidator", _mollie)
+MOLLIE = Confirmation(lambda: f"mollie-api-py {installed('mollie-api-py')} SignatureValidator", _mollie)
 
 
 class Node:
     """One Node process that answers for the SDKs that exist on npm only."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, question: dict[str, Any]) -> Any:
+        if self._process is None:
+            self._process = self._started()
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def _started(self) -> "subprocess.Popen[str]":
+        if not (HERE / "node_modules").is_dir():
+            raise SystemExit("this sender's SDK is not installed: npm ci")
+        return subprocess.Popen(
             ["node", "confirm.mjs"],
             cwd=HERE,
             stdin=subprocess.PIPE,
@@ -189,16 +233,11 @@ class Node:
             text=True,
         )
 
-    def ask(self, question: dict[str, Any]) -> Any:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
     def close(self) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(10)
+        if self._process is not None:
+            assert self._process.stdin
+            self._process.stdin.close()
+            self._process.wait(10)
 
 
 NODE = Node()
@@ -226,7 +265,7 @@ def npm(name: str, package: str, what: str, *, signs: bool = False, any_bytes: b
         secrets = [made["secret"]] + ([made["second_secret"]] if made["second_secret"] else [])
         return any(NODE.ask(question | {"secret": secret}) is True for secret in secrets)
 
-    return Confirmation(f"{package} {locked} {what}", answer, signs)
+    return Confirmation(lambda: f"{package} {locked} {what}", answer, signs)
 
 
 SHOPIFY = npm("shopify", "@shopify/shopify-api", "webhooks.validate")
@@ -235,8 +274,18 @@ LINEAR = npm("linear", "@linear/sdk", "LinearWebhookClient", any_bytes=True)
 SANITY = npm("sanity", "@sanity/webhook", "encodeSignatureHeader", signs=True)
 
 
+_PACKAGES = {
+    "stripe": "stripe",
+    "slack": "slack-sdk",
+    "standardwebhooks": "standardwebhooks",
+    "bigcommerce": "standardwebhooks",
+}
+
+
 def signed_by_sdk(name: str, secret: str, body: bytes, at: int) -> str | None:
     """The header value that the vendor's SDK itself makes, where it can make one."""
+    if name in _PACKAGES:
+        installed(_PACKAGES[name])
     text = body.decode()
     moment = datetime.fromtimestamp(at, UTC)
     message_id = "msg_2Lh9KRb0pzN4LePd3XiA4v12Axj"
@@ -244,9 +293,7 @@ def signed_by_sdk(name: str, secret: str, body: bytes, at: int) -> str | None:
         case "stripe":
             return stripe.WebhookSignature.generate_signature_header(text, secret, at)
         case "slack":
-            return slack_sdk.signature.SignatureVerifier(secret).generate_signature(
-                timestamp=str(at), body=text
-            )
+            return slack.SignatureVerifier(secret).generate_signature(timestamp=str(at), body=text)
         case "standardwebhooks":
             return standardwebhooks.Webhook(secret).sign(message_id, moment, text)
         case "bigcommerce":

@@ -1,4 +1,4 @@
-"""The 22 vendors with a preset: how each of them signs, said a second time and independently of the
+"""The vendors with a preset: how each of them signs, said a second time and independently of the
 preset."""
 
 import base64

@@ -49,13 +49,17 @@ class Message:
 
 @dataclass
 class Confirmation:
-    """A vendor's own verifier: what it is called, and what it says about a vector (None: it cannot be asked
-    this)."""
+    """A vendor's own verifier: what it is called and in which version, and what it says about a vector (None: it
+    cannot be asked this)."""
 
-    name: str
+    called: Callable[[], str]
     ask: Callable[[dict[str, Any]], bool | None]
     signs: bool = False
     """Does it also make signatures, so that openssl's were compared with its own?"""
+
+    @property
+    def name(self) -> str:
+        return self.called()
 
 
 def vector(
@@ -104,18 +108,18 @@ def confirm(made: dict[str, Any], by: Confirmation | None, differences: dict[str
     reason."""
     if by is None:
         return
-    says = by.ask(made)
+    accepted = by.ask(made)
     reason = differences.get(made["kind"])
-    if says is None:
+    if accepted is None:
         made["made_with"] = f"openssl; {by.name} cannot be asked this"
-    elif says == made["expect"]["verified"]:
+    elif accepted == made["expect"]["verified"]:
         if reason:
             raise SystemExit(f"{made['name']}: {by.name} agrees, so this is no difference: {reason}")
         made["made_with"] = f"{by.name} and openssl" if by.signs else f"openssl, confirmed by {by.name}"
     elif reason:
-        made["made_with"] = f"openssl; {by.name} {'accepts' if says else 'refuses'} it: {reason}"
+        made["made_with"] = f"openssl; {by.name} {'accepts' if accepted else 'refuses'} it: {reason}"
     else:
-        raise SystemExit(f"{made['name']}: {by.name} says {says}, the vector expects {made['expect']}")
+        raise SystemExit(f"{made['name']}: {by.name} says {accepted}, the vector expects {made['expect']}")
 
 
 @dataclass

@@ -5,6 +5,9 @@ from typing import Any
 
 from postern.core.access.accounts import Level
 
+Changes = dict[str, Any]
+"""By the name of what was changed: what it was and is, or that it was set where it is secret."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
@@ -17,4 +20,4 @@ class AuditEntry:
     level: Level
     action: str
     subject: str
-    changes: dict[str, Any] = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)

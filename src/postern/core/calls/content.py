@@ -1,4 +1,4 @@
-"""From body bytes to one JSON object, or the reason why not."""
+"""From body bytes to one JSON object, or the reason why not; and from that object to the trigger's four fields."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from typing import Literal
 import msgspec
 
 from postern.core.calls.call import Call, query_pairs
-from postern.core.calls.paths import members
+from postern.core.calls.paths import Path, as_text, members, parse_path, walk_members
+from postern.core.deliveries.delivery import FIELD_NAMES
 
 DEEPEST = 100
 USUAL_DEPTH = 8
 MOST_FORM_FIELDS = 1000
 LONGEST_REMEMBERED = 100
+LONGEST_VALUE = 65_536
 
 _FORM = b"application/x-www-form-urlencoded"
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -173,3 +175,28 @@ def _form_object(body: bytes) -> Payload | Unreadable:
     return _json_object(
         msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
     )
+
+
+class Mapping:
+    """Which value becomes which field. A path that leads nowhere leaves its field empty: the call is accepted
+    all the same."""
+
+    def __init__(self, paths: dict[str, str]) -> None:
+        self._paths: list[tuple[str, str, Path]] = [
+            (name, paths[name], parse_path(paths[name])) for name in FIELD_NAMES if paths.get(name)
+        ]
+        self._all_found = (
+            f"{len(self._paths)} of {len(self._paths)} fields found" if self._paths else "no field is mapped"
+        )
+
+    def apply(self, payload: Payload) -> tuple[dict[str, str], str]:
+        """The fields, and what to say in the trace."""
+        fields: dict[str, str] = {}
+        missing = []
+        for name, text, path in self._paths:
+            value = walk_members(payload.members, path)
+            if value is None:
+                missing.append(f"{name}: nothing at {text}")
+            else:
+                fields[name] = as_text(value)[:LONGEST_VALUE]
+        return fields, "; ".join(missing) if missing else self._all_found

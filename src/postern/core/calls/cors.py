@@ -45,7 +45,7 @@ class Cors:
 
     def headers(self, call: Call) -> list[Header]:
         """For every answer of this webhook, errors too: without them a page's script could not read why it
-        was refused."""
+        was rejected."""
         origin = call.first_header(b"origin")
         vary = [(b"vary", b"Origin")]
         if origin is None or not self.allows(origin):

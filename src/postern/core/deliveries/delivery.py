@@ -2,6 +2,7 @@
 try again."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,7 +10,9 @@ from postern.core.answer import WorkflowResponse
 
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 
-State = Literal["queued", "held", "started", "failed", "dropped"]
+State = Literal["queued", "held", "started", "completed", "failed", "dropped"]
+"""``started``: its runs are at work, or nobody can say how they ended. ``failed``: it could not be started, or
+a run of it failed; ``started_at`` tells which."""
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 3600.0
@@ -26,6 +29,14 @@ class ResponseSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class EndSlot:
+    """Where a workflow says how it ended: one POST to ``url`` with the token."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Trigger:
     """What the engine is given. ``key`` is the delivery's key: starting the same key twice starts once."""
 
@@ -36,6 +47,8 @@ class Trigger:
     payload: bytes
     """The call's JSON object as text (a form already turned into one)."""
     response: ResponseSlot | None = None
+    end: EndSlot | None = None
+    """Where the engine does not tell by itself how runs end."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -89,6 +102,29 @@ class Started:
     runs: int
     workflows: tuple[str, ...] = ()
     answer: WorkflowResponse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """All runs of a delivery are over. One that failed makes it a failure; ``error`` says why."""
+
+    state: Literal["completed", "failed"]
+    at: float
+    error: str = ""
+
+
+LONGEST_ERROR = 2000
+
+
+def end_of_runs(runs: Iterable[tuple[str, float, str]]) -> End:
+    """How they ended together: state, time and error of each."""
+    all_runs = list(runs)
+    at = max(ended_at for _, ended_at, _ in all_runs)
+    errors = [error or "no reason was given" for state, _, error in all_runs if state != "completed"]
+    if not errors:
+        return End("completed", at)
+    more = f" (and {len(errors) - 1} more failed)" if len(errors) > 1 else ""
+    return End("failed", at, errors[0][: LONGEST_ERROR - len(more)] + more)
 
 
 @dataclass(frozen=True, slots=True)

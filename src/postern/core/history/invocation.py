@@ -13,7 +13,16 @@ from postern.core.deliveries.delivery import State
 Json = bytes
 
 Status = Literal[
-    "rejected", "duplicate", "handshake", "accepted", "held", "started", "responded", "failed", "dropped"
+    "rejected",
+    "duplicate",
+    "handshake",
+    "accepted",
+    "held",
+    "started",
+    "responded",
+    "completed",
+    "failed",
+    "dropped",
 ]
 """What a user sees of an invocation; ``status_of`` tells it."""
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -85,7 +94,12 @@ class Delivery(msgspec.Struct):
     released_at: float | None = None
     """When a hold that it waited through ended: before that nobody tried to start it."""
     answer_code: str = ""
-    """What the waiting caller heard: accepted, completed, workflow_failed, response_timeout."""
+    """What was decided to tell the waiting caller: accepted (the workflow's answer), completed, workflow_failed,
+    response_timeout."""
+    ended_at: float | None = None
+    """When the last of its runs was over."""
+    ask_at: float | None = None
+    """When the engine is asked again how its runs ended; None where that is known, or the engine cannot tell."""
 
 
 class Entry(msgspec.Struct):
@@ -98,6 +112,17 @@ class Entry(msgspec.Struct):
     secret_id: str | None = None
     sample: bytes | None = None
     """The finished trigger as JSON, where Record Events is armed."""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What a caller heard, noted once it had been said. An ordinary call has none: what it heard stands in its
+    invocation, and it heard it at once."""
+
+    invocation_id: str
+    status: int
+    at: float
+    reached: bool
+    """False: the caller had gone before the answer."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -116,6 +141,18 @@ class HistoryFilter:
     since: float | None = None
     until: float | None = None
     search: str | None = None
+    answer: str | None = None
+    """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone``, where it had left."""
+
+
+@dataclass(slots=True)
+class Story:
+    """One call as far as it has come."""
+
+    invocation: Invocation
+    deliveries: list[Delivery]
+    """In the order of their emissions."""
+    answered: Answered | None = None
 
 
 @dataclass(slots=True)
@@ -123,8 +160,7 @@ class HistoryPage:
     """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next
     one."""
 
-    rows: list[tuple[Invocation, list[Delivery]]]
-    """Each with its deliveries in the order of their emissions."""
+    rows: list[Story]
     next_before: str | None = None
 
 
@@ -132,7 +168,7 @@ def status_of(outcome: str, delivery: Delivery | None) -> Status:
     """The invocation status a user sees, told by the newest delivery."""
     if delivery is None:
         return cast(Status, outcome)
-    if delivery.responded_at is not None and delivery.state == "started":
+    if delivery.state in ("started", "completed") and delivery.answer_code == "accepted":
         return "responded"
     return "accepted" if delivery.state == "queued" else delivery.state
 

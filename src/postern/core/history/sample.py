@@ -10,6 +10,7 @@ import msgspec
 
 from postern.core.calls.paths import Path, extended
 from postern.core.deliveries.delivery import FIELD_NAMES, Trigger
+from postern.core.documents import Document
 
 MOST_VARIABLES = 200
 DEEPEST = 8
@@ -46,7 +47,7 @@ def sample_of(trigger: Trigger) -> bytes:
     return msgspec.json.encode({**trigger.variables, "payload": msgspec.Raw(trigger.payload)})
 
 
-def variables(event: dict[str, Any]) -> list[Variable]:
+def variables(event: Document) -> list[Variable]:
     """The fixed six, then what is inside a field that holds JSON, then the payload. Bounded, for a payload
     may be anything."""
     found = [_variable((name,), event.get(name, ""), ()) for name in _FIXED]

@@ -1,44 +1,94 @@
-"""How many calls came in, with what outcome, and how long answering took: counts per bucket of time, and what
-they tell."""
+"""How many calls came in, with what outcome, what their callers heard, how runs ended, and how long each took:
+counts per bucket of time, and what they tell."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
-LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000)
+LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
+
+# Counted beside the calls, under names that no outcome has.
+ANSWER, END = "answer:", "end:"
+
+
+def answer_name(status: int) -> str:
+    return f"{ANSWER}{status}"
+
+
+def end_name(state: str) -> str:
+    return f"{END}{state}"
+
+
+def is_call(name: str) -> bool:
+    """Whether what is counted under this name are calls, and not what became of them."""
+    return ":" not in name
+
+
+def latency_bucket(lasted: float) -> int:
+    """Which of the bounds so many seconds fall under; one more than there are for what is slower than all."""
+    return bisect_left(LATENCY_BOUNDS_MS, lasted * 1000)
+
+
+@dataclass(slots=True)
+class Counts:
+    """By name, and how many lasted how long. What the latter leave of ``total`` was slower than every bound."""
+
+    total: int = 0
+    by_name: dict[str, int] = field(default_factory=dict)
+    within: list[int] = field(default_factory=lambda: [0] * len(LATENCY_BOUNDS_MS))
+    """How many lasted no longer than each bound and longer than the one before it."""
+
+    def add(self, name: str, count: int, within: list[int]) -> None:
+        self.total += count
+        self.by_name[name] = self.by_name.get(name, 0) + count
+        self.within = [mine + more for mine, more in zip(self.within, within, strict=True)]
+
+    def add_all(self, other: "Counts") -> None:
+        self.total += other.total
+        for name, count in other.by_name.items():
+            self.by_name[name] = self.by_name.get(name, 0) + count
+        self.within = [mine + more for mine, more in zip(self.within, other.within, strict=True)]
+
+    def percentile(self, share: float) -> float | None:
+        """Milliseconds within which that share was done: exact to its bucket, evenly spread inside it."""
+        if not self.total:
+            return None
+        wanted = share * self.total
+        seen = 0
+        lower = 0.0
+        for bound, count in zip(LATENCY_BOUNDS_MS, self.within, strict=True):
+            if count and seen + count >= wanted:
+                return round(lower + (bound - lower) * (wanted - seen) / count, 2)
+            seen += count
+            lower = bound
+        return float(LATENCY_BOUNDS_MS[-1])
 
 
 @dataclass(slots=True)
 class Volume:
-    """The calls of one bucket of time. What the latency counts leave of ``calls`` was slower than every
-    bound."""
+    """One bucket of time."""
 
-    calls: int = 0
-    by_code: dict[str, int] = field(default_factory=dict)
-    within: list[int] = field(default_factory=lambda: [0] * len(LATENCY_BOUNDS_MS))
-    """How many were answered within each bound and not within the one before it."""
+    calls: Counts = field(default_factory=Counts)
+    """By outcome or reason; how long judging them took."""
+    answers: Counts = field(default_factory=Counts)
+    """By HTTP status; how long the callers waited."""
+    ends: Counts = field(default_factory=Counts)
+    """Deliveries by how their runs ended; how long the runs took."""
 
-    def add(self, code: str, calls: int, within: list[int]) -> None:
-        self.calls += calls
-        self.by_code[code] = self.by_code.get(code, 0) + calls
-        self.within = [mine + more for mine, more in zip(self.within, within, strict=True)]
+    def add(self, name: str, count: int, within: list[int]) -> None:
+        for prefix, counts in ((ANSWER, self.answers), (END, self.ends)):
+            if name.startswith(prefix):
+                counts.add(name.removeprefix(prefix), count, within)
+                return
+        self.calls.add(name, count, within)
+
+    def add_all(self, other: "Volume") -> None:
+        self.calls.add_all(other.calls)
+        self.answers.add_all(other.answers)
+        self.ends.add_all(other.ends)
 
     def outcomes(self) -> dict[str, int]:
-        return outcomes(self.by_code)
-
-    def percentile(self, share: float) -> float | None:
-        """Milliseconds within which that share of the calls was answered: exact to its bucket, evenly spread
-        inside it."""
-        if not self.calls:
-            return None
-        wanted = share * self.calls
-        seen = 0
-        lower = 0.0
-        for bound, calls in zip(LATENCY_BOUNDS_MS, self.within, strict=True):
-            if calls and seen + calls >= wanted:
-                return round(lower + (bound - lower) * (wanted - seen) / calls, 2)
-            seen += calls
-            lower = bound
-        return float(LATENCY_BOUNDS_MS[-1])
+        return outcomes(self.calls.by_name)
 
 
 def outcomes(by_code: dict[str, int]) -> dict[str, int]:

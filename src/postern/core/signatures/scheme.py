@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
+from postern.core.documents import Document
 from postern.core.problems import FieldError
 from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
@@ -128,8 +129,8 @@ def _escapes(value: Any) -> str:
 
 
 class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Each field is one question about the sender; ``providers`` in the reference answers them for 22 of
-    them. Beside its type stands how it is read where a person writes it."""
+    """Each field is one question about the sender; ``providers`` in the reference answers them for the
+    built-in ones. Beside its type stands how it is read where a person writes it."""
 
     signature: Annotated[tuple[str, ...], _refs("header", "query", "body", needed=True)] = (
         "header:X-Signature",
@@ -173,9 +174,9 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
             raise InvalidScheme(errors)
         return scheme
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> Document:
         """Every field under its name in the API, as plain JSON values."""
-        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        document: Document = msgspec.json.decode(msgspec.json.encode(self))
         return document
 
     @property

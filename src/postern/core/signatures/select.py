@@ -97,7 +97,7 @@ def in_body(call: Call, path: Path) -> list[bytes]:
     fields protects nothing if other fields are mapped."""
     payload = read_object(call, wrap_arrays=True)
     if isinstance(payload, Unreadable):
-        value = walk(call.body, path)  # nothing of it will be mapped: it is refused for its content next
+        value = walk(call.body, path)  # nothing of it will be mapped: it is rejected for its content next
     else:
         value = walk_members(payload.members, path)
     if value is None or value == b"null":

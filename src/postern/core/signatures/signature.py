@@ -133,11 +133,11 @@ class SignatureCredential:
                 "signature_mismatch",
                 f"the signature in {self._place} was made with another secret or over other bytes",
             )
-        refused = self._digest_refused(call) if self._digest else None
-        if refused is None and reading.signed_at is not None:
-            refused = out_of_window(reading.signed_at, call.received_at, self.tolerance)
-        if refused is not None:
-            return Unproven(*refused)
+        rejected = self._digest_rejected(call) if self._digest else None
+        if rejected is None and reading.signed_at is not None:
+            rejected = out_of_window(reading.signed_at, call.received_at, self.tolerance)
+        if rejected is not None:
+            return Unproven(*rejected)
         if is_main:
             return VerifiedCall(
                 call, "main", self._steps["main"], reading.delivery_id, reading.delivery_id_signed
@@ -255,7 +255,7 @@ class SignatureCredential:
                 return found[0], place.signed, len(found)
         return None, False, 0
 
-    def _digest_refused(self, call: Call) -> tuple[str, str] | None:
+    def _digest_rejected(self, call: Call) -> tuple[str, str] | None:
         digests = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
         if not digests and self._needs_digest:
             return (

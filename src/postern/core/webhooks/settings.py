@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.documents import Document
 from postern.core.schedules.schedule import Schedule, parse_schedule
 from postern.core.signatures.scheme import SignatureScheme
 
@@ -50,7 +51,7 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
     provider: str
     public_url: str | None = None
     tolerance_seconds: int | None = None
-    scheme: dict[str, Any] | None = None
+    scheme: Document | None = None
     """A custom scheme as its owner wrote it; what calls are judged by is ``Resolved.scheme``."""
     require_timestamp_and_digest: bool = False
 
@@ -171,16 +172,16 @@ def write_document(settings: WebhookSettings, resolved: Resolved) -> str:
     return msgspec.json.encode(document).decode()
 
 
-def as_document(setting: msgspec.Struct) -> dict[str, Any]:
+def as_document(setting: msgspec.Struct) -> Document:
     """Every setting under its name in the API."""
-    document: dict[str, Any] = msgspec.to_builtins(setting)
+    document: Document = msgspec.to_builtins(setting)
     return document
 
 
-def without_defaults(setting: msgspec.Struct) -> dict[str, Any]:
+def without_defaults(setting: msgspec.Struct) -> Document:
     """What somebody has set, under its name in the API."""
     config = setting.__struct_config__
-    document: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field is not None else {}
+    document: Document = {config.tag_field: config.tag} if config.tag_field is not None else {}
     for field in msgspec.structs.fields(setting):
         value = getattr(setting, field.name)
         if field.required or value != _default(field):

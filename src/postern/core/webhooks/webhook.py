@@ -4,8 +4,8 @@ call."""
 from dataclasses import dataclass, field
 
 from postern.core.address import Allowlist
+from postern.core.calls.content import Mapping
 from postern.core.calls.cors import Cors
-from postern.core.calls.mapping import Mapping
 from postern.core.calls.paths import Path
 from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential

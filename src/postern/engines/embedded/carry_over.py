@@ -75,5 +75,5 @@ def _given(inputs: str) -> tuple[str, float | None]:
 def _words(error: str | None) -> str:
     if not error:
         return ""
-    told: Any = json.loads(error)
-    return str(told["message"]) if isinstance(told, dict) and "message" in told else str(told)
+    failure: Any = json.loads(error)
+    return str(failure["message"]) if isinstance(failure, dict) and "message" in failure else str(failure)

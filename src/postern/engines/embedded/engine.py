@@ -6,19 +6,29 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Started, Trigger, Workflow
+from postern.core.deliveries.delivery import (
+    End,
+    EngineHealth,
+    EngineUnavailable,
+    Run,
+    Started,
+    Trigger,
+    Workflow,
+)
 from postern.engines.embedded import frames
-from postern.engines.embedded.link import TakeAnswer
+from postern.engines.embedded.link import OnEnd, TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
 from postern.private_files import private_folder
 
 PATIENCE = 30.0
+ASKED_EVERY = 1.0
 
 
 class EmbeddedEngine:
     """Runs the workflows of one file or folder, in a process of its own, on ``<data_dir>/engine.db``."""
 
     name = "embedded"
+    asked_after: float | None = 10.0
 
     def __init__(
         self,
@@ -43,11 +53,22 @@ class EmbeddedEngine:
             log=log,
         )
         self._supervisor = Supervisor(setup, self.environment)
+        self._supervisor.on_end = self._ended
+        self._on_end: OnEnd = lambda _, __: None
+        self._awaited: dict[str, asyncio.Future[End]] = {}
+        """Deliveries whose callers wait, until they have ended."""
         self._task: asyncio.Task[None] | None = None
 
-    def answers_go_to(self, take_answer: TakeAnswer) -> None:
-        """Who records what a workflow answers. To be said before ``open``."""
+    def report_to(self, take_answer: TakeAnswer, on_end: OnEnd) -> None:
+        """Who records what a workflow answers, and how runs ended. To be called before ``open``."""
         self._supervisor.take_answer = take_answer
+        self._on_end = on_end
+
+    def _ended(self, key: str, end: End) -> None:
+        waiting = self._awaited.pop(key, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(end)
+        self._on_end(key, end)
 
     async def open(self) -> None:
         """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing
@@ -65,17 +86,38 @@ class EmbeddedEngine:
                 id, trigger.key, trigger.webhook_id, trigger.variables, trigger.payload, deadline
             )
 
-        done = await self._supervisor.link.ask(question, PATIENCE)
+        if deadline is not None:
+            self._awaited[trigger.key] = asyncio.get_running_loop().create_future()
+        try:
+            done = await self._supervisor.link.ask(question, PATIENCE)
+        except BaseException:
+            self._awaited.pop(trigger.key, None)
+            raise
         return done.started or Started(0)
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
-        """Waits on through a restart of the process: its runs are taken up again, and so is the question."""
-        while True:
-            with suppress(EngineUnavailable):
-                done = await self._supervisor.link.ask(lambda id: frames.Ended(id, key))
-                return "completed" if done.ended == "completed" else "failed"
-            await self._supervisor.wait_until_up()
-            await asyncio.sleep(0.05)
+        """The process tells by itself. It is asked now and again too, for one that has died in between."""
+        waiting = self._awaited.get(key)
+        try:
+            while True:
+                if waiting is not None:
+                    await asyncio.wait({waiting}, timeout=ASKED_EVERY)
+                    if waiting.done():
+                        return waiting.result().state
+                with suppress(EngineUnavailable):
+                    found = await self.ends([key])
+                    if key not in found:
+                        return "completed"  # nothing runs
+                    if (end := found[key]) is not None:
+                        return end.state
+                if waiting is None:
+                    await asyncio.sleep(ASKED_EVERY)
+        finally:
+            self._awaited.pop(key, None)
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        done = await self._supervisor.link.ask(lambda id: frames.AskEnds(id, keys), PATIENCE)
+        return done.ends
 
     async def health(self) -> EngineHealth:
         if defect := self._supervisor.defect():

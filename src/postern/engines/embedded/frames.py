@@ -5,7 +5,7 @@ import struct
 
 import msgspec
 
-from postern.core.deliveries.delivery import Run, Started, Workflow
+from postern.core.deliveries.delivery import End, Run, Started, Workflow
 
 LARGEST = 64 * 1024 * 1024
 LENGTH = struct.Struct(">I")
@@ -42,11 +42,11 @@ class Start(msgspec.Struct, tag="start"):
     """Until when a caller waits for the answer, if one does."""
 
 
-class Ended(msgspec.Struct, tag="ended"):
-    """Asks to be told when every run of the delivery has ended."""
+class AskEnds(msgspec.Struct, tag="ends"):
+    """Asks how these deliveries ended."""
 
     id: int
-    key: str
+    keys: list[str]
 
 
 class Runs(msgspec.Struct, tag="runs"):
@@ -92,9 +92,17 @@ class Done(msgspec.Struct, tag="done", omit_defaults=True):
 
     id: int
     started: Started | None = None
-    ended: str | None = None
+    ends: dict[str, End | None] = {}
+    """None while a run of the delivery is not over; nothing where none is known."""
     runs: list[Run] = []
     failed: str = ""
+
+
+class RunsEnded(msgspec.Struct, tag="over"):
+    """All runs of this delivery are over, and that is on disk."""
+
+    key: str
+    end: End
 
 
 class Answer(msgspec.Struct, tag="answer"):
@@ -116,8 +124,8 @@ class Beat(msgspec.Struct, tag="beat"):
     """Sent every second: the interpreter is not held by a workflow that never lets go."""
 
 
-FromGateway = Start | Ended | Runs | Forget | Answered | Stop
-FromEngine = Ready | Done | Answer | Trouble | Beat
+FromGateway = Start | AskEnds | Runs | Forget | Answered | Stop
+FromEngine = Ready | Done | RunsEnded | Answer | Trouble | Beat
 
 _encoder = msgspec.msgpack.Encoder()
 _from_gateway: msgspec.msgpack.Decoder[FromGateway] = msgspec.msgpack.Decoder(FromGateway)

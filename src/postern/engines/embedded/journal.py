@@ -2,7 +2,7 @@
 
 A *change* is a function that is given the open transaction. The changes that arrive while a commit is under
 way share the next one, so that a hundred of them cost one fsync; nobody waits to collect. A change counts,
-and its ``told`` is called, when it is on disk.
+and its ``done`` is called, when it is on disk.
 """
 
 import logging
@@ -69,7 +69,7 @@ class JournalLost(JournalUnavailable):
 class _Pending:
     change: Change
     before_commit: Callable[[Any], None] | None
-    told: Callable[[Any], None]
+    done: Callable[[Any], None]
     insist: bool
 
 
@@ -81,8 +81,8 @@ class Journal:
         group_over: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """``troubled`` is told what is wrong with the file, and an empty text when it works again;
-        ``group_over`` is called when everybody whose change was in a commit has been told; ``lost`` when the
+        """``troubled`` is called with what is wrong with the file, and with an empty text when it works again;
+        ``group_over`` is called when everybody whose change was in a commit knows; ``lost`` when the
         file is gone, after what can be saved of it has been."""
         self._file = file
         self._troubled = troubled
@@ -101,31 +101,31 @@ class Journal:
     def submit(
         self,
         change: Callable[[sqlite3.Connection], T],
-        told: Callable[[Any], None] = lambda _: None,
+        done: Callable[[Any], None] = lambda _: None,
         before_commit: Callable[[T], None] | None = None,
         *,
         insist: bool = True,
     ) -> None:
-        """Have the change made. ``told`` hears its result, or the exception that it met, in the journal's thread.
+        """Have the change made. ``done`` is called with its result, or the exception that it met, in the journal's thread.
 
         A change that *insists* is tried again until the file can be written; any other fails at once with
         ``JournalUnavailable``. ``before_commit`` hears the result when nothing but the commit is left to do.
         """
-        self._queue.put(_Pending(change, before_commit, told, insist))
+        self._queue.put(_Pending(change, before_commit, done, insist))
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Have the change made, and wait until it is on disk."""
-        done = threading.Lock()
-        done.acquire()
+        finished = threading.Lock()
+        finished.acquire()
         result: Any = None
 
-        def told(what: Any) -> None:
+        def done(what: Any) -> None:
             nonlocal result
             result = what
-            done.release()
+            finished.release()
 
-        self.submit(change, told)
-        done.acquire()
+        self.submit(change, done)
+        finished.acquire()
         if isinstance(result, BaseException):
             raise result
         made: T = result
@@ -179,10 +179,10 @@ class Journal:
         try:
             results = self._transact(group)
         except JournalUnavailable as trouble:
-            self._say_trouble(str(trouble))
+            self._report_trouble(str(trouble))
             for pending in group:
                 if not pending.insist:
-                    _tell(pending, trouble)
+                    _report(pending, trouble)
             if isinstance(trouble, JournalLost):
                 self._group_over()
                 self._save()
@@ -190,12 +190,12 @@ class Journal:
             return [pending for pending in group if pending.insist]
         except Exception as error:  # a defect in one change must not fail its neighbours
             if len(group) == 1:
-                _tell(group[0], error)
+                _report(group[0], error)
                 return []
             return [one for pending in group for one in self._commit([pending])]
-        self._say_trouble("")
+        self._report_trouble("")
         for pending, result in zip(group, results, strict=True):
-            _tell(pending, result)
+            _report(pending, result)
         return []
 
     def _transact(self, group: list[_Pending]) -> list[Any]:
@@ -219,7 +219,7 @@ class Journal:
         return results
 
     def _look_whether_lost(self) -> None:
-        """After each commit, before anybody is told: it costs two microseconds."""
+        """After each commit, before anybody hears of it: it costs two microseconds."""
         for path, known in self._files.items():
             try:
                 there = path.stat()
@@ -256,7 +256,7 @@ class Journal:
     def _words(self, error: Exception) -> str:
         return f"{self._file.name}: {error}"
 
-    def _say_trouble(self, trouble: str) -> None:
+    def _report_trouble(self, trouble: str) -> None:
         """Once when it begins, once when it is over: a full disk must not be filled with lines about it."""
         if trouble == self._trouble:
             return
@@ -268,16 +268,19 @@ class Journal:
         self._troubled(trouble)
 
 
-def _tell(pending: _Pending, result: Any) -> None:
+def _report(pending: _Pending, result: Any) -> None:
     try:
-        pending.told(result)
-    except Exception:  # one that cannot hear it must not keep the others from hearing
-        log.exception("a change was made and its end could not be told")
+        pending.done(result)
+    except Exception:  # one failing receiver must not keep the result from the others
+        log.exception("a change was made and its end could not be reported")
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    # It holds payloads; SQLite gives its side files the same mode.
-    os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600))
+    # It holds payloads; SQLite gives its side files the same mode. A file that is there must not be opened here: to
+    # close it again would take away the locks that this process has on it, and the next other process to close the
+    # database would delete its log.
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=5.0)
     # FULL: a commit is on disk when it returns. With less, a run that had ended would run again after a power cut.
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-2000", "wal_autocheckpoint=2000"):

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from postern.core.answer import InvalidResponse
-from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable
+from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
 
@@ -20,6 +20,10 @@ log = structlog.get_logger("postern.engine")
 
 TakeAnswer = Callable[[str, Any, Any, Any], Awaitable[bool]]
 """Key, status, headers, body of a workflow's answer: True when it is recorded as the first one."""
+
+
+OnEnd = Callable[[str, End], None]
+"""The delivery's key, and how all its runs ended."""
 
 
 async def nobody_waits(key: str, status: Any, headers: Any, body: Any) -> bool:
@@ -77,7 +81,11 @@ class Link:
             self._writer.write(frames.encode(frame))
 
     async def listen(
-        self, take_answer: TakeAnswer, ready: Callable[[frames.Ready], None], trouble: Callable[[str], None]
+        self,
+        take_answer: TakeAnswer,
+        on_end: OnEnd,
+        ready: Callable[[frames.Ready], None],
+        trouble: Callable[[str], None],
     ) -> None:
         """Hand out what the engine sends until the other end is gone."""
         try:
@@ -93,6 +101,8 @@ class Link:
                         task = asyncio.create_task(self._answer(frame, take_answer))
                         self._answering.add(task)
                         task.add_done_callback(self._answering.discard)
+                    case frames.RunsEnded(key, end):
+                        on_end(key, end)
                     case frames.Ready():
                         ready(frame)
                     case frames.Trouble(detail):

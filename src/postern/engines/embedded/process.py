@@ -14,7 +14,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -36,32 +35,12 @@ GRACE_WITHOUT_GATEWAY = 3.0
 WAIT_FOR_PREDECESSOR = 20.0
 
 
-class Awaited:
-    """Which questions wait for the end of which delivery."""
-
-    def __init__(self, send: Callable[[frames.Done], None]) -> None:
-        self._send = send
-        self._lock = threading.Lock()
-        self._questions: dict[str, list[int]] = {}
-
-    def add(self, key: str, question: int) -> None:
-        with self._lock:
-            self._questions.setdefault(key, []).append(question)
-
-    def ended(self, key: str, outcome: str) -> None:
-        with self._lock:
-            questions = self._questions.pop(key, [])
-        for question in questions:
-            self._send(frames.Done(question, ended=outcome))
-
-
 class Desk:
     """Has the gateway's questions answered."""
 
-    def __init__(self, conversation: Conversation, runs: WorkflowRuns, awaited: Awaited) -> None:
+    def __init__(self, conversation: Conversation, runs: WorkflowRuns) -> None:
         self._conversation = conversation
         self._runs = runs
-        self._awaited = awaited
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="questions")
 
     def serve(self) -> float:
@@ -75,7 +54,7 @@ class Desk:
                     self._runs.start(question, partial(self._started, id))
                 case frames.Forget(id, keys):
                     self._runs.forget(keys, partial(self._reply, id))
-                case frames.Ended() | frames.Runs():
+                case frames.AskEnds() | frames.Runs():
                     self._readers.submit(self._look_up, question)
         return GRACE_WITHOUT_GATEWAY
 
@@ -91,12 +70,11 @@ class Desk:
             failed = str(result) if isinstance(result, JournalUnavailable) else repr(result)
         self._conversation.gather(frames.Done(id, failed=failed))
 
-    def _look_up(self, question: frames.Ended | frames.Runs) -> None:
+    def _look_up(self, question: frames.AskEnds | frames.Runs) -> None:
         try:
             match question:
-                case frames.Ended(id, key):
-                    self._awaited.add(key, id)
-                    self._runs.await_end(key)
+                case frames.AskEnds(id, keys):
+                    self._conversation.gather(frames.Done(id, ends=self._runs.ends(keys)))
                 case frames.Runs(id, limit, key):
                     self._conversation.gather(frames.Done(id, runs=self._runs.shown(limit, key)))
         except Exception as error:
@@ -129,7 +107,6 @@ def main() -> None:
 
 def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> None:
     file = Path(setup.file)
-    awaited = Awaited(conversation.send)
     try:
         runs = WorkflowRuns(
             file,
@@ -138,7 +115,7 @@ def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> N
             at_once=setup.at_once,
             hangs_after=setup.hangs_after,
             answer=conversation.answer,
-            ended=awaited.ended,
+            on_end=lambda key, end: conversation.gather(frames.RunsEnded(key, end)),
             troubled=lambda detail: conversation.send(frames.Trouble(detail)),
             group_over=conversation.flush,
             lost=lambda: os._exit(frames.FILE_LOST),
@@ -150,7 +127,7 @@ def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> N
     runs.open(after_crash=setup.after_crash)
     workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
     conversation.send(frames.Ready(workflows, [str(path) for path in loaded.files]))
-    end(runs, Desk(conversation, runs, awaited).serve())
+    end(runs, Desk(conversation, runs).serve())
 
 
 def end(runs: WorkflowRuns, grace: float) -> None:

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from postern.core.deliveries.delivery import LONGEST_ERROR, End, Started, end_of_runs
 from postern.core.deliveries.delivery import Run as RunShown
-from postern.core.deliveries.delivery import Started
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.frames import Start
 from postern.engines.embedded.journal import Journal, JournalUnavailable
@@ -37,9 +37,9 @@ BLAME_FOR_CRASH, BLAME_FOR_KILL = 3, 1
 """A process that crashed or hung did so by a run; one that was killed from outside perhaps not."""
 LONGEST_SUSPENSION = 5.0
 PRUNED_AT_ONCE = 500
-LONGEST_ERROR = 2000
 LOOK_EVERY = 1.0
 
+_RUNS_OF = "SELECT state, ended_at, error FROM runs WHERE delivery = ?"
 _COLUMNS = "seq, delivery, workflow, event, deadline, blame"
 _UNLIMITED = 1 << 30
 
@@ -87,18 +87,18 @@ class WorkflowRuns:
         at_once: int,
         hangs_after: float = 10.0,
         answer: Callable[[str, float, str], bool],
-        ended: Callable[[str, str], None],
+        on_end: Callable[[str, End], None] = lambda _, __: None,
         troubled: Callable[[str], None] = lambda _: None,
         group_over: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """``answer`` hands a delivery's answer to the gateway; ``ended`` is told how a delivery's runs ended,
-        where that was asked."""
+        """``answer`` hands a delivery's answer to the gateway; ``on_end`` tells it how a delivery's runs ended, once
+        that is on disk and before ``group_over``."""
         self._workflows = tuple(workflows)
         self._keep = keep_seconds
         self._at_once = at_once
         self._answer = answer
-        self._tell_ended = ended
+        self._on_end = on_end
         self._journal = Journal(file, troubled, group_over, lost)
         self._at_work = AtWork(file.with_suffix(".working"), at_once)
         self._next_seq = self._journal.read("SELECT coalesce(max(seq), 0) + 1 FROM runs")[0][0]
@@ -120,15 +120,18 @@ class WorkflowRuns:
         self._called = 0
         """Of the idle threads, those that were notified and have not looked yet."""
         self._next_wake = 0.0
-        self._awaited: set[str] = set()
         self._stopping = False
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
 
     def open(self, *, after_crash: bool = False) -> None:
         """Take up what an earlier process left unfinished, and be ready for more. ``after_crash``: that process
         was not ended from outside."""
-        self._journal.write(partial(self._blame, BLAME_FOR_CRASH if after_crash else BLAME_FOR_KILL))
+        blame = BLAME_FOR_CRASH if after_crash else BLAME_FOR_KILL
+        put_aside = self._journal.write(partial(self._blame, blame))
         self._at_work.clear()
+        for key, end in self.ends(put_aside).items():
+            if end is not None:
+                self._on_end(key, end)
         for name, backlog in self._backlogs.items():
             with self._lock:
                 backlog.more_on_disk = True
@@ -137,8 +140,8 @@ class WorkflowRuns:
 
     # --- what the gateway asks for ---------------------------------------------------------------------------
 
-    def start(self, asked: Start, told: Callable[[Started | Exception], None]) -> None:
-        """Every workflow that wants this webhook's events gets a run; ``told`` when they are on disk."""
+    def start(self, asked: Start, done: Callable[[Started | Exception], None]) -> None:
+        """Every workflow that wants this webhook's events gets a run; ``done`` is called when they are on disk."""
         wanted = tuple(one.name for one in self._workflows if one.wants(asked.webhook_id))
         payload = asked.payload.decode("utf-8", "replace")
         event = f'{json.dumps(asked.variables)[:-1]}, "payload": {payload}}}'
@@ -158,26 +161,25 @@ class WorkflowRuns:
                     begun.append(run)
             return begun
 
-        def done(result: Any) -> None:
+        def stored(result: Any) -> None:
             if isinstance(result, Exception):
                 self._let_go(begun)
-                told(result)
+                done(result)
             else:
                 if not a_caller_waits:
                     self._admit(begun)
-                told(Started(len(wanted), wanted))
+                done(Started(len(wanted), wanted))
 
         # With a caller waiting, the run works while its start is being written: whatever it records comes after
         # that, and if the start fails the gateway asks again. The others wait: a run that ends the process at
         # once must be on disk to be blamed for it.
         a_caller_waits = asked.deadline is not None
-        self._journal.submit(change, done, self._admit if a_caller_waits else None, insist=False)
+        self._journal.submit(change, stored, self._admit if a_caller_waits else None, insist=False)
 
-    def await_end(self, key: str) -> None:
-        """Have the end of this delivery's runs told, once."""
-        with self._lock:
-            self._awaited.add(key)
-        self._look_whether_ended(key)
+    def ends(self, keys: list[str]) -> dict[str, End | None]:
+        """How these deliveries ended: None while a run of one is not over, nothing where none is known."""
+        found = {key: _end_of(self._journal.read(_RUNS_OF, [key])) for key in keys}
+        return {key: end for key, (known, end) in found.items() if known}
 
     def shown(self, limit: int, key: str | None) -> list[RunShown]:
         where, values = ("WHERE delivery = ? ", [key]) if key is not None else ("", [])
@@ -189,7 +191,7 @@ class WorkflowRuns:
         )
         return [self._shown(*row, with_steps=key is not None) for row in rows]
 
-    def forget(self, keys: list[str], told: Callable[[Any], None]) -> None:
+    def forget(self, keys: list[str], done: Callable[[Any], None]) -> None:
         """Delete the runs of these deliveries with all that was recorded of them; one that works ends at its
         next step."""
 
@@ -202,14 +204,14 @@ class WorkflowRuns:
             _delete(connection, found)
             return found
 
-        def done(result: Any) -> None:
+        def stored(result: Any) -> None:
             if not isinstance(result, Exception):
                 with self._lock:
                     runs = [self._in_memory[seq] for seq in result if seq in self._in_memory]
                 self._let_go(runs)
-            told(result)
+            done(result)
 
-        self._journal.submit(change, done, insist=False)
+        self._journal.submit(change, stored, insist=False)
 
     def finish(self, grace: float) -> None:
         """Let working runs come to an end or to a sleep; what takes longer is taken up by the next process."""
@@ -396,38 +398,26 @@ class WorkflowRuns:
     def _end(self, run: Run, state: str, error: str) -> None:
         now = time.time()
 
-        def change(connection: sqlite3.Connection) -> None:
+        def change(connection: sqlite3.Connection) -> End | None:
             connection.execute(
                 "UPDATE runs SET state = ?, ended_at = ?, error = ?, wake_at = NULL WHERE seq = ? AND state IS NULL",
                 (state, now, error, run.seq),
             )
+            return _end_of(connection.execute(_RUNS_OF, [run.delivery]).fetchall())[1]
 
-        def told(_: object) -> None:
+        def done(result: Any) -> None:
             with self._lock:
                 self._in_memory.pop(run.seq, None)
-            self._look_whether_ended(run.delivery)
+            if isinstance(result, End):
+                self._on_end(run.delivery, result)
 
-        self._journal.submit(change, told)
+        self._journal.submit(change, done)
 
     def _let_go(self, runs: list[Run]) -> None:
         with self._lock:
             for run in runs:
                 run.gone = True
                 self._in_memory.pop(run.seq, None)
-
-    def _look_whether_ended(self, key: str) -> None:
-        if key not in self._awaited:
-            return
-        states = [
-            state for (state,) in self._journal.read("SELECT state FROM runs WHERE delivery = ?", [key])
-        ]
-        if None in states:
-            return
-        with self._lock:
-            if key not in self._awaited:
-                return
-            self._awaited.discard(key)
-        self._tell_ended(key, "completed" if all(state == "completed" for state in states) else "failed")
 
     def _shown(
         self,
@@ -465,8 +455,8 @@ class WorkflowRuns:
 
     # --- in the background -----------------------------------------------------------------------------------
 
-    def _blame(self, blame: int, connection: sqlite3.Connection) -> None:
-        """Whoever was working when the last process died may have ended it. They come back one by one and
+    def _blame(self, blame: int, connection: sqlite3.Connection) -> list[str]:
+        """The deliveries whose runs were put aside. Whoever was working when the last process died may have ended it. They come back one by one and
         after the others; one that does so again and again is put aside."""
         suspects = []
         for seq in self._at_work.left_behind:
@@ -486,11 +476,12 @@ class WorkflowRuns:
         )
         put_aside = connection.execute(
             "UPDATE runs SET state = 'failed', ended_at = ?, error = ?, wake_at = NULL"
-            " WHERE state IS NULL AND wake_at IS NOT NULL AND blame >= ? RETURNING delivery || '/' || workflow",
+            " WHERE state IS NULL AND wake_at IS NOT NULL AND blame >= ? RETURNING delivery, workflow",
             (now, error, PUT_ASIDE_AT),
-        )
-        for (id,) in put_aside.fetchall():
-            log.error("run %s is %s", id, error)
+        ).fetchall()
+        for delivery, workflow in put_aside:
+            log.error("run %s/%s is %s", delivery, workflow, error)
+        return [delivery for delivery, _ in put_aside]
 
     @staticmethod
     def _accuse(connection: sqlite3.Connection, seq: int, blame: int) -> None:
@@ -527,9 +518,6 @@ class WorkflowRuns:
                 self._load_more(name, backlog)
             if self._suspects.ready:
                 self._call_a_thread()
-            awaited = list(self._awaited)
-        for key in awaited:
-            self._look_whether_ended(key)
 
     def _wake(self) -> None:
         """Those whose time has come, as many as fit into memory, and find out when the next one's has."""
@@ -582,6 +570,12 @@ class WorkflowRuns:
 def _delete(connection: sqlite3.Connection, seqs: list[int]) -> None:
     for table, column in (("steps", "run"), ("runs", "seq")):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(seq,) for seq in seqs])
+
+
+def _end_of(rows: list[tuple[str | None, float, str]]) -> tuple[bool, End | None]:
+    """Whether there are runs at all, and how they ended if they all have."""
+    over = [(state, at, error) for state, at, error in rows if state is not None]
+    return bool(rows), end_of_runs(over) if rows and len(over) == len(rows) else None
 
 
 def _words(error: BaseException) -> str:

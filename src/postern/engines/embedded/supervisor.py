@@ -19,7 +19,7 @@ import structlog
 
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
-from postern.engines.embedded.link import Link, TakeAnswer, nobody_waits
+from postern.engines.embedded.link import Link, OnEnd, TakeAnswer, nobody_waits
 from postern.workflows.load import workflow_files
 
 log = structlog.get_logger("postern.engine")
@@ -42,6 +42,7 @@ class Supervisor:
 
     def __init__(self, setup: frames.Setup, environment: dict[str, str]) -> None:
         self.take_answer: TakeAnswer = nobody_waits
+        self.on_end: OnEnd = lambda _, __: None
         self._setup = setup
         self._environment = environment
         # The process ends itself first: it can say where it hangs, which we cannot.
@@ -141,7 +142,9 @@ class Supervisor:
                 raise
         self._setup.after_crash = False
         self._link = await Link.over(ours)
-        listening = asyncio.create_task(self._link.listen(self.take_answer, self._ready, self._troubled))
+        listening = asyncio.create_task(
+            self._link.listen(self.take_answer, self.on_end, self._ready, self._troubled)
+        )
         changing = asyncio.create_task(self._wait_for_change())
         hanging = asyncio.create_task(self._wait_until_it_hangs(self._link))
         try:
@@ -194,13 +197,13 @@ class Supervisor:
     async def _wait_until_it_hangs(self, link: Link) -> None:
         """Counted in looks, not by the clock: when it was we who stood still, what was sent meanwhile is read
         between one look and the next."""
-        silent, heard = -STARTS_WITHIN, link.last_heard
+        silent, seen = -STARTS_WITHIN, link.last_heard
         while silent < self._patience:
             await asyncio.sleep(1.0)
-            if link.last_heard == heard:
+            if link.last_heard == seen:
                 silent += 1.0
             else:
-                silent, heard = 0.0, link.last_heard
+                silent, seen = 0.0, link.last_heard
 
     async def _wait_for_change(self) -> None:
         """Return when the workflow files are not what they were, and have stopped changing: an editor may

@@ -37,6 +37,11 @@ def newest() -> str:
     return _known()[-1]
 
 
+def is_known(name: str) -> bool:
+    """Whether this version can open a database of that revision, bringing it up to date first."""
+    return name in _known()
+
+
 def revision(connection: Connection) -> str | None:
     if not connection.dialect.has_table(connection, "alembic_version"):
         return None
@@ -92,9 +97,9 @@ def verify(database: Database) -> None:
     if found == newest():
         lacking = database.read_now(differences)
         if lacking:
-            told = ", ".join(lacking[:MOST_NAMED]) + (", …" if len(lacking) > MOST_NAMED else "")
+            named = ", ".join(lacking[:MOST_NAMED]) + (", …" if len(lacking) > MOST_NAMED else "")
             raise SchemaMismatch(
-                f"the database says that its schema is {found}, and its tables differ from it: {told}. It was made by an "
+                f"the database says that its schema is {found}, and its tables differ from it: {named}. It was made by an "
                 "unfinished version, or changed by hand: restore a backup, or put it right"
             )
         return

@@ -26,6 +26,9 @@ from postern.core.history.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
 
 metadata = MetaData()
 
+ADDED_BOUNDS = (500, 1500, 2500, 10000, 30000)
+"""To tables that were there: what has no value for them has none of these."""
+
 
 def Ascii(length: int) -> String:
     """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own
@@ -127,6 +130,9 @@ deliveries = Table(
     Column("responded_at", BigInteger),
     Column("answer_code", Ascii(40), nullable=False, server_default=""),
     Column("released_at", BigInteger),
+    Column("ended_at", BigInteger),
+    Column("ask_at", BigInteger),  # when the engine is asked how its runs ended; none when that is over
+    _partial("deliveries_to_ask_about", "ask_at", where="ask_at IS NOT NULL"),
     _partial("deliveries_due", "next_at", where="state = 'queued'"),
     _partial(
         "deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"
@@ -134,9 +140,23 @@ deliveries = Table(
     sqlite_with_rowid=False,
 )
 
+# What callers heard that waited, or had gone, or were answered late: what the rows above cannot know when they are
+# written.
+answers = Table(
+    "answers",
+    metadata,
+    Column("invocation_id", Ascii(40), primary_key=True),
+    Column("status", SmallInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("reached", Boolean, nullable=False),
+    _partial("answers_apart", "invocation_id", where="status >= 500 OR NOT reached"),
+    sqlite_with_rowid=False,
+)
+
 # The conditions of the partial indexes, to be repeated in whatever is to use one: SQLite does not conclude
 # from `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
 APART = invocations.c.outcome != literal_column("'accepted'")
+ANSWERS_APART = text("(status >= 500 OR NOT reached)")
 DELIVERIES_APART = deliveries.c.state.in_(
     [literal_column(f"'{state}'") for state in ("failed", "held", "dropped")]
 )
@@ -249,7 +269,12 @@ volume_rollups = Table(
     Column("minute", Integer, primary_key=True),
     Column("code", Ascii(40), primary_key=True),
     Column("calls", Integer, nullable=False),
-    *(Column(f"within_{bound}", Integer, nullable=False) for bound in LATENCY_BOUNDS_MS),
+    *(
+        Column(
+            f"within_{bound}", Integer, nullable=False, server_default="0" if bound in ADDED_BOUNDS else None
+        )
+        for bound in LATENCY_BOUNDS_MS
+    ),
     sqlite_with_rowid=False,
 )
 

@@ -26,8 +26,8 @@ LONGEST_PAUSE = 5.0
 log = structlog.get_logger("postern.wake")
 
 
-def tell(connection: Connection, word: str) -> None:
-    """Heard when the transaction commits. Not for what happens at every call: Postgres commits tellers one
+def announce(connection: Connection, word: str) -> None:
+    """Heard when the transaction commits. Not for what happens at every call: Postgres commits those who announce one
     after the other."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_notify(CHANNEL, word)))

@@ -1,18 +1,20 @@
-"""The one writer: everything that is waiting shares the next transaction, and is told when it is on disk.
+"""The one writer: everything that is waiting shares the next transaction, and hears when it is on disk.
 
 It never sleeps to collect: while one commit is under way the next one's work gathers. Group commit is what
 makes a durable answer cheap (one fsync for a hundred calls), and one writer per process is what keeps SQLite
 from contending.
 
 The event loop gathers, a thread of the writer's own commits. A batch is handed over when the loop has looked
-at everything that is ready, once: callers who were just told have often sent their next call by then, and a
+at everything that is ready, once: callers who were just answered have often sent their next call by then, and a
 thread that took what is there as soon as it could would commit twice as often for half as many.
 """
 
 import asyncio
+import math
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +27,6 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores.recorder import record_all
-from postern.stores.sql.commits import Commits
 from postern.stores.sql.database import Database
 
 T = TypeVar("T")
@@ -42,15 +43,57 @@ class Share:
 
 
 Work = Entry | Share | Job
-Tell = Callable[[Any], None]
+Done = Callable[[Any], None]
 """Called in the event loop with the result, or with the exception that is it."""
 
 MOST_WAITING = 20_000
 MOST_BYTES = 256 * 1024 * 1024
 LARGEST_BATCH = 1_000
 ATTEMPTS = 3
+LOG_EVERY = 10.0
+"""A full disk refuses dozens of commits a second, and the log may be on that disk."""
 
 log = structlog.get_logger("postern.writer")
+
+
+class Commits:
+    """How the last commits went. Written by the writer's thread, read by whoever asks whether calls can be stored."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        """When the commit that is under way began."""
+        self.succeeded_at = -math.inf
+        self.trouble: str | None = None
+        """Why the last one was refused; None where it was not."""
+        self.call_trouble: str | None = None
+        """The same for the last one that had calls in it."""
+        self.call_failed_at = -math.inf
+        self._refused = 0
+        self._logged_at = -math.inf
+
+    def begin(self) -> None:
+        self.since = time.monotonic()
+
+    def end(self) -> None:
+        self.since = None
+
+    def succeeded(self, calls: int) -> None:
+        self.succeeded_at = time.monotonic()
+        if calls:
+            self.call_trouble = None
+        if self.trouble is not None:
+            log.info("the store takes commits again", refused=self._refused)
+        self.trouble, self._refused, self._logged_at = None, 0, -math.inf
+
+    def refused(self, error: str, calls: int) -> None:
+        now = time.monotonic()
+        self.trouble = error
+        self._refused += 1
+        if calls:
+            self.call_trouble, self.call_failed_at = error, now
+        if now - self._logged_at >= LOG_EVERY:
+            self._logged_at = now
+            log.error("the store refused a commit", error=error, calls=calls, refused=self._refused)
 
 
 class Writer:
@@ -64,10 +107,10 @@ class Writer:
         self._between_commits = between_commits
         self._most_waiting = most_waiting
         self.commits = Commits()
-        self._gathered: list[tuple[Work, Tell]] = []
+        self._gathered: list[tuple[Work, Done]] = []
         self._at_work = False
         """The thread has a batch, or will have one when the loop has gone round."""
-        self._handed_over: queue.SimpleQueue[list[tuple[Work, Tell]] | None] = queue.SimpleQueue()
+        self._handed_over: queue.SimpleQueue[list[tuple[Work, Done]] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._bytes = 0
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -111,9 +154,9 @@ class Writer:
         self._gather(work, partial(_settle, future))
         return future
 
-    def _gather(self, work: Work, tell: Tell) -> None:
+    def _gather(self, work: Work, done: Done) -> None:
         self._waiting += 1
-        self._gathered.append((work, tell))
+        self._gathered.append((work, done))
         self._hand_over_soon()
 
     def _hand_over_soon(self) -> None:
@@ -126,16 +169,16 @@ class Writer:
         batch, self._gathered = self._gathered[:LARGEST_BATCH], self._gathered[LARGEST_BATCH:]
         self._handed_over.put(batch)
 
-    def _done(self, batch: list[tuple[Work, Tell]], results: list[Any]) -> None:
+    def _done(self, batch: list[tuple[Work, Done]], results: list[Any]) -> None:
         self._at_work = False
         self._waiting -= len(batch)
-        for (work, tell), result in zip(batch, results, strict=True):
+        for (work, done), result in zip(batch, results, strict=True):
             if isinstance(work, Entry):
                 self._bytes -= len(work.invocation.body or b"") + 2000
             try:
-                tell(result)
+                done(result)
             except Exception:  # one that cannot hear it must not keep the others from hearing
-                log.exception("a write was done and its end could not be told")
+                log.exception("a write was done and its end could not be reported")
         self._hand_over_soon()
         if not self._waiting:
             self._all_told.set()
@@ -194,7 +237,7 @@ class Writer:
                     self.commits.refused(str(error.orig), calls)
                     raise StoreUnavailable(str(error.orig)) from error
                 raise
-            # After the commit: nobody may be told of one that went into a file which is not there any more.
+            # After the commit: nobody may hear of one that went into a file which is not there any more.
             if lost := self._database.lost():
                 self.commits.refused(lost, calls)
                 raise StoreUnavailable(lost)

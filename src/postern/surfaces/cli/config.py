@@ -2,17 +2,22 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-import yaml
 
-from postern.surfaces.cli.run import ACTOR, DIFFERS, USAGE, Json, end, err, out, plain, session, show_json
-from postern.usecases.webhooks import as_code
+from postern.surfaces.cli.api import api
+from postern.surfaces.cli.everything import export_everything
+from postern.surfaces.cli.run import DIFFERS, USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.terminal import Style
+from postern.usecases.answers import as_plain
+from postern.usecases.webhooks.views import Applied, Configuration
 
 HEAD = """\
+# yaml-language-server: $schema=webhooks.schema.json
+# (Editors check this file with that one beside it: postern schema > webhooks.schema.json)
 # Postern's webhooks. `postern apply FILE` makes them what this file says; what a webhook leaves out has its default.
 # Secrets are not in here: {env: NAME} and {file: PATH} say where apply looks for them. A stored secret whose variable
 # or file is not there stays as it is.
@@ -23,14 +28,23 @@ def export(
     to: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
     ] = None,
+    all_of_it: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Everything instead: webhooks, users, keys, changes and calls, as lines of JSON."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
-    document = session.run(lambda gateway: as_code.export(gateway, ACTOR))
+    if all_of_it:
+        export_everything(to)
+        return
+    document = api.get(Configuration, "configuration")
     if as_json:
         show_json(document)
         return
-    text = HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    text = HEAD + _yaml().written(as_plain(document))
     if to is None:
         sys.stdout.write(text)
         return
@@ -56,79 +70,77 @@ def apply(
 
     A webhook is found by its id, else by its name. Without --prune nothing is deleted.
     """
-    document = _read(file)
+    document = _yaml().read(file)
     folder = Path(".") if file == "-" else Path(file).resolve().parent
-    done = session.run(
-        lambda gateway: as_code.apply(
-            gateway, ACTOR, document, _secrets_in(folder), prune=prune, dry_run=dry_run
-        )
-    )
+    wanted = {"document": document, "secrets": _secrets(document, folder), "prune": prune, "dryRun": dry_run}
+    done = api.post(Applied, "configuration", body=wanted)
     if as_json:
         show_json(done)
     else:
         _show(done)
-    if dry_run and done["changes"]:
+    if dry_run and done.changes:
         raise typer.Exit(DIFFERS)
 
 
-class _Loader(yaml.SafeLoader):
-    """Without aliases: nine lines of them can stand for billions."""
+def _yaml() -> ModuleType:
+    import postern.surfaces.cli.yaml_files as yaml_files
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not taken; write it out", mark)
-        return super().compose_node(parent, index)
+    return yaml_files
 
 
-def _read(file: str) -> Any:
+def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
+    """What the document's references to secrets stand for on this machine."""
+    found: dict[tuple[str, str], str | None] = {}
+    for webhook in _list(_object(document).get("webhooks")):
+        for part in (
+            _object(_object(webhook).get("authentication")),
+            _object(_object(_object(webhook).get("schedule")).get("headers")),
+        ):
+            for reference in part.values():
+                kind, name = next(iter(reference.items())) if _is_pair(reference) else ("", "")
+                if kind in ("env", "file") and isinstance(name, str) and name:
+                    found[kind, name] = os.environ.get(name) if kind == "env" else _text_of(folder / name)
+    return [{"kind": kind, "name": name, "value": value} for (kind, name), value in found.items() if value]
+
+
+def _object(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1
+
+
+def _text_of(file: Path) -> str | None:
     try:
-        return yaml.load(sys.stdin if file == "-" else Path(file).read_text(), _Loader)
-    except RecursionError:
-        end(f"{file} is nested too deeply", USAGE)
-    except OSError as error:
-        end(f"{file} cannot be read: {error.strerror}", USAGE)
-    except UnicodeDecodeError:
-        end(f"{file} is not UTF-8 text", USAGE)
-    except yaml.MarkedYAMLError as error:
-        # Its own text quotes the line, and a secret may stand there.
-        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        end(f"{file}{where}: this is not YAML: {error.problem}", USAGE)
-    except yaml.YAMLError:
-        end(f"{file} is not YAML", USAGE)
+        return file.read_text().rstrip("\n") or None
+    except (OSError, UnicodeDecodeError, ValueError):
+        return None
 
 
-def _secrets_in(folder: Path) -> Callable[[str, str], str | None]:
-    def secret_of(kind: str, where: str) -> str | None:
-        if kind == "env":
-            return os.environ.get(where) or None
-        try:
-            return (folder / where).read_text().rstrip("\n") or None
-        except (OSError, UnicodeDecodeError):
-            return None
-
-    return secret_of
+_SIGNS: dict[str, tuple[str, Style]] = {
+    "create": ("+", "green"),
+    "change": ("~", "yellow"),
+    "delete": ("-", "red"),
+}
 
 
-_SIGNS = {"create": ("+", "green"), "change": ("~", "yellow"), "delete": ("-", "red")}
-
-
-def _show(done: dict[str, Any]) -> None:
-    for change in done["changes"]:
-        sign, colour = _SIGNS[change["action"]]
-        out.print(f"[{colour}]{sign} {plain(change['name'])}[/{colour}]  {change['id'] or ''}")
-        for path, values in change["differences"].items():
+def _show(done: Applied) -> None:
+    for change in done.changes:
+        sign, colour = _SIGNS[change.action]
+        out.print(f"{out.styled(f'{sign} {plain(change.name)}', colour)}  {change.id or ''}")
+        for path, values in change.differences.items():
             before, after = (
-                plain("nothing" if values[one] is None else str(values[one])) for one in ("before", "after")
+                plain("nothing" if one is None else str(one)) for one in (values.before, values.after)
             )
-            out.print(
-                f"    {plain(path)}: {after if change['action'] == 'create' else f'{before} → {after}'}"
-            )
-    for note in done["notes"]:
-        err.print(f"Note: {note}", style="yellow", markup=False)
-    for other in done["notNamed"]:
-        out.print(
-            f"  {plain(other['name'])}  {other['id']} is not in the file and stays; --prune would delete it."
-        )
-    verb = "would change" if done["dryRun"] else "changed"
-    out.print(f"{len(done['changes'])} {verb}, {done['unchanged']} are as they should be.")
+            out.print(f"    {plain(path)}: {after if change.action == 'create' else f'{before} → {after}'}")
+    for note in done.notes:
+        err.print(f"Note: {note}", "yellow")
+    for other in done.not_named:
+        out.print(f"  {plain(other.name)}  {other.id} is not in the file and stays; --prune would delete it.")
+    verb = "would change" if done.dry_run else "changed"
+    out.print(f"{len(done.changes)} {verb}, {done.unchanged} are as they should be.")

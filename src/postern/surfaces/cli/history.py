@@ -6,23 +6,21 @@ import typer
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import STATUSES
+from postern.surfaces.cli.api import api
 from postern.surfaces.cli.run import (
-    ACTOR,
     USAGE,
     Cursor,
     Json,
     Limit,
     end,
     report,
-    session,
     show_json,
     show_page,
     show_table,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.usecases.answers import as_plain
-from postern.usecases.history import history
-from postern.usecases.history.views import InvocationSummary
+from postern.usecases.answers import Listing, as_plain
+from postern.usecases.history.views import Invocation, InvocationSummary, Preview, Replayed
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
 
@@ -41,20 +39,30 @@ def listing(
     search: Annotated[
         str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
     ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
     """The calls, newest first, rejected ones too."""
-
-    async def use_case(gateway: Any) -> Any:
-        wanted = history.filter_of(
-            webhook_id=webhook, status=status, code=code, since=since, until=until, search=search
-        )
-        return await history.listing(gateway, ACTOR, wanted, limit, cursor)
-
+    page = api.get(
+        Listing[InvocationSummary],
+        "invocations",
+        webhook_id=webhook,
+        status=status,
+        code=code,
+        since=since,
+        until=until,
+        search=search,
+        answer=answer,
+        limit=limit,
+        cursor=cursor,
+    )
     show_page(
-        session.run(use_case),
+        page,
         as_json,
         ["received", "id", "status", "reason", "http", "ms", "from"],
         "No call yet.",
@@ -65,13 +73,13 @@ def listing(
 @commands.command("show")
 def show(invocation: InvocationId, as_json: Json = False) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
-    show_found(session.run(lambda gateway: history.show(gateway, ACTOR, invocation)), as_json)
+    show_found(api.get(Invocation, "invocations", invocation), as_json)
 
 
 @commands.command("curl")
 def as_curl(invocation: InvocationId, as_json: Json = False) -> None:
     """A recorded call as a curl command to paste, with placeholders where its secrets were."""
-    command = session.run(lambda gateway: history.as_curl(gateway, ACTOR, invocation))
+    command = api.text("invocations", invocation, "curl")
     if as_json:
         show_json({"curl": command})
     else:
@@ -93,7 +101,7 @@ def preview(
     given = dict(path.partition("=")[::2] for path in paths)
     if unknown := given.keys() - set(FIELD_NAMES):
         end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
-    found = session.run(lambda gateway: history.preview(gateway, ACTOR, invocation, given))
+    found = api.get(Preview, "invocations", invocation, "preview", **given)
     if as_json:
         show_json(found)
     else:
@@ -120,8 +128,8 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
-    values: history.Values = "recorded" if recorded else "current"
-    done = session.run(lambda gateway: history.replay(gateway, ACTOR, invocation, values))
+    values = "recorded" if recorded else "current"
+    done = api.post(Replayed, "invocations", invocation, "replay", fields=values)
     report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)
 
 

@@ -1,67 +1,94 @@
 """`postern …`: the table of commands."""
 
 from collections.abc import Callable
-from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from postern import __version__
+from postern.core.operations.shown_setting import ShownSetting
 from postern.surfaces.cli import (
+    access,
+    backup,
+    completion,
     config,
+    deliveries,
     history,
-    keys,
+    listen,
+    login,
     mcp,
-    operating,
-    people,
-    pruning,
     replays,
+    retention,
+    samples,
+    schedules,
+    schema,
     signatures,
+    webhooks,
     workflows,
 )
-from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, Opened, end, err, out, session, show_page
-from postern.usecases.answers import whole
+from postern.surfaces.cli.api import api
+from postern.surfaces.cli.machine import Machine
+from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
+from postern.usecases.answers import Listing, whole
+
+__all__ = ["deliveries", "samples", "schedules"]  # imported so that they enter their commands of `webhooks`
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
-    help="Postern, the inbound webhook gateway.\n\nCommands work on the same database as a running gateway, which notices their changes within a second.",
+    help="Postern, the inbound webhook gateway.\n\nCommands work on the same database as a running gateway, which notices their changes within a second. After `postern login URL` they go to that gateway over the network instead.",
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
-app.add_typer(operating.commands, name="webhooks")
+app.add_typer(webhooks.commands, name="webhooks")
 app.add_typer(history.commands, name="history")
 app.command("replay")(history.replay)
 app.add_typer(replays.commands, name="replays")
-app.command("prune")(pruning.prune)
+app.command("prune")(retention.prune)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
 app.command("export")(config.export)
 app.command("apply")(config.apply)
+app.command("schema")(schema.schema)
 app.command("mcp")(mcp.mcp)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
+app.command("listen")(listen.listen)
+app.command("login")(login.login)
+app.command("logout")(login.logout)
+app.command("status")(login.status)
+app.command("completion")(completion.completion)
 
-app.add_typer(keys.commands, name="keys")
-app.add_typer(people.users, name="users")
-app.add_typer(people.sessions, name="sessions")
-app.command("audit")(people.audit)
+app.add_typer(access.keys, name="keys")
+app.add_typer(access.users, name="users")
+app.add_typer(access.sessions, name="sessions")
+app.command("audit")(access.audit)
 app.add_typer(workflows.commands, name="workflows")
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        out.print(f"postern {metadata.version('postern')}", markup=False)
+        print(f"postern {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def postern(
+def program(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version),
     ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="The gateway to go to: the name of a login, or `local` for the database of this machine. It may stand anywhere. "
+            "POSTERN_PROFILE says the same; POSTERN_URL with POSTERN_API_KEY needs no login."
+        ),
+    ] = None,
 ) -> None:
-    pass
+    api.profile = profile
 
 
 Copy = Callable[[str, str, Callable[[str, int, int], None]], dict[str, int] | None]
@@ -70,20 +97,19 @@ Copy = Callable[[str, str, Callable[[str, int, int], None]], dict[str, int] | No
 def _show_progress(table: str, done: int, total: int) -> None:
     """On standard error, and on a terminal one line for each table."""
     if err.is_terminal:
-        err.print(f"{table}: {done:,} of {total:,}", end="\r" if done < total else "\n", markup=False)
+        err.print(f"{table}: {done:,} of {total:,}", end="\r" if done < total else "\n")
     elif done == total:
-        err.print(f"{table}: {total:,} rows", markup=False)
+        err.print(f"{table}: {total:,} rows")
 
 
 def make_cli(
-    opened: Opened,
-    serve: Callable[[int, str | None], None],
-    list_settings: Callable[[], list[dict[str, Any]]],
+    machine: Callable[[], Machine],
+    serve: Callable[[int, str | None, bool], None],
     migrate: Callable[[], str],
     copy: Copy,
 ) -> typer.Typer:
-    """The commands that need the wiring are handed in by it, and so is how the others open a gateway."""
-    session.open = opened
+    """The commands that need the wiring are handed in by it, and so is what the others need of this machine."""
+    api.make_machine = machine
 
     @app.command("serve")
     def serve_command(
@@ -93,16 +119,24 @@ def make_cli(
                 min=1, max=64, help="How many processes. More than one needs Postgres and an engine to share."
             ),
         ] = 1,
+        example: Annotated[
+            bool,
+            typer.Option(
+                "--example",
+                help="Also make the example: a webhook, a workflow in POSTERN_WORKFLOWS, and a curl that calls it.",
+            ),
+        ] = False,
         worker: Annotated[str | None, typer.Option(hidden=True)] = None,
     ) -> None:
         """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good
         order; SIGHUP replaces several workers one after the other."""
-        serve(workers, worker)
+        serve(workers, worker, example)
 
     @app.command("migrate")
-    def migrate_command() -> None:
+    def migrate_command(as_json: Json = False) -> None:
         """Bring the database's schema up to date. Needed on Postgres only; SQLite does it at the start."""
-        out.print(migrate(), markup=False)
+        schema = migrate()
+        report({"schema": schema}, f"The schema is {schema}.", as_json)
 
     @app.command("copy")
     def copy_command(
@@ -112,6 +146,7 @@ def make_cli(
         where: Annotated[
             str, typer.Option("--to", help="The empty database to fill, like postgresql://user@host/name.")
         ],
+        as_json: Json = False,
     ) -> None:
         """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
         was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
@@ -120,21 +155,24 @@ def make_cli(
             if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
                 end("--from and --to are sqlite:///… or postgresql://…", USAGE)
         rows = copy(whence, where, _show_progress)
-        if rows is None:
-            out.print("This copy was finished before; nothing was done now.", markup=False)
-            return
-        out.print(f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables.", markup=False)
+        told = (
+            "This copy was finished before; nothing was done now."
+            if rows is None
+            else f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables."
+        )
+        report({"rows": rows}, told, as_json)
 
     @app.command("settings")
     def settings_command(as_json: Json = False) -> None:
         """Every setting: its environment variable, the value in force, what it is for."""
-        settings = whole(list_settings())
         show_page(
-            settings,
+            whole(api.here().settings())
+            if api.login() is None
+            else api.get(Listing[ShownSetting], "settings"),
             as_json,
             ["variable", "value", "what it is for"],
             "",
-            lambda one: [one["variable"], one["value"], one["help"]],
+            lambda one: [one.variable, one.value, one.help],
         )
 
     return app

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from postern.core.access.accounts import LEVELS, Actor
-from postern.surfaces.cli.run import USAGE, end, session
-from postern.surfaces.mcp import load_sdk
+from postern.core.access.accounts import LEVELS
+from postern.extras import missing
+from postern.surfaces.cli.api import api
+from postern.surfaces.cli.run import USAGE, end
 
 
 def mcp(level: Annotated[str, typer.Option(help="What it may do: read, write or admin.")] = "read") -> None:
@@ -15,8 +16,9 @@ def mcp(level: Annotated[str, typer.Option(help="What it may do: read, write or 
 
     A running gateway speaks it over HTTP as well, at /mcp, with an API key.
     """
-    known = next((one for one in LEVELS if one == level), None)
-    if known is None:
+    if level not in LEVELS:
         end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
-    actor = Actor("command line (MCP)", known)
-    session.run(lambda gateway: load_sdk().serve_stdio(gateway, actor))
+    machine = api.machine("mcp")
+    if sentence := missing("mcp", "This command"):
+        end(sentence, USAGE)
+    machine.speak_mcp(level)

@@ -1,16 +1,15 @@
 """`postern replays …`: having many recorded calls happen again."""
 
-import asyncio
+import time
 from typing import Annotated
 
 import typer
 
 from postern.core.history.invocation import STATUSES
-from postern.surfaces.cli.run import ACTOR, FAILED, Cursor, Json, Limit, err, report, session, show_page
-from postern.usecases.deliveries import replays
+from postern.surfaces.cli.api import api
+from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, err, report, show_page
+from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
-from postern.usecases.history import history
-from postern.usecases.runtime.gateway import Gateway
 
 commands = typer.Typer(
     no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it."
@@ -35,6 +34,10 @@ def plan(
     search: Annotated[
         str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
     ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
@@ -44,14 +47,16 @@ def plan(
 
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
-
-    async def use_case(gateway: Gateway) -> Replay:
-        wanted = history.filter_of(
-            webhook_id=webhook, status=status, code=code, since=since, until=until, search=search
-        )
-        return await replays.plan(gateway, ACTOR, wanted)
-
-    made = session.run(use_case)
+    wanted = {
+        "webhookId": webhook,
+        "status": status,
+        "code": code,
+        "since": since,
+        "until": until,
+        "search": search,
+        "answer": answer,
+    }
+    made = api.post(Replay, "replays", body={"filter": wanted})
     report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)
 
 
@@ -59,20 +64,14 @@ def plan(
 def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """Run a planned replay, the oldest call first, each with the field mapping as it is now. A running
     gateway works it off."""
-
-    async def use_case(gateway: Gateway) -> Replay:
-        begun = await replays.begin(gateway, ACTOR, replay)
-        return await _watched(gateway, replay) if watch else begun
-
-    _tell(session.run(use_case), as_json, watched=watch)
+    begun = api.post(Replay, "replays", replay, "run")
+    _tell(_watched(replay) if watch else begun, as_json, watched=watch)
 
 
 @commands.command("show")
 def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """How far a replay is."""
-    found = session.run(
-        lambda gateway: _watched(gateway, replay) if watch else replays.show(gateway, ACTOR, replay)
-    )
+    found = _watched(replay) if watch else api.get(Replay, "replays", replay)
     _tell(found, as_json, watched=watch)
 
 
@@ -83,7 +82,7 @@ def listing(
     as_json: Json = False,
 ) -> None:
     """The replays, newest first."""
-    page = session.run(lambda gateway: replays.listing(gateway, ACTOR, limit, cursor))
+    page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
     show_page(
         page,
         as_json,
@@ -104,21 +103,21 @@ def listing(
 @commands.command("cancel")
 def cancel(replay: ReplayId, as_json: Json = False) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
-    _tell(session.run(lambda gateway: replays.cancel(gateway, ACTOR, replay)), as_json)
+    _tell(api.post(Replay, "replays", replay, "cancel"), as_json)
 
 
-async def _watched(gateway: Gateway, replay: str) -> Replay:
+def _watched(replay: str) -> Replay:
     """On standard error, and on a terminal in one line."""
     shown = ""
     while True:
-        now = await replays.show(gateway, ACTOR, replay)
+        now = api.get(Replay, "replays", replay)
         line = f"{now.done + now.skipped:,} of {now.count:,}"
         if line != shown:
-            err.print(line, end="\r" if err.is_terminal else "\n", markup=False)
+            err.print(line, end="\r" if err.is_terminal else "\n")
             shown = line
         if now.state != "running":
             return now
-        await asyncio.sleep(LOOK_EVERY)
+        time.sleep(LOOK_EVERY)
 
 
 def _tell(replay: Replay, as_json: bool, watched: bool = False) -> None:

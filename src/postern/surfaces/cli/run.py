@@ -1,94 +1,57 @@
-"""How a command runs a use case, prints what came of it, and ends: exit codes that mean something."""
+"""How a command prints what came of it, and ends: exit codes that mean something."""
 
-import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from postern.core.access.accounts import Actor
-from postern.core.history.invocation import StoreUnavailable
-from postern.core.problems import Refused
+from postern.surfaces.cli.terminal import err, out, plain, table
 from postern.usecases.answers import Listing, as_plain
-from postern.usecases.runtime.gateway import Gateway
 
 T = TypeVar("T")
 
-NARROWEST = 24
-"""Characters that a column of sentences has at least."""
+OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS, NOT_ALLOWED = 0, 1, 2, 3, 4, 5, 6, 7
+INTERRUPTED = 130
+EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 gateway, store or engine not reachable · 6 a dry run found something to change · 7 the API key is not known, or may not do this"
 
-OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS = 0, 1, 2, 3, 4, 5, 6
-EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 store or engine not reachable · 6 a dry run found something to change"
+
+class Output:
+    as_json = False
+    """The command was typed with --json: what goes wrong is told as JSON, too."""
+
+
+output = Output()
 
 
 def _json_asked(asked: bool) -> bool:
-    session.as_json = asked
+    output.as_json = asked
     return asked
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.", callback=_json_asked)]
-Limit = Annotated[int, typer.Option(help="How many.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, clamp=True, help="How many, at most 200.")]
 Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 
-# Whoever may open the database file may do everything anyway.
-ACTOR = Actor("command line", "admin")
 
-# In a pipe a line is a row however long it is: ids that were folded could not be copied or cut.
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-Opened = Callable[[], AbstractAsyncContextManager[Gateway]]
-
-
-class Session:
-    """What every command needs: how to open a gateway; `make_cli` is given it."""
-
-    open: Opened
-    as_json: bool = False
-    """The command was typed with --json: what goes wrong is told as JSON, too."""
-
-    def run(self, use_case: Callable[[Gateway], Awaitable[T]]) -> T:
-        async def inside() -> T:
-            async with self.open() as gateway:
-                return await use_case(gateway)
-
-        try:
-            return asyncio.run(inside())
-        except Refused as refused:
-            end(
-                refused.detail or refused.problem.help,
-                _exit_code(refused),
-                refused.code,
-                {error.field: error.message for error in refused.errors},
-            )
-        except StoreUnavailable as trouble:
-            end(f"The database cannot be used: {trouble}", UNAVAILABLE)
-
-
-session = Session()
-
-
-def _exit_code(refused: Refused) -> int:
-    return {404: NOT_FOUND, 409: CONFLICT, 412: CONFLICT, 422: USAGE, 400: USAGE, 503: UNAVAILABLE}.get(
-        refused.problem.status, FAILED
-    )
+__all__ = ["err", "out", "plain"]  # most commands print by themselves as well
 
 
 def end(message: str, status: int, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:
     fields = fields or {}
-    if session.as_json:
-        told: dict[str, Any] = {"code": code or None, "detail": message}
-        told["errors"] = [{"field": field, "message": problem} for field, problem in fields.items()]
-        show_json(told, sys.stderr)
+    if output.as_json:
+        show_problem(message, code, fields)
     else:
-        lines = [f"  {field}: {problem}" for field, problem in fields.items()]
-        err.print("\n".join([message, *lines]), style="red", markup=False)
+        for line in [message, *(f"  {field}: {problem}" for field, problem in fields.items())]:
+            err.print(line, "red")
     sys.exit(status)
+
+
+def show_problem(message: str, code: str, fields: dict[str, str]) -> None:
+    told: dict[str, Any] = {"code": code or None, "detail": message}
+    told["errors"] = [{"field": field, "message": problem} for field, problem in fields.items()]
+    show_json(told, sys.stderr)
 
 
 def show_json(value: Any, stream: TextIO | None = None) -> None:
@@ -97,6 +60,13 @@ def show_json(value: Any, stream: TextIO | None = None) -> None:
     # What cannot be seen can still move a terminal, and strangers write into the history.
     stream.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
     stream.write("\n")
+
+
+def show_json_line(value: Any) -> None:
+    """One of many, for a program that reads them as they come."""
+    text = json.dumps(as_plain(value), ensure_ascii=False)
+    sys.stdout.write("".join(char if char.isprintable() else _escaped(char) for char in text) + "\n")
+    sys.stdout.flush()
 
 
 def _escaped(char: str) -> str:
@@ -132,34 +102,18 @@ def show_page(
     rows = [row(one) if row else [as_plain(one)[column] for column in columns] for one in page.items]
     show_table(columns, rows, when_empty)
     if page.next_cursor:
-        err.print(f"There are more: --cursor {page.next_cursor}", markup=False)
+        err.print(f"There are more: --cursor {page.next_cursor}")
 
 
 def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> None:
     if not rows:
-        out.print(when_empty, markup=False)
+        out.print(when_empty)
         return
     shown = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    # Ids and URLs are there to be copied: a terminal that is too narrow breaks a line by itself, and copies it
-    # whole. Only sentences are folded.
-    folded = [any(" " in row[place] for row in shown) for place in range(len(columns))]
-    least = [
-        NARROWEST if folded[place] else max(len(text) for text in (name, *(row[place] for row in shown)))
-        for place, name in enumerate(columns)
-    ]
-    table = Table(
-        box=None, pad_edge=False, header_style="bold", width=max(out.width, sum(least) + 2 * len(least))
-    )
-    for column, fold in zip(columns, folded, strict=True):
-        table.add_column(column, overflow="fold", no_wrap=not fold)
-    for row in shown:
-        table.add_row(*map(plain, row))
-    out.print(table)
-
-
-def plain(text: str) -> str:
-    """A stranger's text on a terminal: no escape sequences, no markup."""
-    return "".join(char if char.isprintable() else "·" for char in text).replace("[", "\\[")
+    head, *lines = table(columns, [list(map(plain, row)) for row in shown], out.width)
+    out.print(head, "bold")
+    for line in lines:
+        out.print(line)
 
 
 def show_tree(value: Any, indent: int = 0) -> None:
@@ -168,7 +122,7 @@ def show_tree(value: Any, indent: int = 0) -> None:
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, one in items:
         if isinstance(one, dict | list) and one and not _is_flat(one):
-            out.print(f"{pad}[bold]{plain(str(name))}[/bold]")
+            out.print(pad + out.styled(plain(str(name)), "bold"))
             show_tree(one, indent + 1)
         else:
             shown = (
@@ -178,7 +132,7 @@ def show_tree(value: Any, indent: int = 0) -> None:
                 if one is None
                 else str(one)
             )
-            out.print(f"{pad}[bold]{plain(str(name))}[/bold]  {plain(shown)}")
+            out.print(f"{pad}{out.styled(plain(str(name)), 'bold')}  {plain(shown)}")
 
 
 def _is_flat(value: Any) -> bool:

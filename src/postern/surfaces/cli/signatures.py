@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from postern.core.documents import Document
+from postern.surfaces.cli.api import api
 from postern.surfaces.cli.run import (
-    ACTOR,
     FAILED,
     USAGE,
     Json,
@@ -16,21 +18,14 @@ from postern.surfaces.cli.run import (
     out,
     plain,
     report,
-    session,
     show_json,
     show_page,
     show_table,
 )
 from postern.surfaces.cli.webhooks import read_secret
-from postern.usecases.answers import as_plain, whole
-from postern.usecases.calls import readmission
+from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
-from postern.usecases.operations import key_rotation
-from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.signatures import signatures
-from postern.usecases.signatures.signatures import SignatureTest
-from postern.usecases.signatures.views import Provider, SignatureResult, WouldVerify
-from postern.usecases.webhooks.configuration import validated
+from postern.usecases.signatures.views import Explanation, Provider, SignatureResult, WouldVerify
 
 LONGEST_SHOWN = 500
 
@@ -41,8 +36,7 @@ secret_commands = typer.Typer(no_args_is_help=True, help="The encryption of stor
 @commands.command("providers")
 def providers(as_json: Json = False) -> None:
     """The senders Postern knows: what to paste and where to find it."""
-    found = session.run(lambda gateway: signatures.providers(gateway, ACTOR))
-    show_page(whole(found), as_json, _SENDER, "", _sender)
+    show_page(api.get(Listing[Provider], "providers"), as_json, _SENDER, "", _sender)
 
 
 @commands.command("test")
@@ -87,11 +81,7 @@ def test(
             (name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])
         ]
         request["call"] = {"url": url, "headers": pairs, "body": _read(body)}
-
-    async def use_case(gateway: Gateway) -> SignatureResult:
-        return await signatures.test(gateway, ACTOR, validated(SignatureTest, request))
-
-    found = session.run(use_case)
+    found = api.post(SignatureResult, "signature-tests", body=request)
     if as_json:
         show_json(found)
     else:
@@ -119,10 +109,11 @@ def explain(
 ) -> None:
     """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present
     settings."""
-    found = session.run(lambda gateway: signatures.explain(gateway, ACTOR, invocation))
+    answer = api.get(Document, "invocations", invocation, "explanation")
     if as_json:
-        show_json(found)
+        show_json(answer)  # where the signature is the trouble, it says more
         return
+    found = msgspec.convert(answer, Explanation)
     out.print(f"{found.code}: {plain(found.explanation)}")
     _show_changes(found.would_verify_if)
     if found.resembles:
@@ -147,9 +138,9 @@ def propose(
     """
     if (description is None) == (invocation is None):
         end("say what the sender is called, or name a call with --invocation", USAGE)
-    found = session.run(lambda gateway: signatures.propose(gateway, ACTOR, description, invocation))
+    found = api.get(Listing[Provider], "proposals", description=description, invocation_id=invocation)
     show_page(
-        whole(found),
+        found,
         as_json,
         _SENDER,
         "None that is known. The generic and custom schemes may do: postern signatures providers",
@@ -163,7 +154,7 @@ def rotate_key(as_json: Json = False) -> None:
 
     Put the new key first and keep the old one behind it, run this, then drop the old one.
     """
-    done = session.run(lambda gateway: key_rotation.rotate_key(gateway, ACTOR))
+    done = api.machine("secrets rotate-key").rotate_key()
     report({"reencrypted": done}, f"{done} secrets are encrypted with the new key now.", as_json)
 
 
@@ -174,20 +165,20 @@ def recheck(
 ) -> None:
     """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
     twice."""
-
-    async def use_case(gateway: Gateway) -> tuple[Recheck, Admitted | None]:
-        found = await readmission.recheck(gateway, ACTOR, webhook)
-        if not admit:
-            return found, None
+    found = api.get(Recheck, "webhooks", webhook, "readmissible")
+    started: Admitted | None = None
+    if admit:
         ids = [one.invocation_id for one in found.would_pass]
-        return found, await readmission.admit(gateway, ACTOR, ids)
-
-    found, started = session.run(use_case)
+        started = (
+            api.post(Admitted, "readmissions", body={"invocationIds": ids})
+            if ids
+            else Admitted(items=[], admitted=0)
+        )
     if as_json:
         show_json(as_plain(found) | (as_plain(started) or {}))
         return
     out.print(
-        f"{len(found.would_pass)} would pass now, {found.still_refused} would still be refused,"
+        f"{len(found.would_pass)} would pass now, {found.still_rejected} would still be rejected,"
         f" {len(found.came_again)} came again and were accepted."
     )
     if started is not None:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from postern.surfaces.cli.api import api
 from postern.surfaces.cli.run import (
-    ACTOR,
     USAGE,
     Cursor,
     Json,
@@ -19,15 +19,12 @@ from postern.surfaces.cli.run import (
     out,
     plain,
     report,
-    session,
     show_json,
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
-from postern.usecases.webhooks.views import Rotation, Webhook, WithSignature, WithToken
+from postern.usecases.runtime.site import out_of_reach
+from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature, WithToken
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 
@@ -126,32 +123,22 @@ def create(
             authentication["secondSecret"] = read_secret(second_secret)
     given = assignments(settings)
     authentication |= given.pop("authentication", {})
-
-    async def use_case(gateway: Gateway) -> tuple[Webhook, str]:
-        request: WebhookRequest = validated(
-            WebhookRequest, {"name": name, "authentication": authentication, **given}
-        )
-        return await webhooks.create(gateway, ACTOR, request), gateway.site.out_of_reach
-
-    made, out_of_reach = session.run(use_case)
+    made = api.post(Webhook, "webhooks", body={"name": name, "authentication": authentication, **given})
     if as_json:
         show_json(made)
         return
-    out.print(f"Created [bold]{plain(made.name)}[/bold]  {made.id}")
-    out.print(f"URL: {made.url}", markup=False)
-    for warning in [*made.warnings, *([out_of_reach] if out_of_reach else [])]:
-        out.print(f"Note: {warning}", style="yellow", markup=False)
+    out.print(f"Created {out.styled(plain(made.name), 'bold')}  {made.id}")
+    out.print(f"URL: {made.url}")
+    address = made.url.rpartition("/webhook/")[0]
+    for warning in filter(None, [*made.warnings, out_of_reach(address)]):
+        out.print(f"Note: {warning}", "yellow")
     if needs_secret(made):
-        out.print(f"Next: postern webhooks set {made.id} --secret file:PATH", markup=False)
+        out.print(f"Next: postern webhooks set {made.id} --secret file:PATH")
     elif auth != "none" and not secret:
-        what, console = (
-            ("token" if auth == "token" else "signing secret"),
-            made.url.rpartition("/webhook/")[0],
-        )
+        what = "token" if auth == "token" else "signing secret"
         out.print(
-            f"A {what} was generated. The console shows it: {console}/webhooks/{made.id}/ready. "
+            f"A {what} was generated. The console shows it: {address}/webhooks/{made.id}/ready. "
             f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH",
-            markup=False,
         )
 
 
@@ -163,7 +150,7 @@ def listing(
     as_json: Json = False,
 ) -> None:
     """The webhooks, newest first."""
-    page = session.run(lambda gateway: webhooks.listing(gateway, ACTOR, limit, cursor, search))
+    page = api.get(Webhooks, "webhooks", limit=limit, cursor=cursor, search=search)
     show_page(
         page,
         as_json,
@@ -172,13 +159,13 @@ def listing(
         lambda one: [one.id, one.name, _authentication(one), one.call_count, _state(one), one.url],
     )
     for unreadable in () if as_json else page.unreadable or ():
-        err.print(unreadable.detail, markup=False)
+        err.print(unreadable.detail)
 
 
 @commands.command("show")
 def show(webhook: WebhookId, as_json: Json = False) -> None:
     """Everything about one webhook, except its secrets."""
-    show_found(session.run(lambda gateway: webhooks.show(gateway, ACTOR, webhook)), as_json)
+    show_found(api.get(Webhook, "webhooks", webhook), as_json)
 
 
 @commands.command("set")
@@ -205,21 +192,15 @@ def change(
       postern webhooks set wh_… --second-secret file:new-secret
     """
     patch = assignments(settings)
-
-    async def use_case(gateway: Gateway) -> Webhook:
-        if secret or second_secret:
-            method = (await webhooks.show(gateway, ACTOR, webhook)).authentication.method
-            main_name, second_name = (
-                ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
-            )
-            authentication = patch.setdefault("authentication", {})
-            if secret:
-                authentication[main_name] = read_secret(secret)
-            if second_secret:
-                authentication[second_name] = None if second_secret == "none" else read_secret(second_secret)
-        return await webhooks.change(gateway, ACTOR, webhook, patch)
-
-    changed = session.run(use_case)
+    if secret or second_secret:
+        method = api.get(Webhook, "webhooks", webhook).authentication.method
+        main_name, second_name = ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
+        authentication = patch.setdefault("authentication", {})
+        if secret:
+            authentication[main_name] = read_secret(secret)
+        if second_secret:
+            authentication[second_name] = None if second_secret == "none" else read_secret(second_secret)
+    changed = api.patch(Webhook, "webhooks", webhook, body=patch)
     report(changed, f"Changed {changed.name}; it is now version {changed.version}.", as_json)
 
 
@@ -231,26 +212,20 @@ def enable(webhook: WebhookId, as_json: Json = False) -> None:
 
 @commands.command("disable")
 def disable(webhook: WebhookId, as_json: Json = False) -> None:
-    """Refuse every call with 403 until enabled again."""
+    """Reject every call with 403 until enabled again."""
     _switch(webhook, False, as_json)
 
 
 @commands.command("promote")
 def promote(webhook: WebhookId, as_json: Json = False) -> None:
     """Make the second valid secret the main one, and clear the second."""
-
-    async def use_case(gateway: Gateway) -> tuple[Rotation | None, Webhook]:
-        before = await webhooks.show(gateway, ACTOR, webhook)
-        done = await webhooks.promote(gateway, ACTOR, webhook)
-        how = before.authentication
-        return (how.rotation if isinstance(how, WithToken | WithSignature) else None), done
-
-    rotation, done = session.run(use_case)
+    how = api.get(Webhook, "webhooks", webhook).authentication
+    rotation = how.rotation if isinstance(how, WithToken | WithSignature) else None
+    done = api.post(Webhook, "webhooks", webhook, "promote")
     if rotation and not rotation.safe_to_promote and not as_json:
         err.print(
             "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
-            "used the second one yet. Calls that still carry the old one are refused from now on.",
-            markup=False,
+            "used the second one yet. Calls that still carry the old one are rejected from now on.",
         )
     report(done, f"The second secret of {done.name} is now the main one.", as_json)
 
@@ -261,7 +236,7 @@ def adopt(webhook: WebhookId, as_json: Json = False) -> None:
 
     Anybody may announce one: do it only if you were setting the sender up just then.
     """
-    done = session.run(lambda gateway: webhooks.adopt(gateway, ACTOR, webhook))
+    done = api.post(Webhook, "webhooks", webhook, "adopt-secret")
     report(done, f"The announced secret is now the main one of {done.name}.", as_json)
 
 
@@ -274,12 +249,12 @@ def delete(
     """Delete a webhook: its URL never works again. Its history stays until retention takes it."""
     if not yes and not as_json:
         typer.confirm("Its URL will never work again. Delete it?", abort=True)
-    session.run(lambda gateway: webhooks.remove(gateway, ACTOR, webhook))
+    api.delete("webhooks", webhook)
     report({"deleted": webhook}, "Deleted.", as_json)
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
-    done = session.run(lambda gateway: webhooks.switch(gateway, ACTOR, webhook, enabled))
+    done = api.post(Webhook, "webhooks", webhook, "enable" if enabled else "disable")
     report(done, f"{done.name} is {'enabled' if enabled else 'disabled'}.", as_json)
 
 

@@ -8,8 +8,8 @@ IN_UNITS = {
 """What is wrong with a number that the page asks for in another unit than the setting has."""
 
 
-def message(field: str, told: str) -> str:
-    return IN_UNITS.get(field, told)
+def message(field: str, text: str) -> str:
+    return IN_UNITS.get(field, text)
 
 
 LABELS = {

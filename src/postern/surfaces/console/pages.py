@@ -44,7 +44,7 @@ NOTICES = {
     "saved": "Saved. It applies from the next call on.",
     "created": "The webhook is ready.",
     "enabled": "The webhook accepts calls again.",
-    "disabled": "The webhook now refuses calls with 403.",
+    "disabled": "The webhook now rejects calls with 403.",
     "held": "On hold: calls are checked and stored as ever, and their workflows wait until you release them.",
     "released": "Released: what waited is started now, the oldest first.",
     "dropped": "Dropped: what waited is not started. Each call stays in the history and can be replayed.",

@@ -6,10 +6,10 @@ database's own pages read.
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 import structlog
 from starlette.requests import Request
+from starlette.types import Scope
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
@@ -92,7 +92,7 @@ def _compile() -> None:
 
 
 def _request(names: dict[str, str]) -> Request:
-    scope: dict[str, Any] = {
+    scope: Scope = {
         "type": "http",
         "method": "GET",
         "path": "/",

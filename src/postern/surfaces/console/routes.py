@@ -37,8 +37,8 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/webhooks/{webhook}", webhook.overview),
     ("GET", "/webhooks/{webhook}/live", webhook.live),
     ("GET", "/webhooks/{webhook}/history", webhook.calls),
-    ("GET", "/webhooks/{webhook}/refused", readmission.show),
-    ("POST", "/webhooks/{webhook}/refused", readmission.admit),
+    ("GET", "/webhooks/{webhook}/rejected", readmission.show),
+    ("POST", "/webhooks/{webhook}/rejected", readmission.admit),
     ("GET", "/webhooks/{webhook}/response", webhook.response),
     ("POST", "/webhooks/{webhook}/response", webhook.save_response),
     ("GET", "/webhooks/{webhook}/mapping", webhook.mapping),
@@ -122,12 +122,17 @@ def console_routes(gateway: Gateway) -> list[BaseRoute]:
     async def home(_: Request) -> Response:
         return RedirectResponse("/webhooks", 303)
 
+    async def rejected(request: Request) -> Response:
+        """Bookmarks of the page's former address."""
+        return RedirectResponse(f"/webhooks/{request.path_params['webhook']}/rejected", 308)
+
     async def favicon(_: Request) -> Response:
         return FileResponse(STATIC / "mark.svg", media_type="image/svg+xml")
 
     return [
         Route("/", home),
         Route("/favicon.ico", favicon),
+        Route("/webhooks/{webhook}/refused", rejected),
         *sign_in.routes(gateway),
         *(route(gateway, method, path, view) for method, path, view in VIEWS),
         Mount("/static", Assets(directory=STATIC)),

@@ -23,6 +23,9 @@ LARGEST_FORM = 4 * 1024 * 1024
 LARGEST_FORM_OF_STRANGERS = 16 * 1024
 LONGEST_NUMBER = 15
 
+Context = dict[str, Any]
+"""What a template is filled with."""
+
 
 @dataclass
 class Visit:
@@ -198,11 +201,16 @@ def _refusal(visit: Visit, refused: Refused) -> Response:
     return visit.page("refusal.html", refused.problem.status, problem=problem_of(refused))
 
 
-def problem_of(refused: Refused) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ShownProblem:
+    title: str
+    detail: str
+    status: int
+
+
+def problem_of(refused: Refused) -> ShownProblem:
     detail = refused.detail or refused.problem.help
     listed = [f"{label(error.field)}: {message(error.field, error.message)}" for error in refused.errors]
-    return {
-        "title": refused.problem.title,
-        "detail": "; ".join(listed) or detail[:1].upper() + detail[1:],
-        "status": refused.problem.status,
-    }
+    return ShownProblem(
+        refused.problem.title, "; ".join(listed) or detail[:1].upper() + detail[1:], refused.problem.status
+    )

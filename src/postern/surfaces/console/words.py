@@ -13,27 +13,29 @@ from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 STATUS_WORDS = {
-    "rejected": ("Refused", "bad"),
+    "rejected": ("Rejected", "bad"),
     "duplicate": ("Duplicate", "plain"),
     "handshake": ("Handshake", "plain"),
     "accepted": ("Accepted", "info"),
     "held": ("Held", "warn"),
-    "started": ("Started", "good"),
+    "started": ("Started", "info"),
     "responded": ("Responded", "good"),
+    "completed": ("Completed", "good"),
     "failed": ("Failed", "bad"),
     "dropped": ("Dropped", "warn"),
 }
 """By invocation status: what a badge says, and its tone."""
 
 STATUS_HELP = {
-    "rejected": "The call was refused; no workflow was started.",
+    "rejected": "The call was rejected; no workflow was started.",
     "duplicate": "The same delivery had come before; the workflow did not run twice.",
     "handshake": "The sender tested the URL; it was answered, nothing was started.",
     "accepted": "Stored on disk; the workflow is about to be started.",
     "held": "Stored; starting waits until the webhook is released.",
-    "started": "The workflow engine has taken the trigger.",
+    "started": "The workflow engine has taken the trigger; that its runs have ended is not known.",
     "responded": "The workflow answered the waiting caller.",
-    "failed": "The engine could not be started. It can be replayed.",
+    "completed": "Every run of it came to its end.",
+    "failed": "It could not be started, or a run of it failed. It can be replayed.",
     "dropped": "Stored, and then dropped on purpose.",
 }
 
@@ -192,6 +194,9 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
     """Which calls a history filter means, in a sentence."""
     status = STATUS_WORDS[wanted.status][0] if wanted.status else "Every"
     sentence = f"{status} call{'s' if status != 'Every' else ''}"
+    if wanted.answer:
+        heard = "had left before the answer" if wanted.answer == "gone" else f"heard {wanted.answer}"
+        sentence += f" whose caller {heard}"
     if wanted.webhook_id:
         sentence += f" to {names.get(wanted.webhook_id, wanted.webhook_id)}"
     if wanted.code:

@@ -1,375 +1,348 @@
-"""One connection: what a caller may do to it, and what it hears when it does something else.
+"""One connection: bytes in, exchanges made of them, answers out. What it may do when is in `states.py`.
 
-The parser and the cycle of a request and its answer are uvicorn's, but for calls at webhooks, which have a
-shorter way (``exchange.py``). Added is what it leaves to a proxy in front: limits on heads, time and bytes,
-and answers that arrive although the caller is still sending.
+Calls at webhooks are answered without ASGI (`call_exchange.py`), everything else by the application
+(`app_exchange.py`). uvicorn's server is around it, which leaves to a proxy in front what a public address needs:
+limits on heads, time and bytes, and answers that arrive although the caller is still sending.
 """
 
+import asyncio
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+import structlog
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+from uvicorn.server import ServerState
 
-from postern.core import answer as say
+from postern.core import answer as answers
 from postern.core.address import limit_key
-from postern.core.calls.call import Headers
+from postern.core.answer import Answer
 from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
-from postern.surfaces.http.exchange import Exchange
-from postern.surfaces.http.head import LARGEST_HEAD, is_http, wrong_with
-from postern.surfaces.http.ingress import PREFIX
+from postern.surfaces.http.exchange import Exchange, Line
+from postern.surfaces.http.reader import Request, RequestReader
+from postern.surfaces.http.states import LONGEST, TABLE, Do, Event, State, Wait
+from postern.usecases.calls.intake import PREFIX
+
+IDLE_SECONDS = 75
+MOST_QUEUED = 64 * 1024 * 1024
+"""Bytes of bodies that came before their turn, on all connections together."""
 
 MOST_DISCARDED = 64 * 1024 * 1024
-IDLE_SECONDS = 75
+"""Bytes of one request, or of what follows a refusal, that nobody wants."""
 
-MakeExchange = Callable[["Protocol", bytes, bytes, Headers, bool], Exchange]
+log = structlog.get_logger("postern.connection")
 
+MakeExchange = Callable[[Line, Request], Exchange]
 
-class LingeringTransport:
-    """The transport as uvicorn sees it. Closing it while the caller still sends would reset the connection,
-    and the answer on its way would be lost with it: so it is closed for writing first, and for good when the
-    caller has read and gone."""
-
-    __slots__ = ("_protocol", "_transport", "abort", "get_extra_info", "write")
-
-    def __init__(self, protocol: "Protocol", transport: Any) -> None:
-        self._protocol = protocol
-        self._transport = transport
-        self.write = transport.write
-        self.abort = transport.abort
-        self.get_extra_info = transport.get_extra_info
-
-    def is_closing(self) -> bool:
-        return self._protocol.lingering or self._transport.is_closing()
-
-    def close(self) -> None:
-        if self._protocol.may_close_at_once():
-            self._transport.close()
-        elif not self._transport.is_closing():
-            self._protocol.lingering = True
-            self._protocol.flow.resume_reading()
-            self._transport.write_eof()
-
-    def close_now(self) -> None:
-        self._transport.close()
+_PROGRESS = {
+    State.HEAD: Progress.HEAD,
+    State.BODY: Progress.BODY,
+    State.UNWANTED: Progress.BODY,
+    State.ANSWERING: Progress.ANSWERING,
+    State.NEXT_HEAD: Progress.ANSWERING,
+    State.NEXT_BODY: Progress.ANSWERING,
+    State.REFUSING: Progress.ANSWERING,
+}
 
 
-class Protocol(HttpToolsProtocol):
-    """One connection. Everything here is a limit; what a request means is the exchange's or the
-    application's."""
+@dataclass
+class Connections:
+    """What all of them share."""
 
-    def __init__(self, make_exchange: MakeExchange, most: int, **given: Any) -> None:
-        """``most``: so many connections there may be."""
-        super().__init__(**given)
-        self._make_exchange = make_exchange
-        self._most = most
-        self.cycle: Any
-        self.pipeline: Any
+    for_calls: MakeExchange
+    for_the_app: MakeExchange
+    most: int
+    queued: int = field(default=0, init=False)
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = (
+        *("__weakref__", "_discarded", "_fault", "_loop", "_owed", "_queued", "_reader", "said_all"),
+        *("_server_state", "_shared", "_since", "_state", "_stuck_since", "_transport", "_unsent"),
+        *("client", "flow", "server"),
+    )
+
+    def __init__(
+        self, shared: Connections, server_state: ServerState, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._shared = shared
+        self._server_state = server_state
+        self._loop = loop
+        self._state = State.NEW
+        self._since = loop.time()
+        self._owed: deque[Exchange] = deque()
+        """Exchanges whose answers have not gone out, the oldest first. Only that one has begun; the last is the
+        one whose body is coming in, if one is."""
+        self._queued = 0
+        self.said_all = False
+        self._unsent: tuple[Any, Answer] | None = None
+        """An answer that waits until the caller has taken what was sent before."""
+        self._stuck_since: float | None = None
+        self._fault = "malformed_request"
+        """Why the caller is refused, once it is."""
+        self._discarded = 0
+        self._reader: RequestReader | None = RequestReader(self._event, self._on_head)
+
+    # What the loop tells
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self.transport: Any = LingeringTransport(self, transport)
-        self.began: float | None = self.loop.time()
-        """Since when a request has been on its way; None while none is."""
-        self.lingering = False
-        self.gone = False
-        self._idle_since = self.began
-        self._in_head = True
-        self._chunk = 0
-        self._received = b""
-        """The piece that is being read, and those before it in which the same head began."""
-        self._head_at_most = 0
-        self._head_at_least = 0
-        self._overhead = 0
-        self._discarded = 0
-        self._invalid = "malformed_request"
-        self._refused: str | None = None
-        self._offered = False
-        self._as_sent: list[tuple[bytes, bytes]] | None = None
-        self._stuck_since: float | None = None
-        self._said_all = False
-        if len(self.connections) > self._most:
-            self._make_place(max(1, self._most // AT_ONCE))
-
-    def _make_place(self, number: int) -> None:
-        known = [one for one in self.connections if isinstance(one, Protocol)]
-        for place in give_up([one.standing() for one in known], number, self.loop.time()):
-            known[place].give_up()
-
-    def standing(self) -> Standing:
-        address = limit_key(self.client[0]) if self.client else ""
-        if self.lingering or self.transport.is_closing():
-            return Standing(Progress.IDLE, 0.0, address)
-        if self.cycle is not None and not self.cycle.response_complete and self.began is None:
-            return Standing(Progress.ANSWERING, 0.0, address)
-        if self.began is None or (self.cycle is None and not self._head_at_most):
-            return Standing(Progress.IDLE, self._idle_since, address)
-        return Standing(Progress.HEAD if self._in_head else Progress.BODY, self.began, address)
-
-    def give_up(self) -> None:
-        """Its place is needed at once."""
-        if self.standing().progress is not Progress.IDLE:
-            self.refuse("temporarily_unavailable")
-        self.transport.close_now()
+        self._transport = transport
+        self.flow = FlowControl(transport)
+        self.server = get_local_addr(transport)
+        self.client = get_remote_addr(transport)
+        connections: set[Any] = self._server_state.connections
+        connections.add(self)
+        if len(connections) > self._shared.most:
+            make_place(list(connections), max(1, self._shared.most // AT_ONCE), self._loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # uvicorn tells it to the newest request alone, and an earlier one may be waiting for its answer
-        self.gone = True
-        if isinstance(self.cycle, Exchange):
-            self.cycle.abandon()
-        super().connection_lost(exc)
-        # What is large is let go at once: the rest lies in circles, and collections are rare.
-        self.cycle = None
-        self.headers = []
-        self.scope = None  # type: ignore[assignment]
+        self._server_state.connections.discard(self)
+        self._event(Event.LOST)
+        self.flow.resume_writing()
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = self._transport = None
 
     def data_received(self, data: bytes) -> None:
-        if self.lingering:
-            self.discard(len(data))
-            return
-        if self._refused is not None:
-            return
-        self._chunk = len(data)
-        self._received = self._received[-LARGEST_HEAD:] + data
-        try:
-            self._feed(data)
-        except httptools.HttpParserError:
-            self.refuse(self._invalid)
-            return
-        if not self._in_head:
-            self._received = b""
-        if self.began is not None:
-            self._count(len(data))
-
-    def _feed(self, data: bytes) -> None:
-        while True:
-            try:
-                self.parser.feed_data(data)
-                return
-            except httptools.HttpParserUpgrade as offer:
-                data = self._head_without_offer() + data[offer.args[0] :]
-
-    def _head_without_offer(self) -> bytes:
-        """The caller would rather speak another protocol (Java's own client asks every time), and the parser
-        stops before the body of such a request. It is answered in this protocol, so it is read once more as
-        if it had not asked."""
-        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-        lines = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
-        self._as_sent = self.headers
-        self._offered = False
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        return b"\r\n".join([method + b" " + self.url + b" HTTP/" + version, *lines, b"", b""])
-
-    def _count(self, size: int) -> None:
-        """The parser keeps a line to itself until it ends: what has come in is counted here."""
-        if self._in_head:
-            self._head_at_most += size
-            self._head_at_least += size
-            if self._head_at_least > LARGEST_HEAD:
-                self.refuse("headers_too_large")
-        else:
-            self._overhead += size
-            if self._overhead > LARGEST_HEAD:
-                self.refuse("malformed_request")
-
-    def on_message_begin(self) -> None:
-        self.url = b""
-        self.headers = []
-        self.expect_100_continue = False
-        self.began = self.loop.time()
-        self._in_head = True
-        self._discarded = self._head_at_most = 0
-        self._head_at_least = -self._chunk  # the piece in which it begins may hold other requests before it
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # a trailer, sent after the body: it must not pass for a header
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        if (
-            self._head_at_most + self._chunk > LARGEST_HEAD
-            and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > LARGEST_HEAD
+        if self._state is State.LINGERING:
+            self._discard(data)
+        elif (
+            self._reader is not None and self._state is not State.REFUSING and self._state is not State.CLOSED
         ):
-            self._invalid = "headers_too_large"
-            raise httptools.HttpParserError("headers too large")
-        invalid = wrong_with(self.parser.get_http_version(), self.headers)
-        if invalid is None and not is_http((self.parser.get_method(), self.url), self._received):
-            invalid = "malformed_request"
-        if invalid is not None:
-            self._invalid = invalid
-            raise httptools.HttpParserError(invalid)
-        if self.parser.should_upgrade():
-            if self.parser.get_method() == b"CONNECT":
-                raise httptools.HttpParserError("no proxy")
-            self._offered = True
-            return
-        if self._as_sent is not None:
-            self.headers, self._as_sent = self._as_sent, None
-        if not self._begin_exchange():
-            url, headers, expects = self.url, self.headers, self.expect_100_continue
-            super().on_message_begin()  # what ASGI wants of every request
-            self.headers += headers  # the very list that it has
-            self.url, self.expect_100_continue = url, expects
-            super().on_headers_complete()
-        self._in_head = False
-        self._overhead = -self._chunk
+            fault = self._reader.read(data)
+            if fault is not None:
+                self._fault = fault
+                self._event(Event.INVALID)
 
-    def _begin_exchange(self) -> bool:
-        url = self.url
-        if url[:1] != b"/":  # http://host/path: rare, and its path counts
-            target = httptools.parse_url(url)
-            url = (target.path or b"") + (b"?" + target.query if target.query else b"")
-        if not url.startswith(PREFIX):
-            return False
-        keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-        url = url.partition(b"#")[0]
-        before = self.cycle
-        self.cycle = exchange = self._make_exchange(
-            self, self.parser.get_method(), url, tuple(self.headers), keep_alive
-        )
-        if before is None or before.response_complete:
-            exchange.begin()
+    def eof_received(self) -> bool:
+        """Whether the transport stays open."""
+        self.said_all = True
+        listens = all(exchange.listens_on for exchange in self._owed)
+        self._event(Event.SAID_ALL if listens or self._state is not State.ANSWERING else Event.LEFT)
+        return self._state is not State.CLOSED
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+        if self._unsent is not None:
+            (exchange, answer), self._unsent = self._unsent, None
+            exchange.answer(answer)
+
+    def _on_head(self, head: Request) -> None:
+        if self._state is State.LINGERING or self._state is State.CLOSED:
+            return  # a request behind one after whose answer the connection ends
+        shared = self._shared
+        make = shared.for_calls if head.path.startswith(PREFIX) else shared.for_the_app
+        self._owed.append(make(self, head))
+        self._discarded = 0
+        self._event(Event.HEAD_WHOLE)
+
+    # What an exchange needs
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        return self._server_state.default_headers
+
+    @property
+    def tasks(self) -> set[asyncio.Task[None]]:
+        return self._server_state.tasks
+
+    @property
+    def closing(self) -> bool:
+        return self._state in (State.LINGERING, State.CLOSED) or self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def send(self, answer: Answer, keep_alive: bool, to_head: bool = False) -> None:
+        """``to_head``: a HEAD request hears no body."""
+        parts = [STATUS_LINE[answer.status]]
+        for name, value in (*self._server_state.default_headers, *answer.headers):
+            parts += (name, b": ", value, b"\r\n")
+        has_body = answer.status not in (204, 304)
+        if has_body:
+            parts.append(b"content-length: %d\r\n" % len(answer.body))
+        parts.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+        if has_body and not to_head:
+            parts.append(answer.body)
+        self._transport.write(b"".join(parts))
+
+    def when_writable(self, exchange: Any, answer: Answer) -> None:
+        self._unsent = exchange, answer
+
+    def answered(self, keep_alive: bool) -> None:
+        """The oldest exchange is done."""
+        self._server_state.total_requests += 1
+        owed = self._owed
+        owed.popleft()
+        if not keep_alive:
+            self._event(Event.FINAL_ANSWER)
+        elif not owed:
+            self._event(Event.NONE_OWED)
         else:
-            self.flow.pause_reading()
-            self.pipeline.appendleft((exchange, self.app))
-        return True
+            self._event(Event.ONE_OWED if len(owed) == 1 else Event.SEVERAL_OWED)
 
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        if isinstance(cycle, Exchange):
-            self.loop.call_soon(
-                cycle.begin
-            )  # not from here: as many as a packet holds would each begin inside the last one's answer
-        else:
-            super()._start_asgi_task(cycle, app)
-
-    def when_drained(self, then: Callable[[], None]) -> None:
-        """The caller reads slower than we answer."""
-
-        async def wait() -> None:
-            await self.flow.drain()
-            then()
-
-        task = self.loop.create_task(wait())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    def on_body(self, body: bytes) -> None:
-        # Chunks' own lines, their extensions and the trailers together: as much as a head, and as much again
-        # as the body.
-        self._overhead -= 2 * len(body)
-        cycle = self.cycle
-        if cycle.response_complete:
-            # Refused before it was read: it may finish sending, so that it can read why, but not for ever.
-            self.discard(len(body))
-        elif isinstance(cycle, Exchange):
-            cycle.take(body)
-        else:
-            super().on_body(body)
-
-    def discard(self, size: int) -> None:
-        self._discarded += size
-        if self._discarded > MOST_DISCARDED:
-            self.transport.abort()
-
-    def on_message_complete(self) -> None:
-        if self._offered:
-            return
-        self.began = None
-        cycle = self.cycle
-        if cycle.response_complete:
-            self._idle_since = self.loop.time()
-        elif isinstance(cycle, Exchange):
-            cycle.finish()
-        else:
-            super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        self.server_state.total_requests += 1
-        if self._refused is not None and not self.pipeline:
-            code, self._refused = self._refused, None
-            self.refuse(code)
-            return
-        self._idle_since = self.loop.time()
-        if self.began is not None:
-            self.began = self._idle_since  # until now it was we who did not read on
-        if self.transport.is_closing():
-            return
-        self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
-
-    def may_close_at_once(self) -> bool:
-        return self.began is None or self._said_all or self.lingering
-
-    def eof_received(self) -> Any:
-        """A caller that has said everything may still listen: it gets its answer, and then the connection
-        ends."""
-        self._said_all = True
-        if self.lingering or self.cycle is None or self._refused is not None:
-            return self._refused is not None
-        if self.began is not None:
-            self.refuse("malformed_request")
-            return self._refused is not None
-        if self.cycle.response_complete:
-            return False
-        self.cycle.keep_alive = False
-        return True
+    # What the server asks
 
     def shutdown(self) -> None:
-        if self.lingering or self.cycle is None or self.cycle.response_complete:
-            self.transport.close_now()
-        else:
-            self.cycle.keep_alive = False
+        self._event(Event.ENDING)
 
-    def refuse(self, code: str) -> None:
-        """The answer to what is not a request: said once, after the answers to those before it, and the
-        connection closed."""
-        if self.transport.is_closing():
-            return
-        own = None if self._in_head or self.began is None else self.cycle
-        if own is None:
-            after_others = self.cycle is not None and not self.cycle.response_complete
-        else:
-            after_others = bool(self.pipeline)
-            if self.pipeline:
-                self.pipeline.popleft()  # its own place in the row
-            elif not own.response_complete:
-                own.disconnected = True
-                own.message_event.set()
-                if isinstance(own, Exchange):
-                    own.abandon()
-        if after_others:
-            self._refused = code
-            return
-        if own is None or not own.response_started:
-            answer = say.refusal(code)
-            head = [STATUS_LINE[answer.status], b"connection: close\r\n"]
-            head += [name + b": " + value + b"\r\n" for name, value in answer.headers]
-            self.transport.write(
-                b"".join([*head, f"content-length: {len(answer.body)}\r\n\r\n".encode(), answer.body])
-            )
-        self.began = self.began or self.loop.time()  # it may be sending still
-        self.transport.close()
-
-    def sweep(self, now: float, patience: float) -> None:
+    def look(self, now: float, patience: float) -> None:
         """Asked about once a second: who owes the rest of a request, who does not take an answer, who does
         not hang up."""
-        if self.flow.write_paused or self.transport.is_closing():
-            self._stuck_since = self._stuck_since or now
-            if now - self._stuck_since > patience:
-                self.transport.abort()
+        self._stuck_since = (self._stuck_since or now) if self.flow.write_paused else None
+        if self._stuck_since is not None and now - self._stuck_since > patience:
+            self._event(Event.HOPELESS)
             return
-        self._stuck_since = None
-        if self.began is None:
-            if now - self._idle_since > IDLE_SECONDS and self.cycle.response_complete:
-                self.transport.close()
-            return
-        if now - self.began <= patience or self.pipeline:
-            return
-        if not self._in_head or self.cycle is None or self.cycle.response_complete:
-            self.refuse("request_timeout")
+        wait = LONGEST.get(self._state)
+        if wait is not None and now - self._since > (patience if wait is Wait.REQUEST else IDLE_SECONDS):
+            self._fault = "request_timeout"
+            self._event(Event.OVERDUE)
+
+    def standing(self) -> Standing:
+        caller = limit_key(self.client[0]) if self.client else ""
+        since = 0.0 if self._state in (State.LINGERING, State.CLOSED) else self._since
+        return Standing(_PROGRESS.get(self._state, Progress.IDLE), since, caller)
+
+    def crowd_out(self) -> None:
+        self._fault = "temporarily_unavailable"
+        self._event(Event.CROWDED_OUT)
+
+    # What the table says
+
+    def _event(self, event: Event, piece: bytes = b"") -> None:
+        self._state, do, restart = _STEPS[self._state][event]
+        if restart:
+            self._since = self._loop.time()
+        if do is not None:
+            do(self, piece)
+
+    def _begin(self, _: bytes) -> None:
+        self._owed[-1].begin()
+
+    def _queue(self, _: bytes) -> None:
+        self.flow.pause_reading()
+
+    def _hand_on(self, piece: bytes) -> None:
+        if not self._owed[-1].take(piece):
+            self._discard(piece)
+
+    def _queue_piece(self, piece: bytes) -> None:
+        self._hand_on(piece)
+        self._queued += len(piece)
+        self._shared.queued += len(piece)
+        if self._shared.queued > MOST_QUEUED:
+            self._event(Event.HOPELESS)
+
+    def _finish(self, _: bytes) -> None:
+        self._owed[-1].finish()
+
+    def _read_on(self, _: bytes) -> None:
+        if self.flow.read_paused:
+            self.flow.resume_reading()
+
+    def _begin_next(self, _: bytes) -> None:
+        self.flow.resume_reading()
+        # Not from here: as many as a packet holds would each begin inside the last one's answer.
+        self._loop.call_soon(self._begin_oldest)
+
+    def _begin_oldest(self) -> None:
+        if self._owed:
+            if len(self._owed) == 1:
+                self._let_go_of_queued()
+            self._owed[0].begin()
+
+    def _discard(self, piece: bytes) -> None:
+        self._discarded += len(piece)
+        if self._discarded > MOST_DISCARDED:
+            self._event(Event.HOPELESS)
+
+    def _end_after_newest(self, _: bytes) -> None:
+        self._owed[-1].keep_alive = False
+
+    def _drop_newest(self, _: bytes) -> None:
+        self._owed.pop().drop()
+
+    def _refuse(self, _: bytes) -> None:
+        self._send_problem()
+        self._shut(_)
+
+    def _refuse_and_close(self, _: bytes) -> None:
+        self._send_problem()
+        self._transport.close()
+
+    def _send_problem(self) -> None:
+        started = False
+        if self._owed:
+            started = self._owed[-1].started
+            self._drop_newest(b"")
+        if not started:
+            self.send(answers.problem(self._fault), keep_alive=False)
+
+    def _shut(self, _: bytes) -> None:
+        self._drop_all(_)
+        self.flow.resume_reading()
+        if self.said_all:
+            self._transport.close()
+        elif not self._transport.is_closing():
+            self._transport.write_eof()
+
+    def _close(self, _: bytes) -> None:
+        self._transport.close()
+
+    def _abort(self, _: bytes) -> None:
+        self._transport.abort()
+
+    def _drop_all(self, _: bytes) -> None:
+        while self._owed:
+            self._owed.popleft().drop()
+        self._unsent = None
+        self._let_go_of_queued()
+
+    def _give_up(self, _: bytes) -> None:
+        log.error("a connection lost count of its requests and answers")
+        self._transport.abort()
+
+    def _let_go_of_queued(self) -> None:
+        self._shared.queued -= self._queued
+        self._queued = 0
+
+
+_ACTIONS: dict[Do, Callable[[Connection, bytes], None]] = {
+    Do.BEGIN: Connection._begin,
+    Do.QUEUE: Connection._queue,
+    Do.HAND_ON: Connection._hand_on,
+    Do.QUEUE_PIECE: Connection._queue_piece,
+    Do.FINISH: Connection._finish,
+    Do.READ_ON: Connection._read_on,
+    Do.BEGIN_NEXT: Connection._begin_next,
+    Do.DISCARD: Connection._discard,
+    Do.END_AFTER_NEWEST: Connection._end_after_newest,
+    Do.DROP_NEWEST: Connection._drop_newest,
+    Do.REFUSE: Connection._refuse,
+    Do.REFUSE_AND_CLOSE: Connection._refuse_and_close,
+    Do.SHUT: Connection._shut,
+    Do.CLOSE: Connection._close,
+    Do.ABORT: Connection._abort,
+    Do.DROP_ALL: Connection._drop_all,
+    Do.GIVE_UP: Connection._give_up,
+}
+
+
+# The same table for quick reading: rows and columns by number, actions at hand.
+_STEPS = tuple(
+    tuple(
+        (step.state, _ACTIONS.get(step.do), step.restart) for step in (TABLE[state][event] for event in Event)
+    )
+    for state in State
+)
+
+
+def make_place(connections: list[Connection], number: int, now: float) -> None:
+    for place in give_up([one.standing() for one in connections], number, now):
+        connections[place].crowd_out()

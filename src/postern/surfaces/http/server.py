@@ -6,12 +6,12 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import uvicorn
+from uvicorn.server import ServerState
 
-from postern.surfaces.http.connection import MakeExchange, Protocol
+from postern.surfaces.http.connection import Connection, Connections, MakeExchange
 from postern.surfaces.http.crowding import most_connections, raise_descriptor_limit
 
 DRAIN_SECONDS = 25
@@ -39,7 +39,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + DRAIN_SECONDS
-        # What waiting callers wait for comes in by this same door, so it stays open until they have it.
+        # What waiting callers wait for comes in over this same listener, so it stays open until they have it.
         while self._still_waiting() and not self.force_exit and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         self.config.timeout_graceful_shutdown = max(1, int(end - loop.time()))
@@ -72,8 +72,8 @@ class Server(uvicorn.Server):
         while True:
             await asyncio.sleep(1.0)
             for connection in list(self.server_state.connections):
-                if isinstance(connection, Protocol):
-                    connection.sweep(loop.time(), self._body_timeout)
+                if isinstance(connection, Connection):
+                    connection.look(loop.time(), self._body_timeout)
 
 
 def listen(host: str, port: int, shared: bool = False) -> socket.socket:
@@ -93,22 +93,29 @@ def listen(host: str, port: int, shared: bool = False) -> socket.socket:
     return listener
 
 
+async def _nothing(*_: Any) -> None: ...
+
+
 async def serve(
-    make_exchange: MakeExchange,
-    app: Callable[..., Any],
+    for_calls: MakeExchange,
+    for_the_app: MakeExchange,
     listener: socket.socket,
     body_timeout: float,
     over_https: bool,
     when_up: Callable[[], None],
     still_waiting: Callable[[], int],
 ) -> None:
-    """Calls at webhooks become exchanges, everything else goes to the app.
-
-    ``still_waiting`` is asked when the end has come: how many callers cannot be sent away yet."""
+    """``still_waiting`` is asked when the end has come: how many callers cannot be sent away yet."""
     raise_descriptor_limit()
+    shared = Connections(for_calls, for_the_app, most_connections())
+    loop = asyncio.get_running_loop()
+
+    def connection(server_state: ServerState, **_: Any) -> Connection:
+        return Connection(shared, server_state, loop)
+
     config = uvicorn.Config(
-        app,
-        http=partial(Protocol, make_exchange, most_connections()),  # type: ignore[arg-type]
+        _nothing,  # it wants one; the exchanges have the real one
+        http=connection,  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -1,9 +1,10 @@
 """What the tools ask for. Each is a tool's input schema, so the descriptions are written for a model."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from postern.core.documents import Patch
 from postern.core.history.invocation import Status
 from postern.usecases.history.history import Values
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
@@ -61,7 +62,7 @@ class ListWebhooks(Shape):
 class ChangeWebhook(Shape):
     webhook_id: WebhookId
     changes: Annotated[
-        dict[str, Any],
+        Patch,
         Field(
             description="A merge patch over the settings that show_webhook tells, in the shape of create_webhook: only what is to change; "
             'null removes a setting. For example {"fieldMapping": {"fieldTwo": "customer.email"}}. Secrets that are not named stay.'
@@ -74,9 +75,7 @@ class Filter(Shape):
     """Which calls: every part that is given must hold."""
 
     webhook_id: Annotated[str | None, Field(description="Only calls to this webhook.", max_length=80)] = None
-    status: Annotated[
-        Status | None, Field(description="Only invocations in this status; rejected for refused calls.")
-    ] = None
+    status: Annotated[Status | None, Field(description="Only invocations in this status.")] = None
     code: Annotated[
         str | None, Field(description="Only this reason, like signature_mismatch.", max_length=80)
     ] = None
@@ -85,6 +84,13 @@ class Filter(Shape):
     search: Annotated[
         str | None,
         Field(description="Only calls whose headers, query or body hold this text.", max_length=200),
+    ] = None
+    answer: Annotated[
+        str | None,
+        Field(
+            description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left.",
+            max_length=4,
+        ),
     ] = None
 
 

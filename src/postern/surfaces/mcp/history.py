@@ -21,7 +21,7 @@ from postern.usecases.runtime.gateway import Gateway
 async def search_history(
     gateway: Gateway, actor: Actor, asked: ask.SearchHistory
 ) -> Listing[history_views.InvocationSummary]:
-    """The recorded calls in short, newest first, refused ones too: when, to which webhook, status, reason
+    """The recorded calls in short, newest first, rejected ones too: when, to which webhook, status, reason
     code, HTTP status, duration. nobodyListens means that it was started and no workflow wanted it. Payloads
     are told by show_invocation."""
     wanted = history.filter_of(**asked.model_dump(exclude={"limit", "cursor"}))

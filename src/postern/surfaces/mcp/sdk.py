@@ -18,6 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 
 from postern.core.access.accounts import Actor
+from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.mcp import history, signatures, webhooks
@@ -29,11 +30,13 @@ __all__ = ["history", "signatures", "webhooks"]  # imported so that they enter t
 
 log = structlog.get_logger("postern.mcp")
 
-Context = ServerRequestContext[dict[str, Any], Any]
+State = dict[str, Any]
+"""What the SDK keeps for a server while it lives: nothing."""
+Context = ServerRequestContext[State, Any]
 ActorOf = Callable[[Context], Actor]
 
 
-def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[dict[str, Any]]:
+def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         actor = actor_of(context)
         return types.ListToolsResult(
@@ -65,7 +68,7 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[dict[str, Any]]:
 
 
 async def serve_http(
-    server: Server[dict[str, Any]], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any
+    server: Server[State], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any
 ) -> None:
     """One request. Nothing is kept between two of them, so the session manager lives as long as the request
     does, and there is nothing to start or to end with the program."""
@@ -141,7 +144,7 @@ def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
 
 def _refusal(refused: Refused) -> types.CallToolResult:
     """A refusal is an answer that the model can act upon: the same codes and fields as everywhere."""
-    answer: dict[str, Any] = {
+    answer: Document = {
         "code": refused.code,
         "title": refused.problem.title,
         "detail": refused.detail or refused.problem.help,

@@ -68,7 +68,7 @@ async def test_signature(gateway: Gateway, actor: Actor, asked: SignatureTest) -
 async def explain_rejection(
     gateway: Gateway, actor: Actor, asked: ask.OneInvocation
 ) -> SignatureExplanation | Explanation:
-    """Why a recorded call was refused, in words, and what would fix it: each entry of wouldVerifyIf has been
+    """Why a recorded call was rejected, in words, and what would fix it: each entry of wouldVerifyIf has been
     tried and works. One with a patch is applied by apply_fix with its place in the list, from 0; without one
     the sender has to change something."""
     return await signatures.explain(gateway, actor, asked.invocation_id)
@@ -76,7 +76,7 @@ async def explain_rejection(
 
 @tool("Apply a fix", "write", ask.ApplyFix, repeatable=False)
 async def apply_fix(gateway: Gateway, actor: Actor, asked: ask.ApplyFix) -> Webhook:
-    """Change a webhook's authentication in the way that explain_rejection offered for one of its refused
+    """Change a webhook's authentication in the way that explain_rejection offered for one of its rejected
     calls; the stored secrets stay. Calls like it are accepted from now on; recheck_rejected then finds those
-    that were refused before."""
+    that were rejected before."""
     return await remedies.apply(gateway, actor, asked.invocation_id, asked.number)

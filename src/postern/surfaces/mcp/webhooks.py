@@ -49,7 +49,7 @@ async def create_webhook(gateway: Gateway, actor: Actor, asked: WebhookRequest) 
 @tool("Change a webhook", "write", ask.ChangeWebhook)
 async def change_webhook(gateway: Gateway, actor: Actor, asked: ask.ChangeWebhook) -> Webhook:
     """Change some settings of a webhook; what is not named stays. A new main secret takes effect at once and
-    calls with the old one are refused: to rotate without refusing any, set secondToken or secondSecret first
+    calls with the old one are rejected: to rotate without rejecting any, set secondToken or secondSecret first
     and use promote_secret when the sender has switched. The answer is the webhook as it is now."""
     return await webhooks.change(gateway, actor, asked.webhook_id, asked.changes, asked.version)
 
@@ -64,7 +64,7 @@ async def enable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) 
 
 @tool("Disable a webhook", "write", ask.OneVersion, destructive=True)
 async def disable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> views.WebhookInShort:
-    """Refuse every call with 403 until it is enabled again. Calls refused meanwhile are recorded, and most
+    """Reject every call with 403 until it is enabled again. Calls rejected meanwhile are recorded, and most
     senders do not repeat them for ever."""
     return views.webhook_in_short(
         await webhooks.switch(gateway, actor, asked.webhook_id, False, asked.version)
@@ -75,7 +75,7 @@ async def disable_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion)
 async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Webhook:
     """End a rotation: the second secret becomes the main one and the former main secret is no longer
     accepted. Look at authentication.rotation in show_webhook first: wait until safeToPromote is true, or the
-    sender's calls may be refused."""
+    sender's calls may be rejected."""
     return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
 
 

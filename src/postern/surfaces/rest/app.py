@@ -8,8 +8,8 @@ from starlette.routing import BaseRoute, Route
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.surfaces.rest import access, actions, engine, history, live, replays, signatures, webhooks
 from postern.surfaces.rest.document import asset, docs, document_route
+from postern.surfaces.rest.operations import OPERATIONS
 from postern.surfaces.rest.problems import (
     on_defect,
     on_http_exception,
@@ -18,17 +18,6 @@ from postern.surfaces.rest.problems import (
 )
 from postern.surfaces.rest.table import PREFIX, handler
 from postern.usecases.runtime.gateway import Gateway
-
-OPERATIONS = [
-    *webhooks.row.operations,
-    *actions.row.operations,
-    *signatures.row.operations,
-    *history.row.operations,
-    *replays.row.operations,
-    *live.row.operations,
-    *engine.row.operations,
-    *access.row.operations,
-]
 
 
 def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:

@@ -10,6 +10,7 @@ from postern.core.problems import Refused
 
 LARGEST_BODY = 2 * 1024 * 1024
 LARGEST_BODY_OF_STRANGERS = 16 * 1024
+LARGEST_CONFIGURATION = 16 * 1024 * 1024
 
 
 async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:

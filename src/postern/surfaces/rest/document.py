@@ -17,10 +17,9 @@ from postern.surfaces.rest.patch import patch_schema
 from postern.surfaces.rest.problems import MEDIA_TYPE, Problem, problem_of
 from postern.surfaces.rest.table import JSON, Operation
 from postern.surfaces.session import SAFE
-from postern.usecases.answers import as_json, schemas
+from postern.usecases.answers import Schema, as_json, schemas
 from postern.usecases.webhooks.configuration import WebhookRequest
 
-Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/{model}"
 
 VENDOR = Path(__file__).parent.parent / "console" / "static" / "vendor"
@@ -138,7 +137,7 @@ def answer_types(operation: Operation) -> tuple[Any, ...]:
 
 
 def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any, Schema]) -> Schema:
-    told: Schema = {
+    described: Schema = {
         "tags": [operation.tag],
         "summary": operation.title,
         "description": operation.description,
@@ -154,7 +153,9 @@ def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any
         "x-idempotent": operation.idempotent or None,
     }
     return {
-        name: value for name, value in told.items() if value or (name == "security" and value is not None)
+        name: value
+        for name, value in described.items()
+        if value or (name == "security" and value is not None)
     }
 
 

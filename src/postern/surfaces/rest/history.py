@@ -10,13 +10,14 @@ from postern.surfaces.rest.requests import (
     PreviewQuery,
     ReplayQuery,
     ResponseAction,
+    RunsEnded,
     VolumeQuery,
 )
 from postern.surfaces.rest.table import Rows
 from postern.usecases.answers import Listing
 from postern.usecases.calls import readmission
-from postern.usecases.calls.respond import delivery_of_token, respond
-from postern.usecases.calls.views import Admitted, Answered
+from postern.usecases.calls.respond import delivery_of_token, report_end, respond
+from postern.usecases.calls.views import Admitted, Answered, EndNoted
 from postern.usecases.history import history, views, volumes
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
@@ -58,6 +59,13 @@ async def show_invocation_as_curl(gateway: Gateway, actor: Actor, invocation_id:
     return await history.as_curl(gateway, actor, invocation_id)
 
 
+@row("GET", "/invocations/{invocation_id}/request", "Show a recorded call to the byte", level="read")
+async def show_request(gateway: Gateway, actor: Actor, invocation_id: str) -> views.RecordedRequest:
+    """Method, path, query, headers and body as they came in, for a program that takes the call in again. Signatures are
+    there; credentials are masked."""
+    return await history.request(gateway, actor, invocation_id)
+
+
 @row("GET", "/invocations/{invocation_id}/preview", "Try a field mapping", level="read")
 async def preview_mapping(
     gateway: Gateway, actor: Actor, invocation_id: str, query: PreviewQuery
@@ -87,9 +95,19 @@ async def replay_invocation(
 async def answer_invocation(
     gateway: Gateway, request: Request, invocation_id: str, body: ResponseAction
 ) -> Answered:
-    """The response action's door. The first answer in time wins."""
+    """Where the response action sends its answer. The first one in time wins."""
     await respond(gateway, invocation_id, _response_token(request), body.status, body.headers, body.body)
     return Answered(status="answered")
+
+
+@row(
+    "POST", "/invocations/{invocation_id}/end", "Say how a workflow ended",
+    level=None, refuses=("not_authenticated",), security=[{"responseToken": []}], check=_holds_response_token,
+)  # fmt: skip
+async def end_invocation(gateway: Gateway, request: Request, invocation_id: str, body: RunsEnded) -> EndNoted:
+    """For engines that are started over HTTP and not asked how runs end. The first report counts."""
+    await report_end(gateway, invocation_id, _response_token(request), body.state, body.error or "")
+    return EndNoted(status="noted")
 
 
 @row("GET", "/invocations/{invocation_id}/explanation", "Explain a verdict", level="read")

@@ -1,9 +1,7 @@
 """The schema of a merge patch, made from the schema of the whole: nothing is required, and null goes back to
 the default."""
 
-from typing import Any
-
-Schema = dict[str, Any]
+from postern.usecases.answers import Schema
 
 
 def patch_schema(whole: Schema, shapes: dict[str, Schema]) -> Schema:

@@ -55,6 +55,10 @@ class WebhookQuery(OnePage):
     ] = None
 
 
+class RecordQuery(Shape):
+    seconds: Annotated[float, Field(ge=1, le=86_400, description="How long to wait for it.")] = 600
+
+
 class NewWorkflowQuery(Shape):
     name: Annotated[str, Field(min_length=1, max_length=80, description="What to call it.")]
 
@@ -68,6 +72,10 @@ class HistoryQuery(Shape):
     search: Annotated[
         Annotated[str, Field(max_length=200)] | None,
         Field(description="Text in the body, the headers or the query."),
+    ] = None
+    answer: Annotated[
+        Annotated[str, Field(max_length=4)] | None,
+        Field(description="What the caller heard: a status like 504, all of a kind like 5xx, or gone."),
     ] = None
     cursor: Cursor = None
     limit: Limit = 50
@@ -126,6 +134,7 @@ class ReplayFilter(Shape):
     since: str | None = Field(None, max_length=40)
     until: str | None = Field(None, max_length=40)
     search: str | None = Field(None, max_length=200)
+    answer: str | None = Field(None, max_length=4)
 
 
 class ReplayRequest(Shape):
@@ -143,8 +152,34 @@ class ResponseAction(Shape):
     body: Any = None
 
 
+class RunsEnded(Shape):
+    """How the workflow of this call ended. Sent by other people's workflows: what else they say is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    state: Literal["completed", "failed"]
+    error: str | None = Field(None, max_length=20_000, description="Why it failed, in words.")
+
+
 class AdmitRequest(Shape):
     invocation_ids: list[str] = Field(min_length=1, max_length=1000)
+
+
+class ReferencedSecret(Shape):
+    """What `{env: NAME}` or `{file: PATH}` in a document stands for."""
+
+    kind: Literal["env", "file"]
+    name: str = Field(min_length=1, max_length=4096)
+    value: str = Field(min_length=1, max_length=65_536, repr=False)
+
+
+class ApplyRequest(Shape):
+    """``document`` as `GET /configuration` answers it."""
+
+    document: Any
+    secrets: list[ReferencedSecret] = Field([], max_length=100_000, repr=False)
+    prune: Annotated[bool, Field(description="Delete the webhooks that the document does not name.")] = False
+    dry_run: Annotated[bool, Field(description="Only say what would be changed.")] = False
 
 
 class ApiKeyRequest(Shape):

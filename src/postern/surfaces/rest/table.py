@@ -16,12 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from postern.core.access.accounts import Level
+from postern.core.access.accounts import Actor, Level
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.rest.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.surfaces.session import actor_of
 from postern.usecases.access.idempotency import once
-from postern.usecases.answers import as_json
+from postern.usecases.answers import Schema, as_json
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks.configuration import field_errors
@@ -33,6 +33,7 @@ _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 Endpoint = Callable[..., Awaitable[Any]]
 Check = Callable[[Gateway, Request], Awaitable[None]]
+Arguments = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Header:
     wrong: str
     """What is said of one that does not match."""
     description: str
-    schema: dict[str, Any]
+    schema: Schema
     matches: re.Pattern[str]
 
     def read(self, request: Request) -> str | None:
@@ -86,7 +87,7 @@ class Operation:
     level: Level | None
     """None: there is no access level for it; ``check`` says who may, or everybody may."""
     endpoint: Endpoint
-    takes: dict[str, Any]
+    takes: Arguments
     """The types of the function's arguments."""
     answers: Any
     """The type of the answer; None where it has no body."""
@@ -100,11 +101,12 @@ class Operation:
     """Of what is made: the path that its id is found under."""
     media_type: str
     body_example: Any
-    body_schema: dict[str, dict[str, Any]] | None
+    body_schema: dict[str, Schema] | None
     """By media type, where the type of ``body`` does not say it."""
     security: list[dict[str, list[str]]] | None
     check: Check | None
     """Asked before the body is read."""
+    largest_body: int
 
     @property
     def id(self) -> str:
@@ -147,9 +149,10 @@ class Rows:
         place: str = "",
         media_type: str = JSON,
         body_example: Any = None,
-        body_schema: dict[str, dict[str, Any]] | None = None,
+        body_schema: dict[str, Schema] | None = None,
         security: list[dict[str, list[str]]] | None = None,
         check: Check | None = None,
+        largest_body: int = LARGEST_BODY,
     ) -> Callable[[Endpoint], Endpoint]:
         """``answers`` only where the function makes the response itself; see ``Operation`` for the rest."""
 
@@ -176,6 +179,7 @@ class Rows:
                     body_schema=body_schema,
                     security=security,
                     check=check,
+                    largest_body=largest_body,
                 )
             )
             return endpoint
@@ -187,19 +191,21 @@ def _body_type(answers: Any) -> Any:
     return None if answers is type(None) else answers
 
 
-def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+def handler(
+    gateway: Gateway, operation: Operation, who: Callable[[Gateway, Request], Awaitable[Actor]] = actor_of
+) -> Callable[[Request], Awaitable[Response]]:
     """Checked in the order a stranger should be told: who are you, may you, is the path one of ours, are the
     parameters known, is the body JSON, is it right. Only then does the use case run."""
     query = TypeAdapter(operation.query) if operation.query is not None else None
     known = {field.alias for field in operation.query.model_fields.values()} if operation.query else set()
     body = TypeAdapter(operation.takes["body"]) if "body" in operation.takes else None
     for_everybody = operation.level is None and operation.check is None
-    largest = LARGEST_BODY_OF_STRANGERS if for_everybody else LARGEST_BODY
+    largest = LARGEST_BODY_OF_STRANGERS if for_everybody else operation.largest_body
 
     async def handle(request: Request) -> Response:
-        given: dict[str, Any] = {"gateway": gateway, "request": request, **request.path_params}
+        given: Arguments = {"gateway": gateway, "request": request, **request.path_params}
         if operation.level is not None:
-            given["actor"] = await actor_of(gateway, request)
+            given["actor"] = await who(gateway, request)
             require(given["actor"], operation.level)
         if not all(_ID.fullmatch(value) for value in request.path_params.values()):
             raise Refused("not_found")

@@ -1,9 +1,9 @@
 """Webhooks over HTTP."""
 
 import re
-from typing import Any
 
 from postern.core.access.accounts import Actor
+from postern.core.documents import Patch
 from postern.core.problems import Refused
 from postern.surfaces.rest.requests import WebhookQuery
 from postern.surfaces.rest.table import JSON, Rows
@@ -61,7 +61,7 @@ async def show_webhook(gateway: Gateway, actor: Actor, webhook_id: str) -> Webho
     level="write", versioned=True, refuses=("conflict",), body_schema=PATCH,
 )  # fmt: skip
 async def change_webhook(
-    gateway: Gateway, actor: Actor, webhook_id: str, body: dict[str, Any], if_match: str | None
+    gateway: Gateway, actor: Actor, webhook_id: str, body: Patch, if_match: str | None
 ) -> Webhook:
     """A merge patch (RFC 7396): what is named is changed, null goes back to the default. Secrets that are
     not named stay."""

@@ -3,11 +3,11 @@
 import hmac
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 from msgspec.structs import asdict
 
 from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
+from postern.core.access.audit import Changes
 from postern.core.address import limit_key
 from postern.core.limits import Tries
 from postern.core.problems import FieldError, Refused
@@ -251,7 +251,7 @@ async def change_user(
         raise Refused("invalid_request", errors=errors)
     before = await _user(gateway, user_id)
     after = before
-    changes: dict[str, Any] = {}
+    changes: Changes = {}
     if level is not None and level != before.level:
         after = replace(after, level=_known(level))
         changes["level"] = {"before": before.level, "after": level}

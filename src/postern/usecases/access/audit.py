@@ -3,7 +3,8 @@
 from typing import Any
 
 from postern.core.access.accounts import Actor
-from postern.core.access.audit import AuditEntry
+from postern.core.access.audit import AuditEntry, Changes
+from postern.core.documents import Document
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
@@ -36,7 +37,7 @@ def webhook_noted(
     return noted(gateway, actor, action, after.id, **changes)
 
 
-def _settings(webhook: StoredWebhook) -> dict[str, Any]:
+def _settings(webhook: StoredWebhook) -> Document:
     # What a preset resolves to is long and follows from the settings and the preset's version.
     return {
         **as_document(webhook.settings),
@@ -46,9 +47,9 @@ def _settings(webhook: StoredWebhook) -> dict[str, Any]:
     }
 
 
-def differences(before: dict[str, Any], after: dict[str, Any], path: str = "") -> dict[str, Any]:
+def differences(before: Document, after: Document, path: str = "") -> Changes:
     """Every field that differs, by its dotted path, as it was and as it is."""
-    found: dict[str, Any] = {}
+    found: Changes = {}
     for name in sorted(before.keys() | after.keys()):
         was, is_now, here = before.get(name), after.get(name), f"{path}{name}"
         if isinstance(was, dict) and isinstance(is_now, dict):

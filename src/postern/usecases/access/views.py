@@ -1,10 +1,9 @@
 """What is answered about keys, users, sessions and changes."""
 
-from typing import Any
-
 from postern.core.access import accounts
 from postern.core.access.accounts import Level
 from postern.core.access.audit import AuditEntry as StoredEntry
+from postern.core.access.audit import Changes
 from postern.usecases.answers import Time, View
 
 
@@ -61,7 +60,7 @@ class AuditEntry(View):
     level: Level
     action: str
     subject: str
-    changes: dict[str, Any]
+    changes: Changes
 
 
 def key_of(key: accounts.ApiKey) -> ApiKey:

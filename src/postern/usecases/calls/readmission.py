@@ -35,7 +35,7 @@ async def recheck(
             passing.append(
                 views.Passing(invocation_id=invocation.id, code=invocation.code, fields=verdict.fields)
             )
-    return views.Recheck(webhook_id=webhook_id, would_pass=passing, came_again=again, still_refused=failing)
+    return views.Recheck(webhook_id=webhook_id, would_pass=passing, came_again=again, still_rejected=failing)
 
 
 async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> views.Admitted:
@@ -47,7 +47,7 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> vi
         )
     results = []
     for invocation_id in invocation_ids:
-        invocation, _ = await recorded(gateway, invocation_id)
+        invocation = (await recorded(gateway, invocation_id)).invocation
         results.append(await _admit_one(gateway, actor, invocation))
     gateway.runtime.due.set()
     for one in results:
@@ -57,17 +57,17 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> vi
 
 
 async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> views.Admission:
-    def refused(reason: str) -> views.Admission:
+    def not_admitted(reason: str) -> views.Admission:
         return views.Admission(invocation_id=invocation.id, admitted=False, reason=reason)
 
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     verdict = _verdict_now(webhook, invocation, gateway.site.base_url)
     if isinstance(verdict, str):
-        return refused(verdict)
+        return not_admitted(verdict)
     assert webhook is not None  # or there was no verdict
     retried = await gateway.store.history.same_body(invocation)
     if retried is not None:
-        return refused(f"the sender sent it again, and it was accepted as {retried}")
+        return not_admitted(f"the sender sent it again, and it was accepted as {retried}")
     now = gateway.clock()
     until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
     state: State = "held" if webhook.held else "queued"
@@ -77,17 +77,19 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
             invocation, verdict.fields, now, state, verdict.duplicate_key, until, note
         )
     except Gone:
-        return refused("retention has taken it just now")
+        return not_admitted("retention has taken it just now")
     if isinstance(admitted, Delivery):
         return views.Admission(
             invocation_id=invocation.id, admitted=True, reason="", delivery_key=admitted.key
         )
-    return refused("it has been admitted before" if admitted is None else f"it is a duplicate of {admitted}")
+    return not_admitted(
+        "it has been admitted before" if admitted is None else f"it is a duplicate of {admitted}"
+    )
 
 
 def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str) -> Verdict | str:
     """The verdict on the call under the present settings, at the time it was received; or the reason why it
-    is still refused."""
+    is still rejected."""
     if webhook is None:
         return "its webhook has been deleted"
     if not webhook.enabled:
@@ -119,8 +121,14 @@ async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invoc
         page = await gateway.store.history.page(
             HistoryFilter(webhook_id=webhook_id, status="rejected"), 200, before
         )
-        whole = await gateway.store.history.many([invocation.id for invocation, _ in page.rows])
-        found += [whole[invocation.id] for invocation, _ in page.rows if invocation.id in whole]
+        whole = await gateway.store.history.many(
+            [invocation.id for invocation in (row.invocation for row in page.rows)]
+        )
+        found += [
+            whole[invocation.id]
+            for invocation in (row.invocation for row in page.rows)
+            if invocation.id in whole
+        ]
         before = page.next_before
         if before is None:
             break

@@ -1,23 +1,23 @@
 """A call, from what arrived to what the caller hears: judge it, record it once, and only then answer."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import structlog
 
-from postern.core import answer as say
+from postern.core import answer as answers
 from postern.core.admit import Verdict
 from postern.core.answer import Answer
 from postern.core.calls.call import Call
 from postern.core.deliveries.delivery import Trigger, delivery_key
-from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt, StoreUnavailable
+from postern.core.history.invocation import Answered, Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.history.sample import sample_of
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id
-from postern.observe import CallLine, call_counts, refused_storage
+from postern.observe import CallLine, call_counts, not_stored
 from postern.usecases.calls.respond import await_answer, await_first_answer
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
@@ -28,46 +28,55 @@ _encode = msgspec.json.Encoder().encode
 
 log = structlog.get_logger("postern.receive")
 
-Heard = Callable[[Answer], None]
+LATE = 0.1
+"""Seconds from the verdict to the answer after which history says when the answer was given."""
+
+Caller = Literal["there", "hung up", "gone"]
+"""``hung up``: it has closed its side of the connection, as those do who give up, and some who have said all."""
+
+OnAnswer = Callable[[Answer], Caller]
+"""Sends an answer. To whom?"""
 
 
-def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard) -> None:
-    """Record the verdict, then tell ``heard`` the answer, once. Every 2xx that it hears is on disk.
+def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer) -> None:
+    """Record the verdict, then answer, once. Every 2xx is on disk before.
 
     Not a coroutine: an ordinary call is answered by whoever reports the commit, and a task for each would
     cost as much as judging it does. Only who has to wait for something else gets one.
     """
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
-        heard(Answer(204, webhook.cors.preflight(call)))
+        on_answer(Answer(204, webhook.cors.preflight(call)))
         return
     if verdict.counted_only:
         gateway.runtime.rejections.count(webhook.id, verdict.code, call.received_at)
         seconds = gateway.clock() - call.received_at
         call_counts.add(webhook.id, verdict.outcome, verdict.code, seconds, waited=False)
-        heard(_for_sender(webhook, call, _answer_of(webhook, verdict, None)))
+        answer = _for_sender(webhook, call, _answer_of(webhook, verdict, None))
+        on_answer(answer)
+        gateway.runtime.endings.count(webhook.id, answer.status, seconds)
         return
-    reception = Reception(gateway, webhook, call, verdict, heard)
+    reception = Reception(gateway, webhook, call, verdict, on_answer)
     gateway.store.record(reception.entry, reception.recorded)
 
 
 class Reception:
     """One call between its verdict and its answer."""
 
-    __slots__ = ("_call", "_gateway", "_heard", "_verdict", "_webhook", "entry")
+    __slots__ = ("_call", "_gateway", "_on_answer", "_verdict", "_webhook", "entry")
 
     def __init__(
-        self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, heard: Heard
+        self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer
     ) -> None:
         self._gateway = gateway
         self._webhook = webhook
         self._call = call
         self._verdict = verdict
-        self._heard = heard
+        self._on_answer = on_answer
         self.entry = entry_of(gateway, webhook, call, verdict)
 
     def recorded(self, result: Receipt | StoreUnavailable) -> None:
-        """Told by the store: it is on disk, or it is not."""
+        """Called by the store: it is on disk, or it is not."""
         try:
             if isinstance(result, StoreUnavailable):
                 self._not_stored()
@@ -75,7 +84,7 @@ class Reception:
                 self._stored(result)
         except Exception:
             log.exception("a recorded call could not be answered", invocation=self.entry.invocation.id)
-            self._heard(_for_sender(self._webhook, self._call, say.refusal("internal_error")))
+            self._send(answers.problem("internal_error"))
 
     def _stored(self, receipt: Receipt) -> None:
         gateway, webhook, entry = self._gateway, self._webhook, self.entry
@@ -87,7 +96,7 @@ class Reception:
         if receipt.first is not None:
             invocation.outcome = invocation.code = "duplicate"
             if webhook.answer_timeout is None:
-                self._answer(say.duplicate(receipt.first))
+                self._answer(answers.duplicate(receipt.first))
             else:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
@@ -99,7 +108,7 @@ class Reception:
                 self._answer(answer)
         elif delivery.deadline is None or delivery.state != "queued":
             gateway.runtime.due.set()
-            self._answer(say.accepted(invocation.id))
+            self._answer(answers.accepted(invocation.id))
         else:
             self._wait_for(await_answer(gateway, delivery, self._verdict.payload))
 
@@ -108,10 +117,11 @@ class Reception:
             try:
                 answer = await coming
             except StoreUnavailable:
-                self._unavailable(self.entry.invocation.outcome)
+                self._log(self.entry.invocation.outcome, "temporarily_unavailable", 503, waited=False)
+                self._send(answers.problem("temporarily_unavailable"), noted=True)
             except Exception:
                 log.exception("a waiting caller could not be answered", invocation=self.entry.invocation.id)
-                self._heard(_for_sender(self._webhook, self._call, say.refusal("internal_error")))
+                self._send(answers.problem("internal_error"), noted=True)
             else:
                 self._answer(answer, waited)
 
@@ -123,17 +133,30 @@ class Reception:
         return answer
 
     def _not_stored(self) -> None:
-        refused_storage.inc()
-        self._unavailable("not stored")
-
-    def _unavailable(self, outcome: str) -> None:
-        self._log(outcome, "temporarily_unavailable", 503, waited=False)
-        self._heard(_for_sender(self._webhook, self._call, say.refusal("temporarily_unavailable")))
+        not_stored.inc()
+        answer = answers.problem("temporarily_unavailable")
+        self._log("not stored", "temporarily_unavailable", 503, waited=False)
+        self._on_answer(_for_sender(self._webhook, self._call, answer))
+        gateway = self._gateway
+        gateway.runtime.endings.count(
+            self._webhook.id, 503, max(0.0, gateway.clock() - self._call.received_at)
+        )
 
     def _answer(self, answer: Answer, waited: bool = False) -> None:
         invocation = self.entry.invocation
         self._log(invocation.outcome, invocation.code, answer.status, waited)
-        self._heard(_for_sender(self._webhook, self._call, answer))
+        self._send(answer, waited)
+
+    def _send(self, answer: Answer, noted: bool = False) -> None:
+        """``noted``: what the recorded invocation says of its answer is not what is said now, or not when."""
+        caller = self._on_answer(_for_sender(self._webhook, self._call, answer))
+        reached = caller == "there" or (caller == "hung up" and not noted)
+        gateway, invocation = self._gateway, self.entry.invocation
+        now = gateway.clock()
+        lasted = max(0.0, now - invocation.received_at)
+        gateway.runtime.endings.count(invocation.webhook_id, answer.status, lasted)
+        if noted or not reached or lasted > invocation.duration_us / 1_000_000 + LATE:
+            gateway.runtime.endings.answered(Answered(invocation.id, answer.status, now, reached))
 
     def _log(self, outcome: str, code: str, status: int, waited: bool) -> None:
         gateway, invocation = self._gateway, self.entry.invocation
@@ -224,7 +247,7 @@ def _status_of(verdict: Verdict, waits: bool) -> int:
 def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
     if verdict.handshake is not None:
         return verdict.handshake.answer
-    return say.refusal(
+    return answers.problem(
         verdict.code,
         invocation_id,
         challenge=webhook.credential.challenge,

@@ -4,22 +4,32 @@ decides who won."""
 import asyncio
 import contextlib
 import time
-from typing import Any
+from typing import Any, Literal
 
-from postern.core import answer as say
+from postern.core import answer as answers
 from postern.core.answer import Answer, InvalidResponse, WorkflowResponse, workflow_response
-from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, delivery_key
+from postern.core.deliveries.delivery import (
+    LONGEST_ERROR,
+    End,
+    EngineRejected,
+    EngineUnavailable,
+    delivery_key,
+)
 from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
+from postern.observe import runs_ended
 from postern.usecases.deliveries.dispatch import start_delivery, take_answer
 from postern.usecases.runtime.gateway import Gateway
+
+_ANSWER_CODES = {"completed": "completed", "failed": "workflow_failed"}
+"""What a caller who still waits hears when all runs have ended."""
 
 
 async def respond(
     gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any
 ) -> None:
-    """The response action's door. The first answer in time wins; later ones are refused as gone, and
+    """What the response action sends. The first answer in time wins; later ones are refused as gone, and
     recorded."""
     key = await delivery_of_token(gateway, invocation_id, token)
     try:
@@ -40,10 +50,29 @@ async def answer_of_workflow(gateway: Gateway, key: str, status: Any, headers: A
     return in_time
 
 
+async def report_end(
+    gateway: Gateway, invocation_id: str, token: str, state: Literal["completed", "failed"], error: str
+) -> None:
+    """How the runs of a delivery ended, from an engine that is not asked. The first report counts; a caller who still
+    waits hears that there will be no answer."""
+    key = await delivery_of_token(gateway, invocation_id, token)
+    now = gateway.clock()
+    end = End(state, now, (error or "no reason was given")[:LONGEST_ERROR] if state == "failed" else "")
+    if key in await gateway.store.endings.note([], {key: end}, {}, now):
+        gateway.runtime.endings.ended(key, end)  # its start is just being written down
+    else:
+        runs_ended.labels(state).inc()
+    row = await gateway.store.deliveries.get(key)
+    if row is not None and row.deadline is not None and not row.answer_code:
+        await gateway.store.deliveries.close_slot(key, _ANSWER_CODES[state])
+        gateway.runtime.waiters.wake(key)
+    gateway.runtime.live.touch(invocation_id)
+
+
 async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) -> str:
     """The key of the invocation's delivery that was given this token."""
     found = await gateway.store.history.get(invocation_id)
-    deliveries = [] if found is None else found[1]
+    deliveries = [] if found is None else found.deliveries
     # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were
     # replayed.
     matching = [one.key for one in deliveries if gateway.site.is_response_token(token, one.key)]
@@ -68,6 +97,8 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
             if left > 0:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), min(left, gateway.runtime.waiters.look_every))
+            if woken.answer is not None:
+                return answers.responded(woken.answer, delivery.invocation_id)
             ended = (
                 watch.result()
                 if watch.done() and not watch.cancelled() and watch.exception() is None
@@ -79,7 +110,7 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
             if answer is not None:
                 return answer
     except StoreUnavailable:
-        return say.refusal("temporarily_unavailable", delivery.invocation_id)
+        return answers.problem("temporarily_unavailable", delivery.invocation_id)
     finally:
         gateway.runtime.waiters.leave(delivery.key, woken)
         watch.cancel()
@@ -96,6 +127,9 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes)
         if started.runs == 0:
             return "completed"
         ended = await gateway.engine.ended(delivery.key)
+        if ended == "failed" and gateway.engine.asked_after is None:
+            failed = End("failed", gateway.clock(), "the engine answered that the workflow had failed")
+            gateway.runtime.endings.ended(delivery.key, failed)
         if isinstance(ended, WorkflowResponse):
             await take_answer(gateway, delivery.key, ended)
             return None
@@ -112,29 +146,24 @@ async def _answer_in_row(
 ) -> Answer | None:
     """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
     it."""
-    row = await gateway.store.deliveries.get(delivery.key)
-    if row is not None and row.answer_code:
-        return answer_of(row)
-    code = {"completed": "completed", "failed": "workflow_failed"}.get(ended or "") or (
-        "response_timeout" if over else None
-    )
-    if code is None:
-        return None
-    if await gateway.store.deliveries.close_slot(delivery.key, code):
+    code = _ANSWER_CODES.get(ended or "") or ("response_timeout" if over else None)
+    if code is not None and await gateway.store.deliveries.close_slot(delivery.key, code):
         gateway.runtime.live.touch(delivery.invocation_id)
         return _said(code, delivery.invocation_id)
     row = await gateway.store.deliveries.get(delivery.key)
-    return answer_of(row) if row is not None else _said(code, delivery.invocation_id)
+    if row is not None and row.answer_code:
+        return answer_of(row)
+    return None if code is None else _said(code, delivery.invocation_id)
 
 
 def answer_of(row: Delivery) -> Answer:
     if row.answer_code == "accepted" and row.response is not None:
-        return say.responded(row.response, row.invocation_id)
+        return answers.responded(row.response, row.invocation_id)
     return _said(row.answer_code, row.invocation_id)
 
 
 def _said(code: str, invocation_id: str) -> Answer:
-    return say.completed(invocation_id) if code == "completed" else say.refusal(code, invocation_id)
+    return answers.completed(invocation_id) if code == "completed" else answers.problem(code, invocation_id)
 
 
 async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> Answer:
@@ -147,15 +176,17 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
         while True:
             row = await gateway.store.deliveries.get(key)
             if row is None or (row.deadline is None and not row.answer_code):
-                return say.duplicate(first_invocation_id)
+                return answers.duplicate(first_invocation_id)
             if row.answer_code:
                 return answer_of(row)
             if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
                 return _said("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), gateway.runtime.waiters.look_every)
+            if woken.answer is not None:
+                return answers.responded(woken.answer, first_invocation_id)
             woken.clear()
     except StoreUnavailable:
-        return say.refusal("temporarily_unavailable", first_invocation_id)
+        return answers.problem("temporarily_unavailable", first_invocation_id)
     finally:
         gateway.runtime.waiters.leave(key, woken)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from postern.usecases.answers import UNSET, UnsetType, View
 
@@ -27,7 +27,7 @@ class Recheck(View):
             description="Would pass too, but the sender sent the same body again, and it was accepted. They are not admitted."
         ),
     ]
-    still_refused: int
+    still_rejected: int = field(name="stillRefused")
 
 
 class Admission(View):
@@ -44,3 +44,7 @@ class Admitted(View):
 
 class Answered(View):
     status: Literal["answered"]
+
+
+class EndNoted(View):
+    status: Literal["noted"]

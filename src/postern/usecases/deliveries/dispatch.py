@@ -65,7 +65,15 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         else None
     )
     trigger = Trigger(
-        delivery.key, delivery.webhook_id, delivery.invocation_id, delivery.fields, payload, slot
+        delivery.key,
+        delivery.webhook_id,
+        delivery.invocation_id,
+        delivery.fields,
+        payload,
+        slot,
+        gateway.site.end_slot(delivery.invocation_id, delivery.key)
+        if gateway.engine.asked_after is None
+        else None,
     )
     began = time.perf_counter()
     try:
@@ -96,7 +104,9 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     now = gateway.clock()
-    await _settle(gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, now))
+    tells = gateway.engine.asked_after is not None and started.runs > 0
+    ask_at = now + (gateway.engine.asked_after or 0.0) if tells else None
+    await _settle(gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, now, ask_at))
     if started.answer is not None:
         await take_answer(gateway, delivery.key, started.answer)
     gateway.runtime.live.touch(delivery.invocation_id)
@@ -135,7 +145,7 @@ async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> b
         key, answer, gateway.clock(), awaited_here=key in gateway.runtime.waiters
     )
     if taken:
-        gateway.runtime.waiters.wake(key)
+        gateway.runtime.waiters.wake(key, answer)
     return taken
 
 

@@ -14,6 +14,7 @@ class ReplayedCalls(View):
     since: Time | None
     until: Time | None
     search: str | None
+    answer: str | None
 
 
 class Replay(View):
@@ -68,4 +69,5 @@ def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
         since=Time.maybe(wanted.since),
         until=Time.maybe(wanted.until),
         search=wanted.search,
+        answer=wanted.answer,
     )

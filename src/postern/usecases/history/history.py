@@ -1,14 +1,16 @@
 """Reading what happened, and having it happen again."""
 
+import re
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import State, Trigger
-from postern.core.history.invocation import STATUSES, Delivery, Gone, HistoryFilter, Invocation, Status
+from postern.core.documents import Payload
+from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import noted
@@ -20,6 +22,8 @@ from postern.usecases.runtime.gateway import Gateway, require
 
 Values = Literal["current", "recorded"]
 
+_ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
+
 LAST_MOMENT = 253402300800.0
 """The end of the year 9999."""
 
@@ -30,14 +34,14 @@ async def listing(
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
-    return Listing(items=[views.summary_of(*row) for row in page.rows], next_cursor=page.next_before)
+    return Listing(items=[views.summary_of(row) for row in page.rows], next_cursor=page.next_before)
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:
     """One call's whole story: what came, what was decided and why, what was started."""
     require(actor, "read")
-    invocation, deliveries = await recorded(gateway, invocation_id)
-    return views.invocation_of(invocation, deliveries, _payload(invocation))
+    story = await recorded(gateway, invocation_id)
+    return views.invocation_of(story, _payload(story.invocation))
 
 
 async def replay(
@@ -46,7 +50,8 @@ async def replay(
     """Start the workflow again with the recorded payload. ``values``: the four fields as the mapping finds
     them now, or as they were recorded when the call was first started."""
     require(actor, "write")
-    invocation, before = await recorded(gateway, invocation_id)
+    story = await recorded(gateway, invocation_id)
+    invocation, before = story.invocation, story.deliveries
     if not before:
         raise Refused("conflict", _never_started(invocation))
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
@@ -80,7 +85,7 @@ def _never_started(invocation: Invocation) -> str:
             return f"this call is a duplicate and started nothing; replay the first one, {invocation.duplicate_of}"
         case "rejected":
             return (
-                f"this call was refused ({invocation.code}) and started nothing; mend what was wrong, then check "
+                f"this call was rejected ({invocation.code}) and started nothing; mend what was wrong, then check "
                 "it again and admit it"
             )
         case "handshake":
@@ -88,10 +93,17 @@ def _never_started(invocation: Invocation) -> str:
     return "retention has taken what this call started"
 
 
+async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> views.RecordedRequest:
+    """The recorded call to the byte, with its credentials masked, to be sent somewhere else."""
+    require(actor, "read")
+    story = await recorded(gateway, invocation_id)
+    return views.request_of(story.invocation, story.deliveries)
+
+
 async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
     """The recorded call as a command to paste, with placeholders where its secrets were."""
     require(actor, "read")
-    invocation, _ = await recorded(gateway, invocation_id)
+    invocation = (await recorded(gateway, invocation_id)).invocation
     return curl(gateway.site.base_url, invocation)
 
 
@@ -99,7 +111,7 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     """What these paths would take out of a recorded call. None where there is nothing; a path that is none is
     refused by name."""
     require(actor, "read")
-    invocation, _ = await recorded(gateway, invocation_id)
+    invocation = (await recorded(gateway, invocation_id)).invocation
     payload = payload_of(invocation)
     values: dict[str, str | None] = {}
     for name, path in paths.items():
@@ -113,8 +125,8 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     return msgspec.convert(values, views.Preview)
 
 
-async def recorded(gateway: Gateway, invocation_id: str) -> tuple[Invocation, list[Delivery]]:
-    """The call and its deliveries, or ``Refused``."""
+async def recorded(gateway: Gateway, invocation_id: str) -> Story:
+    """The call as far as it has come, or ``Refused``."""
     found = await gateway.store.history.get(invocation_id)
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
@@ -129,6 +141,7 @@ def filter_of(
     since: str | None = None,
     until: str | None = None,
     search: str | None = None,
+    answer: str | None = None,
     within: str = "",
 ) -> HistoryFilter:
     """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
@@ -140,6 +153,10 @@ def filter_of(
             errors.append(FieldError(within + field, "holds a character that no text has"))
     if status and status not in STATUSES:
         errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
+    if answer and not _ANSWER.fullmatch(answer):
+        errors.append(
+            FieldError(f"{within}answer", "write a status like 504, all of a kind like 5xx, or gone")
+        )
     times: list[float | None] = []
     for field, text in (("since", since), ("until", until)):
         try:
@@ -155,6 +172,7 @@ def filter_of(
         times[0],
         times[1],
         search or None,
+        answer or None,
     )
 
 
@@ -177,13 +195,13 @@ def moment(text: str | None, field: str) -> float | None:
     return seconds
 
 
-def _payload(invocation: Invocation) -> dict[str, Any] | None:
+def _payload(invocation: Invocation) -> Payload | None:
     if invocation.body is None or invocation.outcome in ("rejected", "handshake"):
         return None
     payload = payload_of(invocation)
     if payload is None:
         return None
     try:
-        return msgspec.json.decode(payload.text, type=dict[str, Any])
+        return msgspec.json.decode(payload.text, type=Payload)
     except (msgspec.DecodeError, RecursionError):
         return None

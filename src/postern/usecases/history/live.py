@@ -5,12 +5,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.usecases.history.views import summary_of
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.runtime.live_feed import Event, Listener, Row
+from postern.usecases.runtime.live_feed import Event, Listener
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
@@ -87,7 +87,7 @@ class Stream:
     async def _missed(self, after: str) -> AsyncIterator[Event]:
         """What was recorded since, the oldest first; of very much, the newest part."""
         wanted = HistoryFilter(webhook_id=self._listener.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
-        rows: list[Row] = []
+        rows: list[Story] = []
         before: str | None = None
         while len(rows) < RESUMED:
             page = await self._gateway.store.history.page(wanted, 200, before)
@@ -96,5 +96,5 @@ class Stream:
             if before is None:
                 break
         for row in reversed(rows):
-            self._after = max(self._after or "", row[0].id)
-            yield Event("invocation", summary_of(*row))
+            self._after = max(self._after or "", row.invocation.id)
+            yield Event("invocation", summary_of(row))

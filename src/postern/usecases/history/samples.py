@@ -1,15 +1,14 @@
 """Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
 really comes."""
 
-import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
+from postern.core.documents import Document
 from postern.core.history.sample import Sample, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
@@ -18,7 +17,7 @@ from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored
 from postern.workflows.rehearsal import Rehearsal, rehearse
-from postern.workflows.scaffold import skeleton
+from postern.workflows.scaffold import keep, skeleton
 
 ARMED_FOR = 600.0
 LONGEST_ARMED = 86_400.0
@@ -62,7 +61,7 @@ async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sampl
     await stored(gateway, webhook_id)
     found = await gateway.store.samples.get(webhook_id) or Sample(webhook_id)
     is_armed = found.armed_until is not None and found.armed_until > gateway.clock()
-    event = None if found.trigger is None else msgspec.json.decode(found.trigger, type=dict[str, Any])
+    event = None if found.trigger is None else msgspec.json.decode(found.trigger, type=Document)
     return views.Sample(
         webhook_id=webhook_id,
         recording_until=Time.maybe(found.armed_until) if is_armed else None,
@@ -100,13 +99,10 @@ async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: 
             "conflict",
             "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it",
         )
-    file = folder / f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        with file.open("x") as opened:
-            opened.write(source)
-    except FileExistsError:
-        raise Refused("conflict", f"{file} exists already") from None
+        file = keep(folder, name, source)
+    except FileExistsError as error:
+        raise Refused("conflict", f"{error.filename} exists already") from None
     await gateway.store.audit.write(noted(gateway, actor, "workflow written", webhook_id, file=file.name))
     return file
 
@@ -123,7 +119,7 @@ async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
     return rehearse(gateway.workflow_files.path, name, event)
 
 
-async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, Any]:
+async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> Document:
     event = (await sample(gateway, actor, webhook_id)).event
     if event is None:
         raise Refused(

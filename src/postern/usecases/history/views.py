@@ -1,13 +1,18 @@
 """What is answered about calls: each with its verdict, and what became of it."""
 
-from typing import Any, Literal
+from base64 import b64encode
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from postern.core.deliveries.delivery import State
+from postern.core.documents import Document, Payload
 from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
 from postern.usecases.answers import UNSET, Time, UnsetType, View
+
+RunState = Literal["running", "completed", "failed", "unknown"]
+"""``unknown``: the engine does not tell how runs end, or knows them no longer."""
 
 
 class InvocationSummary(View, kw_only=True):
@@ -25,8 +30,12 @@ class InvocationSummary(View, kw_only=True):
     matched: str | None
     duplicate_of: str | None
     config_version: int
+    answered_at: Time | None
+    caller_gone: bool
     runs: int | UnsetType | None = UNSET
     nobody_listens: bool | UnsetType = UNSET
+    run_state: RunState | UnsetType | None = UNSET
+    ended_at: Time | UnsetType | None = UNSET
     error: str | UnsetType | None = UNSET
     workflows: list[str] | UnsetType | None = UNSET
 
@@ -64,6 +73,8 @@ class Delivery(View):
     log: list[Attempt]
     runs: int | None
     nobody_listens: bool
+    run_state: RunState | None
+    ended_at: Time | None
     error: str | None
     answer: str | None
     responded_at: Time | None
@@ -77,9 +88,26 @@ class Invocation(InvocationSummary, kw_only=True):
     headers: list[tuple[str, str]]
     body: str | None
     body_truncated: bool
-    payload: dict[str, Any] | None
+    payload: Payload | None
     trace: list[Step]
     deliveries: list[Delivery]
+
+
+class RecordedRequest(View):
+    """A call as it came in, but for credentials, which are masked in headers and query. ``body_base64`` is null where the
+    body is not kept any more; ``body_truncated``: of a rejected call only the beginning is kept. ``fields``: the four
+    values that the webhook's mapping found when the call was accepted."""
+
+    invocation_id: str
+    webhook_id: str
+    received_at: Time
+    method: str
+    path: str
+    query: str
+    headers: list[Annotated[list[str], msgspec.Meta(min_length=2, max_length=2)]]
+    body_base64: str | None
+    body_truncated: bool
+    fields: dict[str, str]
 
 
 class Replayed(View):
@@ -113,14 +141,21 @@ class Point(View):
     at: Time
     calls: int
     outcomes: Outcomes
+    failed_runs: int
     latency_ms: Latency
 
 
 class Total(View):
+    """``answers``: by the HTTP status that callers heard. ``runs``: deliveries by how their runs ended, where the
+    engine tells; ``run_ms``: how long they took. ``latency_ms``: how long callers waited."""
+
     calls: int
     codes: dict[str, int]
     outcomes: Outcomes
     latency_ms: Latency
+    answers: dict[str, int]
+    runs: dict[str, int]
+    run_ms: Latency
 
 
 class Chart(View):
@@ -162,13 +197,13 @@ class Sample(View):
     recording_until: Time | None
     recorded_at: Time | None
     invocation_id: str | None
-    event: dict[str, Any] | None
+    event: Document | None
     variables: list[Variable]
 
 
-def summary_of(invocation: recorded.Invocation, deliveries: list[recorded.Delivery]) -> InvocationSummary:
-    """``deliveries`` in the order of their emissions. The status follows the newest; what the caller heard is
-    the first one's for ever."""
+def summary_of(story: recorded.Story) -> InvocationSummary:
+    """The status follows the newest delivery; what the caller heard is the first one's for ever."""
+    invocation, deliveries = story.invocation, story.deliveries
     newest = deliveries[-1] if deliveries else None
     first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
     return InvocationSummary(
@@ -178,28 +213,31 @@ def summary_of(invocation: recorded.Invocation, deliveries: list[recorded.Delive
         status=status_of(invocation.outcome, newest),
         code=invocation.code,
         detail=invocation.detail,
-        http_status=_http_status(invocation, first),
+        http_status=_http_status(story, first),
         method=invocation.method,
         address=invocation.address,
         body_size=invocation.body_size,
-        duration_ms=_duration(invocation, first),
+        duration_ms=_duration(story, first),
         matched=invocation.matched or None,
         duplicate_of=invocation.duplicate_of,
         config_version=invocation.config_version,
+        answered_at=Time(story.answered.at) if story.answered else None,
+        caller_gone=story.answered is not None and not story.answered.reached,
         runs=newest.runs if newest else UNSET,
         nobody_listens=newest.state == "started" and newest.runs == 0 if newest else UNSET,
+        run_state=_run_state(newest) if newest else UNSET,
+        ended_at=Time.maybe(newest.ended_at) if newest else UNSET,
         error=newest.error or None if newest else UNSET,
         workflows=_workflows(newest) if newest else UNSET,
     )
 
 
-def invocation_of(
-    invocation: recorded.Invocation, deliveries: list[recorded.Delivery], payload: dict[str, Any] | None
-) -> Invocation:
+def invocation_of(story: recorded.Story, payload: Payload | None) -> Invocation:
     """The call as stored, the verdict with its trace, every delivery with its attempts."""
+    invocation = story.invocation
     body = invocation.body
     return Invocation(
-        **msgspec.structs.asdict(summary_of(invocation, deliveries)),
+        **msgspec.structs.asdict(summary_of(story)),
         path=invocation.path.decode("latin-1"),
         query=invocation.query.decode("latin-1"),
         headers=msgspec.json.decode(invocation.headers, type=list[tuple[str, str]]),
@@ -210,7 +248,23 @@ def invocation_of(
             Step(step=step, ok=ok, detail=detail)
             for step, ok, detail in msgspec.json.decode(invocation.trace)
         ],
-        deliveries=[delivery_of(one) for one in deliveries],
+        deliveries=[delivery_of(one) for one in story.deliveries],
+    )
+
+
+def request_of(invocation: recorded.Invocation, deliveries: list[recorded.Delivery]) -> RecordedRequest:
+    body = invocation.body
+    return RecordedRequest(
+        invocation_id=invocation.id,
+        webhook_id=invocation.webhook_id,
+        received_at=Time(invocation.received_at),
+        method=invocation.method,
+        path=invocation.path.decode("latin-1"),
+        query=invocation.query.decode("latin-1"),
+        headers=msgspec.json.decode(invocation.headers, type=list[list[str]]),
+        body_base64=None if body is None and invocation.body_size else b64encode(body or b"").decode(),
+        body_truncated=body is not None and len(body) < invocation.body_size,
+        fields=deliveries[0].fields if deliveries else {},
     )
 
 
@@ -229,6 +283,8 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
         log=msgspec.convert(one.log, list[Attempt], dec_hook=lambda _, seconds: Time(seconds)),
         runs=one.runs,
         nobody_listens=one.state == "started" and one.runs == 0,
+        run_state=_run_state(one),
+        ended_at=Time.maybe(one.ended_at),
         error=one.error or None,
         answer=None if one.deadline is None else one.answer_code or "waiting",
         responded_at=Time.maybe(one.responded_at),
@@ -249,20 +305,36 @@ def _workflows(delivery: recorded.Delivery) -> list[str] | None:
     return msgspec.convert(next(named, None), list[str] | None)
 
 
-def _http_status(invocation: recorded.Invocation, first: recorded.Delivery | None) -> int | None:
-    if invocation.status:
-        return invocation.status
-    if first is None or not first.answer_code:
-        return None
-    known = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
-    return (
-        first.response.status
-        if first.answer_code == "accepted" and first.response
-        else known.get(first.answer_code)
-    )
+def _run_state(delivery: recorded.Delivery) -> RunState | None:
+    """None before the start, and where nothing runs."""
+    match delivery.state:
+        case "completed":
+            return "completed"
+        case "failed":
+            return "failed" if delivery.ended_at is not None else None
+        case "started" if delivery.runs:
+            return "running" if delivery.ask_at is not None else "unknown"
+    return None
 
 
-def _duration(invocation: recorded.Invocation, first: recorded.Delivery | None) -> float:
-    if first is not None and first.answer_code == "accepted" and first.responded_at is not None:
-        return round((first.responded_at - invocation.received_at) * 1000, 3)
-    return invocation.duration_us / 1000
+_DECIDED = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
+
+
+def _http_status(story: recorded.Story, first: recorded.Delivery | None) -> int | None:
+    """What the caller heard. Until that is noted, what was decided to tell it."""
+    if story.answered is not None:
+        return story.answered.status
+    if story.invocation.status or first is None:
+        return story.invocation.status or None
+    if first.answer_code == "accepted" and first.response is not None:
+        return first.response.status
+    return _DECIDED.get(first.answer_code)
+
+
+def _duration(story: recorded.Story, first: recorded.Delivery | None) -> float:
+    """Until the answer where that is noted, else until the verdict, which an ordinary answer follows at once."""
+    invocation = story.invocation
+    at = story.answered.at if story.answered else None
+    if at is None and first is not None and first.answer_code == "accepted":
+        at = first.responded_at
+    return invocation.duration_us / 1000 if at is None else round((at - invocation.received_at) * 1000, 3)

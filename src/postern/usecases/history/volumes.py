@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from postern.core.access.accounts import Actor
-from postern.core.history.volume import Volume, outcomes
+from postern.core.history.volume import Counts, Volume, outcomes
 from postern.core.problems import FieldError, Refused
 from postern.usecases.answers import Time
 from postern.usecases.history import views
@@ -36,7 +36,7 @@ class Day:
     recent_calls: int
     recent_rejected: int
     recent_not_started: int
-    refusing: bool
+    rejecting: bool
 
 
 async def chart(
@@ -53,9 +53,7 @@ async def chart(
     found = await gateway.store.volumes.buckets(webhook_id, since, until, chosen.step)
     total = Volume()
     for volume in found.values():
-        for code, calls in volume.by_code.items():
-            total.add(code, calls, [0] * len(volume.within))
-        total.within = [mine + more for mine, more in zip(total.within, volume.within, strict=True)]
+        total.add_all(volume)
     return views.Chart(
         range=span,
         since=Time(since * 60),
@@ -64,25 +62,29 @@ async def chart(
         points=[
             views.Point(
                 at=Time(minute * 60),
-                calls=volume.calls,
+                calls=volume.calls.total,
                 outcomes=_outcomes(volume),
+                failed_runs=volume.ends.by_name.get("failed", 0),
                 latency_ms=_latency(volume),
             )
             for minute in range(since, until, chosen.step)
             for volume in [found.get(minute) or Volume()]
         ],
         total=views.Total(
-            calls=total.calls,
-            codes=dict(sorted(total.by_code.items(), key=lambda pair: -pair[1])),
+            calls=total.calls.total,
+            codes=_most_first(total.calls),
             outcomes=_outcomes(total),
             latency_ms=_latency(total),
+            answers=_most_first(total.answers),
+            runs=_most_first(total.ends),
+            run_ms=_percentiles(total.ends),
         ),
     )
 
 
 async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, Day]:
     """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were
-    refused or could not be started."""
+    rejected or could not be started."""
     require(actor, "read")
     now = int(gateway.clock() // 60)
     first = now - now % SPARKLINE_STEP - 23 * SPARKLINE_STEP
@@ -109,7 +111,7 @@ def _day(hours: list[dict[str, int]], not_started: int) -> Day:
         recent_calls=recent,
         recent_rejected=rejected,
         recent_not_started=not_started,
-        refusing=rejected > 0 and rejected * 2 >= recent,
+        rejecting=rejected > 0 and rejected * 2 >= recent,
     )
 
 
@@ -118,4 +120,13 @@ def _outcomes(volume: Volume) -> views.Outcomes:
 
 
 def _latency(volume: Volume) -> views.Latency:
-    return views.Latency(p50=volume.percentile(0.5), p95=volume.percentile(0.95), p99=volume.percentile(0.99))
+    """How long callers waited; of what was counted before that was, how long judging took."""
+    return _percentiles(volume.answers if volume.answers.total else volume.calls)
+
+
+def _percentiles(counts: Counts) -> views.Latency:
+    return views.Latency(p50=counts.percentile(0.5), p95=counts.percentile(0.95), p99=counts.percentile(0.99))
+
+
+def _most_first(counts: Counts) -> dict[str, int]:
+    return dict(sorted(counts.by_name.items(), key=lambda pair: -pair[1]))

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from postern import __version__
+from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth
 from postern.observe import ready
-from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.operations.views import Part, Status
+from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
 LOOK_EVERY = 1.0
@@ -18,17 +21,11 @@ log = structlog.get_logger("postern.ready")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    ok: bool
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class Readiness:
     ready: bool
     """Calls are taken and stored, and nothing stands in the way of starting their workflows for good. An engine
     that is away makes them wait, not fail, and a webhook that cannot be served costs no other one anything: both
-    are told and do not count."""
+    are shown and do not count."""
     store: Part
     webhooks: Part
     engine: Part
@@ -42,11 +39,25 @@ async def readiness(gateway: Gateway) -> Readiness:
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
         webhooks=webhooks,
-        engine=Part(engine.ok, _told(engine)),
+        engine=Part(ok=engine.ok, detail=_detail(engine)),
     )
 
 
-def _told(engine: EngineHealth) -> str:
+async def status(gateway: Gateway, actor: Actor) -> Status:
+    """Which version this is, its public address, and whether it can do its work."""
+    require(actor, "read")
+    now = await readiness(gateway)
+    return Status(
+        version=__version__,
+        base_url=gateway.site.base_url,
+        ready=now.ready,
+        store=now.store,
+        webhooks=now.webhooks,
+        engine=now.engine,
+    )
+
+
+def _detail(engine: EngineHealth) -> str:
     return f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail
 
 
@@ -63,19 +74,19 @@ async def _own_engine(gateway: Gateway) -> EngineHealth:
 
 async def _store(gateway: Gateway) -> Part:
     trouble = await gateway.store.trouble()
-    return Part(trouble is None, trouble or "calls are stored, schema up to date")
+    return Part(ok=trouble is None, detail=trouble or "calls are stored, schema up to date")
 
 
 def _webhooks(gateway: Gateway) -> Part:
     directory = gateway.runtime.directory
     if directory.trouble is not None:
-        return Part(False, f"Changes to webhooks are not followed: {directory.trouble}")
+        return Part(ok=False, detail=f"Changes to webhooks are not followed: {directory.trouble}")
     if directory.not_served:
         named = [f"{one.id} ({one.reason})" for one in directory.not_served.values()]
         more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-        told = ", ".join(named[:MOST_NAMED]) + more
-        return Part(False, f"Some webhooks are not served and their callers hear 503: {told}")
-    return Part(True, f"{len(directory)} served")
+        listed = ", ".join(named[:MOST_NAMED]) + more
+        return Part(ok=False, detail=f"Some webhooks are not served and their callers hear 503: {listed}")
+    return Part(ok=True, detail=f"{len(directory)} served")
 
 
 async def watch(gateway: Gateway) -> None:
@@ -88,7 +99,7 @@ async def _look(gateway: Gateway) -> None:
     store, webhooks, engine = await _store(gateway), _webhooks(gateway), await _own_engine(gateway)
     for name, well in (("store", store.ok), ("webhooks", webhooks.ok), ("engine", not engine.cannot_start)):
         ready.labels(name).set(well)
-    alarms = [] if store.ok else [f"Calls are refused with 503: {store.detail}."]
+    alarms = [] if store.ok else [f"Calls are rejected with 503: {store.detail}."]
     alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
     alarms += [f"No workflow is started: {engine.detail}."] if engine.cannot_start else []
     known = {_kind(alarm) for alarm in gateway.runtime.alarms}

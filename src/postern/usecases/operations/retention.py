@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -157,7 +157,7 @@ async def roll_up(gateway: Gateway) -> None:
 
 
 async def write_counts(gateway: Gateway) -> None:
-    """Refused calls that are counted only, into the volumes."""
+    """Rejected calls that are counted only, into the volumes."""
     counted = gateway.runtime.rejections.take_counted()
     if not counted:
         return
@@ -259,8 +259,6 @@ class RetentionLoop:
             return
         self._next_look = now + EVERY / 2
         if await self._gateway.store.retention.my_turn("prune", now, EVERY):
-            done: dict[str, Any] = await _prune(
-                self._gateway
-            )  # by itself: no note, or there would be one every ten minutes
+            done = await _prune(self._gateway)  # by itself: no note, or there would be one every ten minutes
             if any(done.values()):
                 log.info("pruned", **done)

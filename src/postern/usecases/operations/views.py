@@ -42,3 +42,22 @@ def run_of(run: delivery.Run) -> Run:
         error=run.error or None,
         steps=list(run.steps),
     )
+
+
+class Part(View):
+    ok: bool
+    detail: str
+
+
+class Status(View):
+    """``ready``: as `/readyz` says it."""
+
+    version: str
+    base_url: str
+    ready: bool
+    store: Part
+    webhooks: Part
+    engine: Part
+
+    def parts(self) -> dict[str, Part]:
+        return {"store": self.store, "webhooks": self.webhooks, "engine": self.engine}

@@ -86,12 +86,10 @@ class Directory:
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""
-        loop = Loop(
-            "webhooks", self._refresh_or_say_why_not, lambda: loop.rest(LOOK_EVERY, self._changed.wait())
-        )
+        loop = Loop("webhooks", self._refresh_or_log, lambda: loop.rest(LOOK_EVERY, self._changed.wait()))
         await loop.run()
 
-    async def _refresh_or_say_why_not(self) -> None:
+    async def _refresh_or_log(self) -> None:
         self._changed.clear()
         try:
             await self.refresh()

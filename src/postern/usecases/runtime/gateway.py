@@ -4,12 +4,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from postern.core.access.accounts import Actor, Level
 from postern.core.address import Allowlist
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
+from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import Refused
 from postern.stores.store import Store
 from postern.usecases.ports import Engine, Fetch
@@ -50,7 +50,7 @@ class Gateway:
     workflow_files: WorkflowFiles = field(default_factory=WorkflowFiles)
     outbound: Outbound = field(default_factory=Outbound)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
-    settings: list[dict[str, Any]] = field(default_factory=list)
+    settings: list[ShownSetting] = field(default_factory=list)
     """What the process was started with, as it may be shown."""
     clock: Callable[[], float] = time.time
 

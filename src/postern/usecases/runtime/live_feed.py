@@ -14,15 +14,13 @@ from typing import Literal
 import structlog
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
+from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
 from postern.stores.history import History
 from postern.usecases.history.views import InvocationSummary, summary_of
 from postern.usecases.runtime.loop import Loop
 
 log = structlog.get_logger("postern.live")
-
-Row = tuple[Invocation, list[Delivery]]
 
 MOST_LISTENERS = 200
 MOST_OF_ONE = 20
@@ -56,7 +54,7 @@ class Listener:
     """It was too slow: what it missed is read from history."""
     closed: bool = False
 
-    def hear(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         if self.webhook_id is not None and event.summary.webhook_id != self.webhook_id:
             return
         earlier = self.waiting.pop(event.invocation_id, None)
@@ -131,7 +129,7 @@ class LiveFeed:
             if self._touched:
                 touched = list(self._touched)
                 self._touched.clear()
-                self._tell(await self._history.some(touched))
+                self._publish(await self._history.some(touched))
 
         async def pause() -> None:
             await loop.rest(LOOK_EVERY, self._news.wait())
@@ -146,20 +144,21 @@ class LiveFeed:
             for row in rows:
                 # What was recorded since somebody listens is news to them, even when it had been received
                 # before.
-                if row[0].received_at < began and row[0].id not in self._touched:
-                    self._remember(summary_of(*row))
-        self._tell(rows)
+                call = row.invocation
+                if call.received_at < began and call.id not in self._touched:
+                    self._remember(summary_of(row))
+        self._publish(rows)
 
-    def _tell(self, rows: list[Row]) -> None:
-        for row in sorted(rows, key=lambda row: row[0].id):
-            summary = summary_of(*row)
+    def _publish(self, rows: list[Story]) -> None:
+        for row in sorted(rows, key=lambda row: row.invocation.id):
+            summary = summary_of(row)
             before = self._known.get(summary.id)
             if before == summary:
                 continue
             self._remember(summary)
             event = Event("invocation" if before is None else "delivery", summary)
             for listener in self._listeners:
-                listener.hear(event)
+                listener.add(event)
 
     def _remember(self, summary: InvocationSummary) -> None:
         self._known[summary.id] = summary

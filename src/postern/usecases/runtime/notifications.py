@@ -1,4 +1,4 @@
-"""What other processes say, and whom it wakes here."""
+"""What other processes announce, and what it wakes here."""
 
 from postern.usecases.runtime.gateway import Gateway
 
@@ -10,7 +10,7 @@ and without."""
 async def follow(gateway: Gateway) -> None:
     """Runs as long as the gateway serves."""
 
-    def hear(word: str) -> None:
+    def on_word(word: str) -> None:
         kind, _, key = word.partition(":")
         match kind:
             case "configuration":
@@ -27,4 +27,4 @@ async def follow(gateway: Gateway) -> None:
             case "deaf":
                 gateway.runtime.waiters.look_every = OFTEN
 
-    await gateway.store.listen(hear)
+    await gateway.store.listen(on_word)

@@ -77,4 +77,5 @@ class OneAtATime:
 
 def _behind_callers() -> None:
     if sys.platform == "linux":  # where a thread has a niceness of its own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS)

@@ -6,9 +6,11 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from postern.core.answer import WorkflowResponse
 from postern.core.limits import Limits
 from postern.observe import CallLog
 from postern.usecases.runtime.directory import Directory
+from postern.usecases.runtime.endings import Endings
 from postern.usecases.runtime.live_feed import LiveFeed
 from postern.usecases.runtime.rejections import Rejections
 
@@ -19,31 +21,40 @@ PATIENCE = 22.0
 (`surfaces/http/server.py`), which then cuts what is left."""
 
 
-class Waiters:
-    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is
-    the truth; this only says when to look at it."""
+class Wait(asyncio.Event):
+    """Set when the row is to be looked at. ``answer`` is there when what the row says now is known here."""
 
     def __init__(self) -> None:
-        self._events: dict[str, set[asyncio.Event]] = {}
+        super().__init__()
+        self.answer: WorkflowResponse | None = None
+
+
+class Waiters:
+    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is
+    the truth: what is handed on here was written to it before."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, set[Wait]] = {}
         self.look_every = 0.25
         """How often a waiting caller's row is read without a wake-up; see `waking.py`."""
         self.time_is_up = False
         """Nobody may wait on: the process ends."""
 
-    def register(self, key: str) -> asyncio.Event:
-        event = asyncio.Event()
+    def register(self, key: str) -> Wait:
+        event = Wait()
         self._events.setdefault(key, set()).add(event)
         return event
 
-    def leave(self, key: str, event: asyncio.Event) -> None:
+    def leave(self, key: str, event: Wait) -> None:
         waiting = self._events.get(key)
         if waiting is not None:
             waiting.discard(event)
             if not waiting:
                 del self._events[key]
 
-    def wake(self, key: str) -> None:
+    def wake(self, key: str, answer: WorkflowResponse | None = None) -> None:
         for event in self._events.get(key, ()):
+            event.answer = event.answer or answer
             event.set()
 
     def wake_all(self) -> None:
@@ -72,6 +83,8 @@ class Runtime:
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)
     rejections: Rejections = field(default_factory=Rejections)
+    endings: Endings = field(default_factory=Endings)
+    """What callers heard and how runs ended, until it is written down."""
     alarms: list[str] = field(default_factory=list)
     """What is not well and somebody has to mend, in sentences; see `readiness.py`."""
     ending: bool = False

@@ -1,4 +1,4 @@
-"""A flood of refused calls is noticed while it comes, not at the next pruning, and most of it is only counted."""
+"""A flood of rejected calls is noticed while it comes, not at the next pruning, and most of it is only counted."""
 
 import asyncio
 from collections import Counter

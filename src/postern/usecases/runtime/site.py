@@ -6,7 +6,7 @@ from hashlib import sha256
 from secrets import token_bytes
 
 from postern.core.address import reach_of
-from postern.core.deliveries.delivery import ResponseSlot
+from postern.core.deliveries.delivery import EndSlot, ResponseSlot
 
 GO_PUBLIC = (
     "A sender on the internet needs a public one: start a tunnel (cloudflared, ngrok, tailscale funnel, …) "
@@ -18,7 +18,7 @@ GO_PUBLIC = (
 class Site:
     base_url: str
     callback_url: str
-    """Where workflows reach the response action's door: the base address, or the loopback one for the
+    """Where workflows send the response action's answer: the base address, or the loopback one for the
     embedded engine."""
     response_keys: list[bytes] = field(repr=False)
     """The first makes response tokens; the others made those of workflows that were started before the key
@@ -47,14 +47,24 @@ class Site:
             deadline,
         )
 
+    def end_slot(self, invocation_id: str, key: str) -> EndSlot:
+        """The token is the one of the answer: who may say the one may say the other."""
+        return EndSlot(
+            f"{self.callback_url}/api/v1/invocations/{invocation_id}/end", self.response_token(key)
+        )
+
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"
 
     @property
     def out_of_reach(self) -> str:
         """What stands beside a webhook's URL where no sender on the internet can reach it; else nothing."""
-        who = reach_of(self.base_url)
-        return f"Only {who} can reach this address. {GO_PUBLIC}" if who else ""
+        return out_of_reach(self.base_url)
+
+
+def out_of_reach(base_url: str) -> str:
+    who = reach_of(base_url)
+    return f"Only {who} can reach this address. {GO_PUBLIC}" if who else ""
 
 
 def _token(response_key: bytes, key: str) -> str:

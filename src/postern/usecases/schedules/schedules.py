@@ -214,14 +214,14 @@ def _taken_in(
             f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes{which}",
         )
         entries.append(_entry(gateway, webhook, call, judge(webhook, call, step), fetched.status))
-    refused = [entry for entry in entries if entry.delivery is None]
+    rejected = [entry for entry in entries if entry.delivery is None]
     if not entries:
         return Outcome("empty", "an empty array", seen=now_seen)
-    if len(refused) == len(entries):
-        return Outcome("failed", refused[0].invocation.detail, entries)
+    if len(rejected) == len(entries):
+        return Outcome("failed", rejected[0].invocation.detail, entries)
     reason = (
-        f"{len(refused)} of {len(entries)} elements refused: {refused[0].invocation.detail}"
-        if refused
+        f"{len(rejected)} of {len(entries)} elements rejected: {rejected[0].invocation.detail}"
+        if rejected
         else ""
     )
     return Outcome("accepted", reason, entries, seen=now_seen)
@@ -229,7 +229,7 @@ def _taken_in(
 
 def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, status: int) -> Entry:
     entry = entry_of(gateway, webhook, call, verdict)
-    entry.invocation.status = status  # what the source said, for there is no caller to be answered
+    entry.invocation.status = status  # what the source answered, for there is no caller to be answered
     return entry
 
 
@@ -237,12 +237,17 @@ def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
     for entry in outcome.entries:
         made = entry.invocation
         call_counts.add(webhook.id, made.outcome, made.code, made.duration_us / 1_000_000, waited=False)
-    said = {"webhook": webhook.id, "result": run.result, "reason": run.reason, "duration_ms": run.duration_ms}
-    log.info("a schedule has run", **said, invocations=len(outcome.entries))
+    fields = {
+        "webhook": webhook.id,
+        "result": run.result,
+        "reason": run.reason,
+        "duration_ms": run.duration_ms,
+    }
+    log.info("a schedule has run", **fields, invocations=len(outcome.entries))
     if run.paused:
         log.warning(
             "a schedule has paused itself; resume it when its source is well again",
-            **said,
+            **fields,
             failures=run.failures,
         )
 

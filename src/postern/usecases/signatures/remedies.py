@@ -1,12 +1,12 @@
-"""Applying what the diagnosis of a refused call found: one change of its webhook's settings, and calls like
+"""Applying what the diagnosis of a rejected call found: one change of its webhook's settings, and calls like
 it verify."""
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
+from postern.core.documents import Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.core.signatures.credential import Credential, Unproven
@@ -25,7 +25,7 @@ LARGEST_TRIED = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    refused: int
+    rejected: int
     of: int
 
 
@@ -37,20 +37,20 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     offered = changes[number].patch if number < len(changes) else None
     if offered is None:
         raise Refused("conflict", "this fix is no longer on offer: the webhook was changed meanwhile")
-    invocation, _ = await recorded(gateway, invocation_id)
+    invocation = (await recorded(gateway, invocation_id)).invocation
     webhook = await webhooks.stored(gateway, invocation.webhook_id)
     patch = _with_secrets(webhook, offered)
     return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})
 
 
 async def effects(
-    gateway: Gateway, actor: Actor, webhook_id: str, patches: list[dict[str, Any] | None]
+    gateway: Gateway, actor: Actor, webhook_id: str, patches: list[Patch | None]
 ) -> list[Effect | None]:
-    """Of the last accepted calls, how many each of these changes would refuse: one call that was signed in
+    """Of the last accepted calls, how many each of these changes would reject: one call that was signed in
     another way must not cost all the others. None where a change cannot be tried."""
     require(actor, "read")
     page = await gateway.store.history.page(HistoryFilter(webhook_id, code="accepted"), LAST_CALLS)
-    small = [call.id for call, _ in page.rows if call.body_size <= LARGEST_TRIED]
+    small = [row.invocation.id for row in page.rows if row.invocation.body_size <= LARGEST_TRIED]
     kept = [call for call in (await gateway.store.history.many(small)).values() if call.body is not None]
     calls = [call.as_call(gateway.site.base_url) for call in kept]
     found: list[Effect | None] = []
@@ -66,16 +66,16 @@ async def effects(
         except (Refused, ValueError):
             found.append(None)
             continue
-        refused = await signatures.line.run(partial(_refused, credential, calls))
-        found.append(Effect(refused, len(calls)))
+        rejected = await signatures.line.run(partial(_rejected, credential, calls))
+        found.append(Effect(rejected, len(calls)))
     return found
 
 
-def _refused(credential: Credential, calls: list[Call]) -> int:
+def _rejected(credential: Credential, calls: list[Call]) -> int:
     return sum(isinstance(credential.check(call), Unproven) for call in calls)
 
 
-def _with_secrets(webhook: StoredWebhook, change: dict[str, Any]) -> dict[str, Any]:
+def _with_secrets(webhook: StoredWebhook, change: Patch) -> Patch:
     patch = dict(change)
     authentication = webhook.settings.authentication
     provider = authentication.provider if isinstance(authentication, SignatureAuthentication) else ""

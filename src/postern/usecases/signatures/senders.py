@@ -2,10 +2,9 @@
 
 from functools import cache
 
-import msgspec
-
 from postern import presets
-from postern.usecases.signatures.views import Provider
+from postern.core.signatures.handshake import needs_verify_token
+from postern.usecases.signatures.views import PastedSecret, Provider, SampleCall, Sender
 
 
 def names() -> list[str]:
@@ -15,4 +14,31 @@ def names() -> list[str]:
 @cache
 def about(name: str) -> Provider:
     """What its preset says to whoever sets it up."""
-    return msgspec.convert(presets.about(name), Provider)
+    preset = presets.get(name)
+    return Provider(
+        name=preset.name,
+        title=preset.title,
+        version=preset.version,
+        aliases=list(preset.aliases),
+        scheme=preset.scheme.to_document(),
+        secret=PastedSecret(paste=preset.secret.paste, where=preset.secret.where),
+        setup=list(preset.setup),
+        needs_public_url=preset.signs_url,
+        needs_verify_token=needs_verify_token(preset.scheme.handshake),
+        sender=Sender(
+            timeout_seconds=_seconds(preset.sender.timeout_seconds),
+            retries=preset.sender.retries,
+            reactions=preset.sender.reactions,
+        ),
+        sends_arrays=preset.sends_arrays,
+        synchronous_timeout_seconds=_seconds(preset.synchronous_timeout_seconds),
+        samples=[
+            SampleCall(title=sample.title, headers=list(sample.headers), body=sample.body)
+            for sample in preset.samples
+        ],
+    )
+
+
+def _seconds(number: float | None) -> float | None:
+    """A file may have it as a whole number; the answer always has it as 10.0."""
+    return None if number is None else float(number)

@@ -74,7 +74,7 @@ async def propose(
     looks like. Best first."""
     require(actor, "read")
     if invocation_id is not None:
-        invocation, _ = await recorded(gateway, invocation_id)
+        invocation = (await recorded(gateway, invocation_id)).invocation
         names = resembles(invocation.as_call(gateway.site.base_url), presets.load())
     elif call is not None:
         names = resembles(_call_of(call, gateway.clock()), presets.load())
@@ -99,7 +99,7 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.
         )
     setup, stored = await _setup_of(gateway, request)
     if request.invocation_id is not None:
-        invocation, _ = await recorded(gateway, request.invocation_id)
+        invocation = (await recorded(gateway, request.invocation_id)).invocation
         call = invocation.as_call(gateway.site.base_url)
     else:
         assert request.call is not None
@@ -113,7 +113,7 @@ async def explain(
     """Why a recorded call got its verdict, and what would fix it, checked against its webhook's present
     settings."""
     require(actor, "read")
-    invocation, _ = await recorded(gateway, invocation_id)
+    invocation = (await recorded(gateway, invocation_id)).invocation
     call = invocation.as_call(gateway.site.base_url)
     webhook = await gateway.store.webhooks.get(invocation.webhook_id)
     if (

@@ -1,7 +1,8 @@
 """What is answered about senders and their signatures."""
 
-from typing import Any, Literal
+from typing import Literal
 
+from postern.core.documents import Document, Patch
 from postern.usecases.answers import View
 from postern.usecases.history.views import Step
 
@@ -30,7 +31,7 @@ class Provider(View):
     title: str
     version: int
     aliases: list[str]
-    scheme: dict[str, Any]
+    scheme: Document
     secret: PastedSecret
     setup: list[str]
     needs_public_url: bool
@@ -46,7 +47,7 @@ class WouldVerify(View):
 
     change: str
     explanation: str
-    patch: dict[str, Any] | None
+    patch: Patch | None
 
 
 class Expected(View):

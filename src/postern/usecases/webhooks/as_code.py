@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import msgspec
+
 from postern.core.access.accounts import Actor
+from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document, without_defaults
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
@@ -25,6 +28,7 @@ from postern.usecases.webhooks.configuration import (
 )
 from postern.usecases.webhooks.resolving import provider_errors
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Difference, Named
 from postern.usecases.webhooks.webhooks import prepared, replaced, save
 
 VERSION = 1
@@ -32,8 +36,8 @@ VERSION = 1
 SecretOf = Callable[[str, str], str | None]
 """``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
 
-# What a webhook has of which nothing was said: the difference to it is what is told of a new one.
-_BARE: dict[str, Any] = {
+# A webhook with nothing set: what is shown of a new one is the difference to it.
+_BARE: Document = {
     **as_document(WebhookSettings(name="-", authentication=NoAuthentication())),
     "name": None,
     "authentication": {},
@@ -42,7 +46,7 @@ _BARE: dict[str, Any] = {
 _NAMES = {"main": "", "second": "SECOND_", "verifyToken": "VERIFY_"}
 
 
-async def export(gateway: Gateway, actor: Actor) -> dict[str, Any]:
+async def export(gateway: Gateway, actor: Actor) -> Configuration:
     """Every webhook as configuration that can be kept and applied again; of secrets only where to look for
     them."""
     require(actor, "read")
@@ -51,7 +55,7 @@ async def export(gateway: Gateway, actor: Actor) -> dict[str, Any]:
     if unreadable:
         # Applied again with --prune, a file without it would delete it.
         raise Refused("temporarily_unavailable", unreadable[0].explanation)
-    return {"version": VERSION, "webhooks": [_exported(webhook, taken) for webhook in stored]}
+    return Configuration(version=VERSION, webhooks=[_exported(webhook, taken) for webhook in stored])
 
 
 @dataclass(slots=True)
@@ -59,7 +63,7 @@ class Change:
     action: Literal["create", "change", "keep", "delete"]
     webhook: StoredWebhook
     secrets: dict[str, bytes | None] = field(default_factory=dict, repr=False)
-    differences: dict[str, Any] = field(default_factory=dict)
+    differences: Document = field(default_factory=dict)
 
 
 async def apply(
@@ -70,7 +74,7 @@ async def apply(
     *,
     prune: bool = False,
     dry_run: bool = False,
-) -> dict[str, Any]:
+) -> Applied:
     """Make the webhooks what the document says. All of it is checked before any of it is changed; what is
     right already is left alone. Webhooks that the document does not name stay, unless ``prune`` says to
     delete them."""
@@ -85,21 +89,23 @@ async def apply(
     doing = [change for change in plan if change.action != "keep"]
     if not dry_run:
         await _carried_out(gateway, actor, doing)
-    return {
-        "dryRun": dry_run,
-        "changes": [
-            {
-                "action": one.action,
-                "id": None if one.action == "create" and dry_run else one.webhook.id,
-                "name": one.webhook.name,
-            }
-            | {"differences": one.differences}
-            for one in doing
-        ],
-        "unchanged": len(plan) - len(doing),
-        "notNamed": [] if prune else [{"id": webhook.id, "name": webhook.name} for webhook in others],
-        "notes": notes,
-    }
+    return Applied(
+        dry_run=dry_run,
+        changes=[_told(one, dry_run) for one in plan if one.action != "keep"],
+        unchanged=len(plan) - len(doing),
+        not_named=[] if prune else [Named(id=webhook.id, name=webhook.name) for webhook in others],
+        notes=notes,
+    )
+
+
+def _told(change: Change, dry_run: bool) -> AppliedChange:
+    assert change.action != "keep"
+    return AppliedChange(
+        action=change.action,
+        id=None if change.action == "create" and dry_run else change.webhook.id,
+        name=change.webhook.name,
+        differences=msgspec.convert(change.differences, dict[str, Difference]),
+    )
 
 
 async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWebhook]]:
@@ -114,7 +120,7 @@ async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWe
 # --- writing it down -------------------------------------------------------------------------------------------------
 
 
-def _exported(webhook: StoredWebhook, taken: set[str]) -> dict[str, Any]:
+def _exported(webhook: StoredWebhook, taken: set[str]) -> Document:
     settings = without_defaults(webhook.settings)
     authentication = settings["authentication"]
     for name, kept in SECRETS[authentication["method"]].items():
@@ -186,7 +192,7 @@ def _planned(
     return plan, notes
 
 
-def _entries(document: Any) -> list[dict[str, Any]]:
+def _entries(document: Any) -> list[Document]:
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise Refused(
             "invalid_request", errors=[FieldError("version", f"write version: {VERSION} at the top")]
@@ -202,7 +208,7 @@ def _entries(document: Any) -> list[dict[str, Any]]:
     return list(entries or [])
 
 
-def _meant(entry: dict[str, Any], stored: list[StoredWebhook]) -> StoredWebhook | None:
+def _meant(entry: Document, stored: list[StoredWebhook]) -> StoredWebhook | None:
     """The webhook of this id, else the one of this name: a file from another installation brings ids that
     mean nothing here."""
     for webhook in stored:
@@ -219,7 +225,7 @@ def _meant(entry: dict[str, Any], stored: list[StoredWebhook]) -> StoredWebhook 
 
 
 def _one(
-    gateway: Gateway, entry: dict[str, Any], before: StoredWebhook | None, references: "_References"
+    gateway: Gateway, entry: Document, before: StoredWebhook | None, references: "_References"
 ) -> Change:
     settings = references.settings()
     try:
@@ -246,7 +252,7 @@ def _is_stored(webhook: StoredWebhook, name: str, value: bytes | None) -> bool:
     return kept is None if value is None else kept is not None and hmac.compare_digest(kept.value, value)
 
 
-def _shown(webhook: StoredWebhook) -> dict[str, Any]:
+def _shown(webhook: StoredWebhook) -> Document:
     """The settings as they are compared: what is not set and what is left out are the same."""
 
     def without_nothing(value: Any) -> Any:
@@ -254,7 +260,7 @@ def _shown(webhook: StoredWebhook) -> dict[str, Any]:
             return {name: without_nothing(one) for name, one in value.items() if one is not None}
         return value
 
-    shown: dict[str, Any] = without_nothing({**as_document(webhook.settings), "enabled": webhook.enabled})
+    shown: Document = without_nothing({**as_document(webhook.settings), "enabled": webhook.enabled})
     return shown
 
 
@@ -266,9 +272,7 @@ def _secrets_shown(before: dict[str, str], changes: dict[str, bytes | None]) -> 
     }
 
 
-def _both_secrets(
-    before: StoredWebhook, changes: dict[str, bytes | None]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _both_secrets(before: StoredWebhook, changes: dict[str, bytes | None]) -> tuple[Document, Document]:
     was = {f"secret {name.removeprefix(SECRET_PREFIX)}": "set" for name in changes if name in before.secrets}
     return was, _secrets_shown(dict.fromkeys(before.secrets, ""), changes)
 
@@ -278,7 +282,7 @@ class _References:
     it is, and says so."""
 
     def __init__(
-        self, entry: dict[str, Any], before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]
+        self, entry: Document, before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]
     ) -> None:
         self.errors: list[FieldError] = []
         self.removed: set[str] = set()
@@ -287,7 +291,7 @@ class _References:
         self._secret_of = secret_of
         self._notes = notes
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Document:
         settings = {name: value for name, value in self._entry.items() if name != "id"}
         if isinstance(authentication := settings.get("authentication"), dict):
             settings["authentication"] = authentication = dict(authentication)
@@ -332,8 +336,8 @@ class _References:
                 f"{self._entry.get('name')}: {where} is not there, so the stored {place.rpartition('.')[2]} stays."
             )
         elif value is None:
-            said = "is not set in the environment" if kind == "env" else "is not there or cannot be read"
-            self.errors.append(FieldError(place, f"{where} {said}"))
+            lacks = "is not set in the environment" if kind == "env" else "is not there or cannot be read"
+            self.errors.append(FieldError(place, f"{where} {lacks}"))
         return value
 
 
@@ -359,6 +363,6 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) ->
                 note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)
                 await gateway.store.webhooks.delete(change.webhook.id, gateway.clock(), note)
         except Refused as refused:
-            told = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
-            raise Refused(refused.code, told) from None
+            detail = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
+            raise Refused(refused.code, detail) from None
     await gateway.runtime.directory.refresh()

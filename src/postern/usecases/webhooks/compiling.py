@@ -1,8 +1,8 @@
 """From a stored configuration to the webhook that calls meet: everything parsed, keyed and hashed once."""
 
 from postern.core.address import Allowlist
+from postern.core.calls.content import Mapping
 from postern.core.calls.cors import Cors
-from postern.core.calls.mapping import Mapping
 from postern.core.calls.paths import parse_path
 from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential, NoCredential, TokenCredential

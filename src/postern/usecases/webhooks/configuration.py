@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import InvalidPath, parse_path
+from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
@@ -98,7 +99,7 @@ class SignatureAuthentication(Shape):
     verify_token: Secret | Generate | None = Field(default=None, repr=False)
     public_url: str | None = None
     tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400)] | None = None
-    scheme: dict[str, Any] | None = None
+    scheme: Document | None = None
     require_timestamp_and_digest: bool = False
     preset_version: int | None = None
 

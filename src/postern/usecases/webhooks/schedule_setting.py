@@ -114,10 +114,10 @@ def check_address(
     host = urlsplit(schedule.url).hostname or ""
     literal = "127.0.0.1" if host == "localhost" else host
     if read_address(literal) is not None and (reason := closed(literal, opened)):
-        told = f"{host} is {reason}; nothing is fetched from there" + (
+        message = f"{host} is {reason}; nothing is fetched from there" + (
             "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
         )
-        raise Refused("invalid_request", errors=[FieldError("schedule.url", told)])
+        raise Refused("invalid_request", errors=[FieldError("schedule.url", message)])
 
 
 def header_changes(

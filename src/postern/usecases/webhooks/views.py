@@ -1,7 +1,8 @@
 """What is answered about webhooks."""
 
-from typing import Any
+from typing import Any, Literal
 
+from postern.core.documents import Document
 from postern.core.webhooks import settings
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
 from postern.usecases.schedules.views import ScheduleState
@@ -52,7 +53,7 @@ class PresetUpdate(View):
 class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True):
     """Of secrets only whether they are set, how often each matched, and when last."""
 
-    scheme: dict[str, Any]
+    scheme: Document
     preset_version: int | None
     preset_update: PresetUpdate | None
     announced_secret: bool
@@ -62,7 +63,7 @@ class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True)
     second_secret_use: SecretUse | UnsetType = UNSET
     rotation: Rotation | None
     secret_awaited: bool
-    """The sender makes the secret and it has not been set yet. Until then every call is refused."""
+    """The sender makes the secret and it has not been set yet. Until then every call is rejected."""
     verify_token_set: bool
 
 
@@ -111,3 +112,39 @@ class Webhooks(Listing[Webhook]):
     """``unreadable`` is there where a webhook of this page cannot be shown."""
 
     unreadable: list[Unreadable] | UnsetType = UNSET
+
+
+class Configuration(View):
+    """Every webhook with what differs from the defaults; of secrets only where ``postern apply`` looks for them."""
+
+    version: int
+    webhooks: list[Document]
+
+
+class Difference(View):
+    before: Any
+    after: Any
+
+
+class AppliedChange(View):
+    """``id`` is null where a dry run would make it. ``differences``: by setting."""
+
+    action: Literal["create", "change", "delete"]
+    id: str | None
+    name: str
+    differences: dict[str, Difference]
+
+
+class Named(View):
+    id: str
+    name: str
+
+
+class Applied(View):
+    """``not_named``: the webhooks that the configuration does not name, which stay."""
+
+    dry_run: bool
+    changes: list[AppliedChange]
+    unchanged: int
+    not_named: list[Named]
+    notes: list[str]

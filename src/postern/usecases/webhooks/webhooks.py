@@ -10,6 +10,7 @@ from msgspec.structs import replace as replaced_in
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
+from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.settings import (
     Authentication,
@@ -134,7 +135,7 @@ async def listing(
 
 
 async def change(
-    gateway: Gateway, actor: Actor, webhook_id: str, patch: dict[str, Any], seen_version: int | None = None
+    gateway: Gateway, actor: Actor, webhook_id: str, patch: Patch, seen_version: int | None = None
 ) -> views.Webhook:
     """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without
     any."""
@@ -149,20 +150,20 @@ async def change(
     return await show(gateway, actor, webhook_id)
 
 
-def altered(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> dict[str, bytes | None]:
+def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str, bytes | None]:
     request: WebhookRequest = validated(WebhookRequest, _merged(as_request(webhook), patch))
     given = patch.get("authentication")
     removed = {name for name, value in given.items() if value is None} if isinstance(given, dict) else set()
     return replaced(gateway, webhook, request, removed)
 
 
-def tried(gateway: Gateway, webhook: StoredWebhook, patch: dict[str, Any]) -> Webhook:
+def tried(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> Webhook:
     """The webhook as calls would meet it after this change. Nothing is stored."""
     changes = altered(gateway, webhook, patch)
     return _compiles(webhook, changes)
 
 
-def as_request(webhook: StoredWebhook) -> dict[str, Any]:
+def as_request(webhook: StoredWebhook) -> Document:
     """The settings as a request would ask for them, without the secrets."""
     asked = {**as_document(webhook.settings), "enabled": webhook.enabled}
     if webhook.settings.schedule is not None:
@@ -388,9 +389,9 @@ def _warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[st
             "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
         )
     if authentication.method == "hmac" and awaits_secret(webhook):
-        sender = presets.about(authentication.provider)
+        sender = presets.get(authentication.provider)
         warnings.append(
-            f"Every call is refused until the signing secret of {sender['title']} is set here. Where it is: {sender['secret']['where']}."
+            f"Every call is rejected until the signing secret of {sender.title} is set here. Where it is: {sender.secret.where}."
         )
     body_is_signed = authentication.method == "hmac" and (
         scheme_of(webhook.resolved).signs_body or authentication.require_timestamp_and_digest

@@ -7,9 +7,10 @@ it. The work is bounded, by a number of tries and by the bytes they hash.
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from postern.core.calls.call import Call
+from postern.core.documents import Patch
 from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
 from postern.core.signatures.diagnosis.guesses import other_schemes
 from postern.core.signatures.diagnosis.sightings import other_digests
@@ -58,7 +59,7 @@ class Known(Protocol):
     @property
     def scheme(self) -> SignatureScheme: ...
     @property
-    def telling_headers(self) -> frozenset[bytes]:
+    def identifying_headers(self) -> frozenset[bytes]:
         """Lower-case names of the headers this sender usually sends."""
         ...
 
@@ -125,7 +126,7 @@ def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
     for name, preset in presets.items():
         present = any(finder(parse_ref(text))(call) for text in preset.scheme.signature)
         if present and isinstance(SignatureCredential(preset.scheme, _ANY_SECRET).read(call), Reading):
-            scores[name] = len(preset.telling_headers & names)
+            scores[name] = len(preset.identifying_headers & names)
     return sorted(scores, key=lambda name: -scores[name])
 
 
@@ -169,11 +170,11 @@ def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str],
         if not trial.setup.without_clock().verifies(trial.call):
             continue
         change = trial.change
-        late = trial.setup.refusal(trial.call)
+        late = trial.setup.rejection(trial.call)
         if late is not None:
             change = replace(
                 change,
-                explanation=f"{change.explanation} Then the time would still be refused: {late.detail}.",
+                explanation=f"{change.explanation} Then the time would still be rejected: {late.detail}.",
             )
         found.setdefault((change.change, str(change.patch)), change)
 
@@ -183,7 +184,7 @@ def _other_presets(setup: Setup, call: Call, presets: Mapping[str, Known]) -> It
         preset = presets[name]
         if preset.scheme != setup.scheme:
             explanation = f"The call is signed the way {preset.title} signs: {_in_short(preset.scheme)}."
-            patch: dict[str, Any] = {"provider": name, "scheme": None}
+            patch: Patch = {"provider": name, "scheme": None}
             if setup.tolerance_seconds is not None:
                 patch["toleranceSeconds"] = None
             change = Change(f"Choose {preset.title} as the sender", explanation, patch)

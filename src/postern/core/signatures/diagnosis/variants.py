@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from postern.core.calls.call import Call
+from postern.core.documents import Patch
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.encoding import SECRET_ENCODINGS
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS
@@ -34,7 +34,7 @@ class Change:
 
     change: str
     explanation: str
-    patch: dict[str, Any] | None = None
+    patch: Patch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Setup:
     def without_clock(self) -> "Setup":
         return replace(self, tolerance_seconds=0)
 
-    def refusal(self, call: Call) -> Unproven | None:
+    def rejection(self, call: Call) -> Unproven | None:
         try:
             verdict = self.credential().check(call)
         except ValueError as error:
@@ -82,7 +82,7 @@ class Trial:
     change: Change
 
 
-def custom_patch(scheme: SignatureScheme) -> dict[str, Any]:
+def custom_patch(scheme: SignatureScheme) -> Patch:
     """Of the webhook's authentication: this scheme instead of the present one."""
     return {"provider": "custom", "scheme": scheme.to_document()}
 

@@ -1,9 +1,8 @@
 """Everything that is right as it is for most webhooks, and what to turn when it is not."""
 
-from typing import Any
-
 from starlette.responses import Response
 
+from postern.core.documents import Patch
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console.views.webhook import loaded, refused_tab, save, tab
 from postern.surfaces.console.visit import Form, Visit
@@ -22,9 +21,9 @@ async def store(visit: Visit) -> Response:
     return await save(visit, "advanced", patch, form)
 
 
-def request_of(form: Form) -> dict[str, Any]:
+def request_of(form: Form) -> Patch:
     """One form for all of it: what is empty goes back to its default."""
-    patch: dict[str, Any] = {
+    patch: Patch = {
         "name": form.text("name"),
         "duplicateProtection": {
             "enabled": form.on("duplicates"),

@@ -5,10 +5,11 @@ from typing import Any
 
 from starlette.responses import Response
 
+from postern.core.documents import Document, Patch
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.webhook import Head, field_messages, loaded, rotation, tab, version_seen
-from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import webhooks
@@ -36,12 +37,12 @@ def _page(
     head: Head,
     secrets: dict[str, str],
     status: int = 200,
-    wanted: dict[str, Any] | None = None,
+    wanted: Document | None = None,
     **context: Any,
 ) -> Response:
     """``wanted``: the authentication that the form shows, where it is not the saved one."""
     webhook, saved = head.webhook, head.webhook.authentication
-    how: dict[str, Any] = as_plain(saved) if wanted is None else wanted
+    how: Document = as_plain(saved) if wanted is None else wanted
     provider = how.get("provider", "")
     start = visit.query.get("start", "")
     scheme = senders.about(start).scheme if start in names() else how.get("scheme") or {}
@@ -84,7 +85,7 @@ async def save_secret(visit: Visit) -> Response:
     form = await visit.form()
     head = await loaded(visit)
     is_token = head.webhook.authentication.method == "token"
-    patch: dict[str, Any] = {}
+    patch: Patch = {}
     for field, name in (
         ("secret", "token" if is_token else "secret"),
         ("second", "secondToken" if is_token else "secondSecret"),
@@ -116,7 +117,7 @@ async def adopt(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
 
 
-async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
+async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
     try:
         await webhooks.change(
             visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form)
@@ -140,11 +141,11 @@ async def _save(visit: Visit, patch: dict[str, Any], form: Form) -> Response:
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
 
 
-def request_of(form: Form) -> dict[str, Any]:
+def request_of(form: Form) -> Document:
     """The form in the words of the API."""
     match form.get("method"):
         case "token":
-            made: dict[str, Any] = {"method": "token", "placement": form.get("placement", "header")}
+            made: Document = {"method": "token", "placement": form.get("placement", "header")}
             for name in ("headerName", "username", "parameterName"):
                 if form.text(name):
                     made[name] = form.text(name)
@@ -154,8 +155,6 @@ def request_of(form: Form) -> dict[str, Any]:
         case "hmac":
             provider = form.text("provider") or "generic"
             made = {"method": "hmac", "provider": provider, "publicUrl": form.text("publicUrl") or None}
-            if form.text("toleranceSeconds"):
-                made["toleranceSeconds"] = form.text("toleranceSeconds")
             if form.get("verifyToken"):
                 made["verifyToken"] = form["verifyToken"]
             if provider == "generic":
@@ -180,9 +179,9 @@ _TEXTS = (
 _IN_THE_FORM = (*_TEXTS, *_LISTS, "signedContent", "toleranceSeconds")
 
 
-def scheme_of(form: Form) -> dict[str, Any]:
+def scheme_of(form: Form) -> Document:
     """A whole scheme: what was emptied goes back to its default, and what the form has no field for stays."""
-    scheme: dict[str, Any] = {name: form.text(f"scheme.{name}") or None for name in _TEXTS}
+    scheme: Document = {name: form.text(f"scheme.{name}") or None for name in _TEXTS}
     # Exactly as written: a blank or a line break at its end is signed too.
     scheme["signedContent"] = form.get("scheme.signedContent", "").replace("\r\n", "\n") or None
     for name in _LISTS:
@@ -199,7 +198,7 @@ def scheme_of(form: Form) -> dict[str, Any]:
     return scheme | others
 
 
-def _others_of(form: Form) -> dict[str, Any]:
+def _others_of(form: Form) -> Document:
     try:
         others = json.loads(form.get("scheme.others", "{}"))
     except ValueError:
@@ -211,7 +210,7 @@ def _others_of(form: Form) -> dict[str, Any]:
     )
 
 
-def scheme_context(scheme: dict[str, Any], others: bool = True) -> dict[str, Any]:
+def scheme_context(scheme: Document, others: bool = True) -> Context:
     """What the form of a scheme is filled with. ``others``: what it has no field for comes along, as in a copy."""
     kept = {name: value for name, value in scheme.items() if others and name not in _IN_THE_FORM}
     return {"scheme": _as_fields(scheme), "scheme_others": json.dumps(kept), "shapes": SHAPES}
@@ -220,7 +219,7 @@ def scheme_context(scheme: dict[str, Any], others: bool = True) -> dict[str, Any
 _SEPARATORS = {"": "", " ": "space", ",": "comma", ";": "semicolon", "=": "equals"}
 
 
-def _as_fields(scheme: dict[str, Any]) -> dict[str, str]:
+def _as_fields(scheme: Document) -> dict[str, str]:
     """A scheme as the form shows it: lists with commas, separators by their names."""
     shown = {
         name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in scheme.items()

@@ -1,15 +1,17 @@
 """Creating a webhook: what will call it decides everything else. The answers, and what each one sets, are the
 specification's table."""
 
+from dataclasses import asdict
 from typing import Any
 
 from starlette.responses import Response
 
+from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.authentication import scheme_context, scheme_of
 from postern.surfaces.console.views.tester import read_request
-from postern.surfaces.console.visit import Form, Visit, problem_of
+from postern.surfaces.console.visit import Context, Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.senders import names
@@ -60,7 +62,7 @@ async def _form(
     visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200
 ) -> Response:
     provider = values.get("provider") or visit.query.get("provider", "")
-    common: dict[str, Any] = {
+    common: Context = {
         "answer": answer,
         "title": ANSWERS[answer][1],
         "values": values,
@@ -79,7 +81,7 @@ async def _form(
     return visit.page(f"creation/{answer}.html", status, **common)
 
 
-def _custom_scheme(visit: Visit, values: dict[str, str]) -> dict[str, Any]:
+def _custom_scheme(visit: Visit, values: dict[str, str]) -> Context:
     start = visit.query.get("start", "")
     scheme = senders.about(start).scheme if start in names() else {}
     if values:
@@ -108,7 +110,7 @@ async def _choose(visit: Visit, status: int = 200, **common: Any) -> Response:
 async def find(visit: Visit) -> Response:
     require(visit.actor, "write")
     pasted = (await visit.form()).get("request", "")
-    common: dict[str, Any] = {
+    common: Context = {
         "answer": "signed",
         "title": ANSWERS["signed"][1],
         "values": {},
@@ -117,7 +119,7 @@ async def find(visit: Visit) -> Response:
         "pasted": pasted,
     }
     try:
-        call = validated(TestedCall, read_request(pasted))
+        call = validated(TestedCall, asdict(read_request(pasted)))
         proposed = await signatures.propose(visit.gateway, visit.actor, call=call)
     except Refused as refused:
         return await _choose(
@@ -147,8 +149,8 @@ async def create(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{webhook.id}/ready")
 
 
-def _request(answer: str, sent: Form) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _request(answer: str, sent: Form) -> Document:
+    made: Document = {
         "name": sent.text("name"),
         "authentication": {"method": "token", "token": GENERATE},
     }

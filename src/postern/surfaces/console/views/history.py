@@ -19,7 +19,16 @@ from postern.usecases.signatures import remedies
 from postern.usecases.webhooks import webhooks
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
-FILTERS = ("webhook", "status", "code", "span", "since", "until", "search")
+ANSWERS = {
+    "": "Every answer",
+    "2xx": "Heard 2xx",
+    "4xx": "Heard 4xx",
+    "5xx": "Heard 5xx",
+    "502": "Heard 502, the run failed",
+    "504": "Heard 504, nobody answered in time",
+    "gone": "Had left before the answer",
+}
+FILTERS = ("webhook", "status", "code", "answer", "span", "since", "until", "search")
 
 
 async def listing(visit: Visit) -> Response:
@@ -39,6 +48,7 @@ async def listing(visit: Visit) -> Response:
             ("", "Every reason"),
             *((key, title) for key, title in words.CODE_WORDS.items() if key not in words.STATUS_WORDS),
         ],
+        answers=list(ANSWERS.items()),
         spans=list(SPANS.items()),
         reason=story.reason,
     )
@@ -111,7 +121,7 @@ async def replay(visit: Visit) -> Response:
 
 @staying
 async def fix(visit: Visit) -> Response:
-    """One click in a refused call's story changes the webhook so that the next one like it comes in."""
+    """One click in a rejected call's story changes the webhook so that the next one like it comes in."""
     form = await visit.form()
     invocation_id = visit.at("invocation")
     if form.text("kind") == "signature":
@@ -129,7 +139,7 @@ async def fix(visit: Visit) -> Response:
 
 @staying
 async def admit(visit: Visit) -> Response:
-    """Check a refused call with the present settings, and start it if it passes now."""
+    """Check a rejected call with the present settings, and start it if it passes now."""
     found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
     one = found.items[0]
     if not one.admitted:

@@ -1,4 +1,4 @@
-"""The Live Request Inspector: calls as they come, on the real URL, refused ones too, for as long as the page
+"""The Live Request Inspector: calls as they come, on the real URL, rejected ones too, for as long as the page
 is open."""
 
 import re

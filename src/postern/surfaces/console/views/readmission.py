@@ -1,4 +1,4 @@
-"""Refused calls, checked again with the settings as they are now: after a mended secret nothing need be sent
+"""Rejected calls, checked again with the settings as they are now: after a mended secret nothing need be sent
 again."""
 
 from collections import Counter
@@ -33,19 +33,19 @@ async def _page(visit: Visit, result: Result | None) -> Response:
     head = await loaded(visit)
     found = await readmission.recheck(visit.gateway, visit.actor, head.webhook.id)
     passing = {one.invocation_id for one in found.would_pass}
-    refused = await history.listing(
+    rejected = await history.listing(
         visit.gateway, visit.actor, HistoryFilter(head.webhook.id, "rejected"), 200
     )
     return tab(
         visit,
         "history",
         head,
-        shown="refused",
+        shown="rejected",
         passing=len(passing),
         again=found.came_again,
-        failing=found.still_refused,
+        failing=found.still_rejected,
         result=result,
-        items=[item for item in refused.items if item.id in passing][:SHOWN],
+        items=[item for item in rejected.items if item.id in passing][:SHOWN],
         reason=story.reason,
         names={},
         after=None,

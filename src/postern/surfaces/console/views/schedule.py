@@ -4,6 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console.views.webhook import Head, field_messages, loaded, tab, version_seen
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
@@ -12,7 +13,7 @@ from postern.usecases.schedules import schedules
 from postern.usecases.webhooks import webhooks
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "s": "seconds"}
-EMPTY: dict[str, Any] = {
+EMPTY: Document = {
     "url": "",
     "every": "15m",
     "cron": None,
@@ -81,7 +82,7 @@ async def resume(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "saved")
 
 
-def request_of(form: Form) -> dict[str, Any]:
+def request_of(form: Form) -> Document:
     by_cron = form.get("when") == "cron"
     headers: dict[str, str | None] = {}
     for line in form.lines("headers"):

@@ -142,7 +142,7 @@ async def retained(visit: Visit) -> Response:
         if webhook.history_retention_days or webhook.body_retention_days is not None
     ]
     listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
-    set_here = [one for one in listed if one["variable"] in RETENTION]
+    set_here = [one for one in listed if one.variable in RETENTION]
     return _page(
         visit, "retention", kept=await retention.last(visit.gateway, visit.actor), own=own, set_here=set_here
     )
@@ -150,9 +150,9 @@ async def retained(visit: Visit) -> Response:
 
 async def engine(visit: Visit) -> Response:
     listed = await settings.in_force(visit.gateway, visit.actor)
-    chosen = next((one["value"] for one in listed if one["variable"] == "POSTERN_ENGINE"), "none")
+    chosen = next((one.value for one in listed if one.variable == "POSTERN_ENGINE"), "none")
     engines = {
-        name: (title, [one for one in listed if one["variable"].startswith(prefix)])
+        name: (title, [one for one in listed if one.variable.startswith(prefix)])
         for name, (title, prefix) in ENGINES.items()
     }
     running = await engine_state(visit.gateway, visit.actor)

@@ -1,15 +1,15 @@
 """One call with everything that is known about it, as the inspector and the history show it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from postern.core.address import inside, names_another, read_address
 from postern.core.admit import NEVER_READ
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.documents import Patch
 from postern.core.problems import PROBLEMS, Refused
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.surfaces.console import senders, tree, words
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.views import Invocation, InvocationSummary
@@ -28,7 +28,7 @@ AUTHENTICATION_CODES = frozenset(
 )
 
 
-async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
+async def context(visit: Visit, invocation_id: str) -> Context:
     """The context of the story's templates."""
     item = await history.show(visit.gateway, visit.actor, invocation_id)
     webhook = await webhook_or_none(visit, item.webhook_id)
@@ -39,6 +39,7 @@ async def context(visit: Visit, invocation_id: str) -> dict[str, Any]:
         "item": item,
         "webhook": webhook,
         "reason": reason(item),
+        "caller": _caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
         "steps": _steps(item),
         "root": tree.tree(payload) if payload is not None else None,
@@ -84,7 +85,7 @@ async def _values_to_choose(
 
 def _unlisted_proxy(visit: Visit, item: Invocation) -> str | None:
     """The header in which somebody, who is perhaps a proxy that nobody has listed, names the client. A client
-    on the internet may write it by itself: that is worth a word only where its address was what refused
+    on the internet may write it by itself: that is worth a word only where its address was what rejected
     it."""
     address_counted = item.code in ("ip_not_allowed", "rate_limited")
     if not inside(item.address) and not (address_counted and read_address(item.address)):
@@ -102,15 +103,18 @@ def _under_way(item: Invocation, now: float) -> bool:
     """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried
     again and again may take days, and nobody watches it at a page's pace."""
     begun = [one for one in item.deliveries if now - one.created_at < STIRS_FOR]
-    return any((one.state == "queued" and not one.attempts) or one.answer == "waiting" for one in begun)
+    return any(
+        (one.state == "queued" and not one.attempts) or one.answer == "waiting" or one.run_state == "running"
+        for one in begun
+    )
 
 
 def _looks_signed(item: Invocation) -> bool:
     return any("signature" in name or "hmac" in name for name, _ in item.headers)
 
 
-async def _advice(visit: Visit, item: Invocation) -> dict[str, Any]:
-    """What would make a refused signature verify, tried out one by one, and what each change would do to other
+async def _advice(visit: Visit, item: Invocation) -> Context:
+    """What would make a rejected signature verify, tried out one by one, and what each change would do to other
     calls."""
     if item.status != "rejected" or not item.code.startswith(("signature_", "timestamp_")):
         return {"advice": None, "effects": []}
@@ -126,7 +130,9 @@ def _in_words(effect: remedies.Effect | None) -> str:
     if effect is None or not effect.of:
         return ""
     calls = f"the last {effect.of} accepted calls" if effect.of > 1 else "the last accepted call"
-    return f"Would refuse {effect.refused} of {calls}." if effect.refused else f"Would still accept {calls}."
+    return (
+        f"Would reject {effect.rejected} of {calls}." if effect.rejected else f"Would still accept {calls}."
+    )
 
 
 async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
@@ -143,21 +149,55 @@ def reason(item: InvocationSummary) -> str:
         return f"{why[:1].upper()}{why[1:]}."
     if item.status == "started" and item.nobody_listens:
         return "Accepted, and no workflow was started: none in the engine listens to this webhook."
-    if item.status == "failed":
+    if item.status == "failed" and item.run_state != "failed":
         return (
             f"Accepted, but the workflow engine could not be started: {item.error or 'no reason was given'}."
         )
-    if item.status in ("started", "responded") and item.runs:
-        return f"{_started(item)}{', and the caller was answered' if item.status == 'responded' else ''}."
+    if item.runs:
+        return f"{_ran(item)}{_answered(item)}."
     return words.STATUS_HELP.get(item.status, "")
 
 
-def _started(item: InvocationSummary) -> str:
-    """Which workflows, where the engine said so; else how many."""
-    count, names = item.runs, item.workflows or []
-    if not names:
-        return "1 workflow was started" if count == 1 else f"{count} workflows were started"
-    return f"{words.listed(names)} {'was' if len(names) == 1 else 'were'} started"
+def _ran(item: InvocationSummary) -> str:
+    """How far its workflows have come."""
+    names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
+    several = (item.runs or 0) > 1
+    match item.run_state:
+        case "completed":
+            return f"{names} came to {'their ends' if several else 'its end'}"
+        case "failed":
+            return f"{names} failed: {(item.error or 'no reason was given').rstrip('.')}"
+        case "running":
+            return f"{names} {'are' if several else 'is'} running"
+    return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
+
+
+def _caller(item: Invocation) -> str:
+    """What it heard and when, as far as that is known."""
+    first = item.deliveries[0] if item.deliveries and item.deliveries[0].emission == 1 else None
+    if item.caller_gone:
+        return (
+            f"had closed the connection before its answer ({item.http_status}) was sent, "
+            f"{words.milliseconds(item.duration_ms)} after its call"
+        )
+    if item.answered_at is not None:
+        return f"heard {item.http_status} after {words.milliseconds(item.duration_ms)}"
+    if first is not None and first.answer == "waiting":
+        return "waits for the workflow's answer"
+    if first is not None and first.answer is not None:
+        return f"was to hear {item.http_status}; that it was there for it is not noted"
+    return f"heard {item.http_status} at once" if item.http_status else "heard nothing that is noted"
+
+
+def _answered(item: InvocationSummary) -> str:
+    """What the caller heard, where it waited for it."""
+    if item.caller_gone:
+        return "; the caller had left before its answer"
+    if item.status == "responded":
+        return "; the caller heard its answer" if item.answered_at else ""
+    if item.answered_at and item.http_status and item.http_status >= 500:
+        return f"; the caller heard {item.http_status}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +215,7 @@ def _steps(item: Invocation) -> list[ShownStep]:
 
 
 def _fixes(item: Invocation, webhook: Webhook | None) -> list[dict[str, str]]:
-    """What one click can put right, by the reason of the refusal."""
+    """What one click can put right, by the reason of the rejection."""
     if webhook is None or item.status != "rejected":
         return []
     match item.code:
@@ -213,7 +253,7 @@ def _fixes(item: Invocation, webhook: Webhook | None) -> list[dict[str, str]]:
     return []
 
 
-def patch_of(kind: str, item: Invocation, webhook: Webhook) -> dict[str, Any]:
+def patch_of(kind: str, item: Invocation, webhook: Webhook) -> Patch:
     """The change to the webhook that a fix stands for."""
     match kind:
         case "enable":

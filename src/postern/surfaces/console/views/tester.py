@@ -1,10 +1,12 @@
 """The signature tester: paste a request, or pick a recorded one, and see what the check says and why."""
 
 import shlex
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from starlette.responses import Response
 
+from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders
 from postern.surfaces.console.visit import Form, Visit, problem_of
@@ -49,8 +51,8 @@ async def _page(
     )
 
 
-def _request(form: Form) -> dict[str, Any]:
-    request: dict[str, Any] = {}
+def _request(form: Form) -> Document:
+    request: Document = {}
     if form.get("with") == "webhook":
         request["webhookId"] = form.text("webhook")
     else:
@@ -62,13 +64,21 @@ def _request(form: Form) -> dict[str, Any]:
     if form.get("what") == "recorded":
         request["invocationId"] = form.text("invocation")
     else:
-        request["call"] = read_request(form.get("request", ""), form.text("url"))
+        request["call"] = asdict(read_request(form.get("request", ""), form.text("url")))
     if form.text("at"):
         request["at"] = history.moment(form.text("at"), "at")
     return request
 
 
-def read_request(text: str, url: str = "") -> dict[str, Any]:
+@dataclass(slots=True)
+class PastedRequest:
+    method: str = "POST"
+    url: str = ""
+    headers: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    body: str = ""
+
+
+def read_request(text: str, url: str = "") -> PastedRequest:
     """A pasted request as its parts: a curl command, or the raw lines with an empty one before the body."""
     text = text.replace("\r\n", "\n")
     if text.lstrip().startswith("curl "):
@@ -81,34 +91,31 @@ def read_request(text: str, url: str = "") -> dict[str, Any]:
         method, target, lines = first[0], first[1], lines[1:]
         url = url or target
     headers = [
-        [name.strip(), value.strip()]
+        (name.strip(), value.strip())
         for name, colon, value in (line.partition(":") for line in lines)
         if colon
     ]
     host = next((value for name, value in headers if name.lower() == "host"), "")
-    return {
-        "method": method,
-        "url": f"https://{host}{url}" if url.startswith("/") and host else url,
-        "headers": headers,
-        "body": body,
-    }
+    return PastedRequest(
+        method, f"https://{host}{url}" if url.startswith("/") and host else url, headers, body
+    )
 
 
-def _read_curl(text: str) -> dict[str, Any]:
+def _read_curl(text: str) -> PastedRequest:
     try:
         words = shlex.split(text.replace("\\\n", " "))[1:]
     except ValueError:
         raise Refused("invalid_request", "The curl command has a quote that does not end.") from None
-    made: dict[str, Any] = {"method": "POST", "url": "", "headers": [], "body": ""}
+    made = PastedRequest()
     rest = iter(words)
     for word in rest:
         if word in ("-H", "--header"):
             name, _, value = next(rest, "").partition(":")
-            made["headers"].append([name.strip(), value.strip()])
+            made.headers.append((name.strip(), value.strip()))
         elif word in ("-d", "--data", "--data-raw", "--data-binary"):
-            made["body"] = next(rest, "")
+            made.body = next(rest, "")
         elif word in ("-X", "--request"):
-            made["method"] = next(rest, "POST")
+            made.method = next(rest, "POST")
         elif word == "--url" or not word.startswith("-"):
-            made["url"] = next(rest, "") if word == "--url" else word
+            made.url = next(rest, "") if word == "--url" else word
     return made

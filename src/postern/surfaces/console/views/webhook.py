@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, tree
@@ -12,7 +13,7 @@ from postern.surfaces.console.labels import message
 from postern.surfaces.console.views import story
 from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
-from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history, volumes
@@ -130,8 +131,8 @@ async def mapping(visit: Visit) -> Response:
     return tab(visit, "mapping", head, **await _example(visit, head.webhook), errors={})
 
 
-async def _example(visit: Visit, webhook: Webhook) -> dict[str, Any]:
-    """What the mapping is made from: the last payload that was accepted. A refused one, which anybody may
+async def _example(visit: Visit, webhook: Webhook) -> Context:
+    """What the mapping is made from: the last payload that was accepted. A rejected one, which anybody may
     have sent, only while there is no other."""
     chosen = visit.query.get("call", "")
     ids = (
@@ -183,7 +184,7 @@ async def save_mapping(visit: Visit) -> Response:
     )
 
 
-async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Response:
+async def save(visit: Visit, name: str, patch: Patch, form: Form) -> Response:
     """Change the webhook and come back to the tab; what is wrong is said beside its field, with what was
     typed still there."""
     try:
@@ -193,7 +194,7 @@ async def save(visit: Visit, name: str, patch: dict[str, Any], form: Form) -> Re
     return visit.to(f"/webhooks/{visit.at('webhook')}/{name}", "saved")
 
 
-async def refused_tab(visit: Visit, name: str, patch: dict[str, Any], refused: Refused) -> Response:
+async def refused_tab(visit: Visit, name: str, patch: Patch, refused: Refused) -> Response:
     head = await loaded(visit)
     more = await _example(visit, head.webhook) if name == "mapping" else {}
     problem, errors = problem_of(refused), field_messages(refused)
@@ -208,11 +209,11 @@ def version_seen(form: Form) -> int | None:
 
 
 def field_messages(refused: Refused) -> dict[str, str]:
-    said = {error.field: message(error.field, error.message) for error in refused.errors}
-    return {field: text[:1].upper() + text[1:] for field, text in said.items()}
+    messages = {error.field: message(error.field, error.message) for error in refused.errors}
+    return {field: text[:1].upper() + text[1:] for field, text in messages.items()}
 
 
-def _with(saved: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def _with(saved: Document, patch: Patch) -> Document:
     """What the user wanted, to fill the form again."""
     shown = dict(saved)
     for name, value in patch.items():

@@ -91,7 +91,7 @@ function bars() {
   return uPlot.paths.bars({ size: [0.78, 40], radius: 0.12 });
 }
 
-const WORDS = { accepted: "Accepted", duplicate: "Duplicate", handshake: "Handshake", rejected: "Refused", p50: "Median", p95: "95th", p99: "99th" };
+const WORDS = { accepted: "Accepted", duplicate: "Duplicate", handshake: "Handshake", rejected: "Rejected", p50: "Median", p95: "95th", p99: "99th" };
 
 function tip(box, names, values, isVolume) {
   const bubble = document.createElement("div");

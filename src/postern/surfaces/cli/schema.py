@@ -1,0 +1,16 @@
+"""`postern schema`"""
+
+from postern.surfaces.cli.run import show_json
+
+
+def schema() -> None:
+    """Print the JSON Schema of the file that `apply` takes. An editor that is told of it completes and checks the file
+    while you write.
+
+    Example:
+
+      postern schema > webhooks.schema.json
+    """
+    from postern.usecases.webhooks.file_schema import schema as of_the_file
+
+    show_json(of_the_file())

@@ -1,0 +1,26 @@
+"""Where the answers of a command come from: a gateway over the network, or the same API on the local database."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+class Away(Exception):
+    """The gateway cannot be asked now, and may be in a moment. Says why in a sentence."""
+
+
+class Source(Protocol):
+    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
+        """``path`` is what follows the API's prefix. Whoever cannot answer at all ends the command."""
+        ...
+
+    def news(self, webhook: str | None) -> Iterator[bytes | None]:
+        """Never ends by itself. The summary of a call that was recorded or has moved, as JSON; None: look into the
+        history, for there may be something new."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,99 @@
+"""Text on a terminal, or in a pipe. A library for it would take longer to load than most commands take to run."""
+
+import os
+import shutil
+import sys
+import textwrap
+import unicodedata
+from typing import Literal, TextIO
+
+Style = Literal["", "bold", "red", "green", "yellow"]
+
+_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
+
+NARROWEST = 24
+"""Characters that a column of sentences has at least."""
+
+
+class Terminal:
+    """Standard output, or standard error."""
+
+    def __init__(self, stream: Literal["stdout", "stderr"]) -> None:
+        self._name = stream
+
+    @property
+    def stream(self) -> TextIO:
+        stream: TextIO = getattr(sys, self._name)
+        return stream
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.stream.isatty()
+
+    @property
+    def width(self) -> int | None:
+        """None in a pipe: there a line is a row, however long it is."""
+        return shutil.get_terminal_size().columns if self.is_terminal else None
+
+    def styled(self, text: str, style: Style) -> str:
+        colours = self.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and colours and text else text
+
+    def print(self, text: str = "", style: Style = "", end: str = "\n") -> None:
+        self.stream.write(self.styled(text, style) + end)
+        if end != "\n":
+            self.stream.flush()
+
+
+def plain(text: str) -> str:
+    """A stranger's text: nothing that moves a terminal."""
+    return "".join(char if char.isprintable() else "·" for char in text)
+
+
+def table(columns: list[str], rows: list[list[str]], width: int | None) -> list[str]:
+    """A header and the rows, as lines. Ids and URLs are there to be copied: a terminal that is too narrow breaks such
+    a line by itself, and copies it whole. Only sentences are folded."""
+    widths = [max(cells(text) for text in column) for column in zip(columns, *rows, strict=True)]
+    if width is not None:
+        widths = _fitting(
+            widths, [any(" " in row[place] for row in rows) for place in range(len(columns))], width
+        )
+    lines = []
+    for row in [columns, *rows]:
+        folded = [
+            [text] if cells(text) <= room else textwrap.wrap(text, room) or [""]
+            for text, room in zip(row, widths, strict=True)
+        ]
+        for number in range(max(map(len, folded))):
+            parts = [part[number] if number < len(part) else "" for part in folded]
+            padded = [part + " " * (room - cells(part)) for part, room in zip(parts, widths, strict=True)]
+            lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def _fitting(widths: list[int], may_fold: list[bool], width: int) -> list[int]:
+    """The widest column of sentences gives way first."""
+    widths = list(widths)
+    too_much = sum(widths) + 2 * (len(widths) - 1) - width
+    while too_much > 0:
+        foldable = [place for place, folds in enumerate(may_fold) if folds and widths[place] > NARROWEST]
+        if not foldable:
+            break
+        widest = max(foldable, key=lambda place: widths[place])
+        widths[widest] -= 1
+        too_much -= 1
+    return widths
+
+
+def cells(text: str) -> int:
+    """How wide it is on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+out = Terminal("stdout")
+err = Terminal("stderr")

@@ -1,0 +1,41 @@
+"""YAML as `postern export` writes it and `postern apply` reads it. Loaded late: few commands need it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from postern.surfaces.cli.run import USAGE, end
+
+
+def written(document: Any) -> str:
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+class _Loader(yaml.SafeLoader):
+    """Without aliases: nine lines of them can stand for billions."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "aliases are not taken; write it out", mark)
+        return super().compose_node(parent, index)
+
+
+def read(file: str) -> Any:
+    try:
+        return yaml.load(sys.stdin if file == "-" else Path(file).read_text(), _Loader)
+    except RecursionError:
+        end(f"{file} is nested too deeply", USAGE)
+    except OSError as error:
+        end(f"{file} cannot be read: {error.strerror}", USAGE)
+    except UnicodeDecodeError:
+        end(f"{file} is not UTF-8 text", USAGE)
+    except yaml.MarkedYAMLError as error:
+        # Its own text quotes the line, and a secret may stand there.
+        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        end(f"{file}{where}: this is not YAML: {error.problem}", USAGE)
+    except yaml.YAMLError:
+        end(f"{file} is not YAML", USAGE)

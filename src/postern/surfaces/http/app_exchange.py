@@ -1,0 +1,118 @@
+"""A request for the application (pages, REST, MCP) and its answer, over ASGI. The cycle is uvicorn's."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import unquote
+
+from starlette.types import Scope
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from postern.surfaces.http.exchange import Line
+from postern.surfaces.http.reader import Request
+
+App = Callable[..., Any]
+
+_silent = logging.getLogger("uvicorn.error")
+
+
+class AppExchange:
+    """To the cycle it is the transport as well."""
+
+    listens_on = False
+
+    def __init__(self, app: App, line: Line, request: Request) -> None:
+        self._line = line
+        self._app = app
+        self._cycle: RequestResponseCycle | None = RequestResponseCycle(
+            scope=cast(Any, _scope(line, request)),
+            transport=self,  # type: ignore[arg-type]
+            flow=line.flow,
+            logger=_silent,
+            access_logger=_silent,
+            access_log=False,
+            default_headers=line.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=request.asks_first,
+            keep_alive=request.keep_alive,
+            on_response=self._answered,
+        )
+
+    @property
+    def keep_alive(self) -> bool:
+        return self._cycle is not None and self._cycle.keep_alive
+
+    @keep_alive.setter
+    def keep_alive(self, keep_alive: bool) -> None:
+        if self._cycle is not None:
+            self._cycle.keep_alive = keep_alive
+
+    @property
+    def started(self) -> bool:
+        return self._cycle is None or self._cycle.response_started
+
+    def begin(self) -> None:
+        if self._cycle is not None:
+            task = asyncio.get_running_loop().create_task(self._cycle.run_asgi(self._app))
+            self._line.tasks.add(task)
+            task.add_done_callback(self._line.tasks.discard)
+
+    def take(self, piece: bytes) -> bool:
+        cycle = self._cycle
+        if cycle is None:
+            return False
+        cycle.body += piece
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self._line.flow.pause_reading()
+        cycle.message_event.set()
+        return True
+
+    def finish(self) -> None:
+        if self._cycle is not None:
+            self._cycle.more_body = False
+            self._cycle.message_event.set()
+
+    def drop(self) -> None:
+        cycle, self._cycle = self._cycle, None
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _answered(self) -> None:
+        keep_alive = self.keep_alive
+        if self._cycle is not None:
+            self._cycle = None  # it knows us: a circle that only a collection would free
+            self._line.answered(keep_alive)
+
+    def write(self, data: bytes) -> None:
+        self._line.write(data)
+
+    def is_closing(self) -> bool:
+        return self._cycle is None or self._line.closing
+
+    def close(self) -> None:
+        """After the last answer, of which we are about to hear, or after one that broke off."""
+        if self._cycle is not None and not self._cycle.response_complete:
+            self._cycle = None
+            self._line.answered(keep_alive=False)
+
+
+def _scope(line: Line, request: Request) -> Scope:
+    path = request.path.decode("ascii")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": request.version,
+        "server": line.server,
+        "client": line.client,
+        "scheme": "http",
+        "method": request.method.decode("ascii"),
+        "root_path": "",
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": request.path,
+        "query_string": request.query,
+        "headers": list(request.headers),
+        "state": {},
+    }

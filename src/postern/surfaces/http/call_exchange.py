@@ -1,0 +1,123 @@
+"""A call at a webhook and its answer, without ASGI in between.
+
+Measured: answering so costs a third of what the ASGI interface costs, which was more than judging and storing
+the call.
+"""
+
+import structlog
+
+from postern.core import answer as answers
+from postern.core.answer import Answer
+from postern.surfaces.http.exchange import Line
+from postern.surfaces.http.reader import Request
+from postern.usecases.calls.intake import IncomingCall, Intake
+from postern.usecases.calls.receive import Caller
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+log = structlog.get_logger("postern.ingress")
+
+
+class CallExchange:
+    __slots__ = (
+        "_asks_first",
+        "_begun",
+        "_early",
+        "_incoming",
+        "_line",
+        "_request",
+        "_whole",
+        "keep_alive",
+        "started",
+    )
+
+    listens_on = True
+    makes: type[IncomingCall] = IncomingCall
+
+    def __init__(self, intake: Intake, line: Line, request: Request) -> None:
+        self._line: Line | None = line
+        self._request = request
+        self._incoming: IncomingCall | None = self.makes(intake, self.answer)
+        self._early: list[bytes] = []
+        self._begun = self._whole = self.started = False
+        self.keep_alive = request.keep_alive
+
+    def begin(self) -> None:
+        incoming, line, request = self._incoming, self._line, self._request
+        if incoming is None or line is None:
+            return
+        self._begun = True  # its turn comes once
+        client = line.client
+        try:
+            incoming.head(
+                request.method.decode("ascii"),
+                request.path,
+                request.query,
+                request.headers,
+                client[0] if client else None,
+                request.by_name,
+            )
+        except Exception:
+            self._failed()
+        for piece in self._early:
+            self.take(piece)
+        if self._whole:
+            self.finish()
+        elif self._request.asks_first and not incoming.settled:
+            line.write(CONTINUE)
+
+    def take(self, piece: bytes) -> bool:
+        incoming = self._incoming
+        if incoming is None or incoming.settled:
+            return False
+        if not self._begun:
+            self._early.append(piece)
+            return True
+        try:
+            return incoming.piece(piece)
+        except Exception:
+            self._failed()
+            return False
+
+    def finish(self) -> None:
+        self._whole = True
+        incoming = self._incoming
+        if not self._begun or incoming is None or incoming.settled:
+            return
+        try:
+            incoming.end()
+        except Exception:
+            self._failed()
+
+    def drop(self) -> None:
+        if self._incoming is not None:
+            self._incoming.drop()
+        self._incoming = self._line = None
+
+    def answer(self, answer: Answer) -> Caller:
+        line, incoming = self._line, self._incoming
+        if line is None or incoming is None:
+            return "gone"
+        if line.flow.write_paused:
+            line.when_writable(self, answer)
+            return "there"
+        if incoming.unread and self._request.asks_first:
+            # A caller that asked before sending its body may send it or not after a refusal: only a closed
+            # connection is unambiguous.
+            self.keep_alive = False
+        # The first knows us: a circle that only a collection would free. The writer may remember who was told of
+        # its last commit, and the connection must not stay with that.
+        self._incoming = self._line = None
+        self.started = True
+        line.send(answer, self.keep_alive, to_head=self._request.method == b"HEAD")
+        hung_up = line.said_all
+        line.answered(self.keep_alive)
+        return "hung up" if hung_up else "there"
+
+    def _failed(self) -> None:
+        """Something is wrong with us: called while an exception is being handled."""
+        log.exception("a call could not be answered")
+        incoming = self._incoming
+        if incoming is not None:
+            incoming.drop()
+            self.answer(answers.problem("internal_error"))

@@ -1,0 +1,31 @@
+"""Every operation of the API, in the order in which its description tells them."""
+
+from postern.surfaces.rest import (
+    access,
+    configuration,
+    deliveries,
+    engine,
+    history,
+    live,
+    readmission,
+    replays,
+    samples,
+    schedules,
+    signatures,
+    webhooks,
+)
+
+OPERATIONS = [
+    *webhooks.row.operations,
+    *samples.row.operations,
+    *schedules.row.operations,
+    *deliveries.row.operations,
+    *readmission.row.operations,
+    *configuration.row.operations,
+    *signatures.row.operations,
+    *history.row.operations,
+    *replays.row.operations,
+    *live.row.operations,
+    *engine.row.operations,
+    *access.row.operations,
+]

@@ -1,0 +1,52 @@
+"""Record an event of a webhook, and begin a workflow from it, over HTTP."""
+
+from postern.core.access.accounts import Actor
+from postern.surfaces.rest.requests import NewWorkflowQuery, RecordQuery
+from postern.surfaces.rest.table import Rows
+from postern.usecases.history import samples
+from postern.usecases.history.views import NotRecording, Recording, Sample
+from postern.usecases.runtime.gateway import Gateway
+
+row = Rows("Webhooks")
+
+
+@row("POST", "/webhooks/{webhook_id}/record-events", "Record the next event", level="write")
+async def record_events(gateway: Gateway, actor: Actor, webhook_id: str, query: RecordQuery) -> Recording:
+    """The next accepted call, or replay, is kept as the sample from which a workflow's variables are shown."""
+    return await samples.arm(gateway, actor, webhook_id, query.seconds)
+
+
+@row("DELETE", "/webhooks/{webhook_id}/record-events", "Stop waiting for an event", level="write", status=204)
+async def stop_recording(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
+    await samples.disarm(gateway, actor, webhook_id)
+
+
+@row("POST", "/record-events", "Record every webhook's next event", level="write")
+async def record_all_events(gateway: Gateway, actor: Actor, query: RecordQuery) -> Recording:
+    """Each webhook waits for its own."""
+    return await samples.arm(gateway, actor, None, query.seconds)
+
+
+@row("DELETE", "/record-events", "Stop waiting for every webhook's event", level="write")
+async def stop_recording_all(gateway: Gateway, actor: Actor) -> NotRecording:
+    return await samples.disarm(gateway, actor)
+
+
+@row("GET", "/webhooks/{webhook_id}/sample", "Show the recorded event", level="read")
+async def show_sample(gateway: Gateway, actor: Actor, webhook_id: str) -> Sample:
+    return await samples.sample(gateway, actor, webhook_id)
+
+
+@row(
+    "GET", "/webhooks/{webhook_id}/new-workflow", "Begin a workflow from the recorded event",
+    level="read", media_type="text/x-python; charset=utf-8", refuses=("conflict",),
+)  # fmt: skip
+async def new_workflow(gateway: Gateway, actor: Actor, webhook_id: str, query: NewWorkflowQuery) -> str:
+    """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled in.
+    Nothing is saved."""
+    return await samples.new_workflow(gateway, actor, query.name, webhook_id)
+
+
+@row("DELETE", "/webhooks/{webhook_id}/sample", "Forget the recorded event", level="write", status=204)
+async def forget_sample(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
+    await samples.forget(gateway, actor, webhook_id)

@@ -1,0 +1,161 @@
+"""A call on its way in. What happens to it, and in which order, is here:
+
+head    find the webhook, ask what can be asked without the body
+piece   keep the body, untouched, and never more of it than the webhook takes
+end     judge the call, record what was decided, answer
+"""
+
+import time
+
+import structlog
+
+from postern.core import answer as answers
+from postern.core.address import ClientAddresses, limit_key
+from postern.core.admit import Verdict, admit, admit_head, too_large
+from postern.core.calls.arriving import ArrivingBytes
+from postern.core.calls.call import Call, Headers
+from postern.core.webhooks.webhook import Webhook
+from postern.observe import unknown_codes
+from postern.usecases.calls.receive import OnAnswer, receive
+from postern.usecases.runtime.gateway import Gateway
+
+PREFIX = b"/webhook/"
+GUESSING = "guessing"
+SAY_EVERY = 10.0
+"""Seconds between two log lines about the same shortage."""
+
+log = structlog.get_logger("postern.intake")
+
+
+class Intake:
+    """What all calls have in common."""
+
+    def __init__(self, gateway: Gateway, addresses: ClientAddresses) -> None:
+        self.gateway = gateway
+        self.addresses = addresses
+        self.arriving = ArrivingBytes()
+        self._turned_away = 0
+        self._said_at = -SAY_EVERY
+
+    def no_room(self, webhook: Webhook, address: str) -> None:
+        self._turned_away += 1
+        now = time.monotonic()
+        if now - self._said_at >= SAY_EVERY:
+            log.warning(
+                "the room for bodies that are still coming in is taken",
+                calls=self._turned_away, webhook=webhook.id, address=address, bytes=self.arriving.held,
+            )  # fmt: skip
+            self._said_at, self._turned_away = now, 0
+
+
+class IncomingCall:
+    """One call, which is answered once: after its head, a piece of its body or its end."""
+
+    __slots__ = (
+        *("_answer", "_call", "_caller", "_intake", "_pieces", "_promised", "_size", "_webhook"),
+        *("settled", "unread"),
+    )
+
+    def __init__(self, intake: Intake, on_answer: OnAnswer) -> None:
+        self._intake = intake
+        self._answer = on_answer
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._promised = -1
+        self._webhook: Webhook
+        self._caller: str
+        self._call: Call
+        self.settled = False
+        """Nothing more of it is wanted: the answer is there, or waits for the commit."""
+        self.unread = False
+        """It is answered without its body."""
+
+    def head(
+        self,
+        method: str,
+        path: bytes,
+        query: bytes,
+        headers: Headers,
+        peer: str | None,
+        by_name: dict[bytes, bytes] | None = None,
+    ) -> None:
+        """``by_name``: the headers once more, where somebody has put them so already."""
+        gateway = self._intake.gateway
+        directory = gateway.runtime.directory
+        code = path[len(PREFIX) :].removesuffix(b"/").decode("latin-1")
+        webhook = directory.by_code(code)
+        if webhook is None:
+            if directory.knows(code):
+                self._refuse("temporarily_unavailable")
+                return
+            unknown_codes.inc()
+            self._refuse("webhook_not_found")
+            return
+        if gateway.runtime.ending and webhook.answer_timeout is not None:
+            self._refuse("temporarily_unavailable")
+            return
+        address = self._intake.addresses.client(peer, headers)
+        call = Call(
+            method, path, query, headers, b"", address, gateway.clock(), gateway.site.base_url, by_name
+        )
+        self._webhook, self._call = webhook, call
+        verdict = admit_head(webhook, call)
+        if verdict is None:
+            # A length that was promised proves nothing, but one that is too large need not be waited for.
+            promised = call.first_header(b"content-length")
+            if promised is not None and promised.isdigit():
+                self._promised = int(promised[:19])
+                if self._promised > webhook.payload_limit:
+                    verdict = too_large(webhook)
+        if verdict is not None:
+            self.unread = True
+            self._settle(verdict)
+
+    def piece(self, piece: bytes) -> bool:
+        """Whether it was wanted. Counted while it comes in: one byte too many is enough."""
+        size = len(piece)
+        if self._size + size > self._webhook.payload_limit:
+            self.unread = True
+            self._settle(too_large(self._webhook))
+            return False
+        if size == self._promised:  # all of it, so it takes no room while somebody waits for the rest
+            self._pieces.append(piece)
+            return True
+        if not self._size:
+            self._caller = self._sharer()
+        if not self._intake.arriving.take(size, self._webhook.id, self._caller):
+            self._intake.no_room(self._webhook, self._call.address)
+            self._refuse("temporarily_unavailable")
+            return False
+        self._size += size
+        self._pieces.append(piece)
+        return True
+
+    def end(self) -> None:
+        pieces = self._pieces
+        self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._settle(admit(self._webhook, self._call, self._intake.gateway.runtime.limits))
+
+    def drop(self) -> None:
+        """No more of it will come, or is wanted."""
+        if self._size:
+            self._intake.arriving.give_back(self._size, self._webhook.id, self._caller)
+            self._size = 0
+        self._pieces = []  # not with the call: collections are rare, and strangers send more than there is
+
+    def _sharer(self) -> str:
+        """Whose share of the room it takes. All that guess too often are one caller together, and turn only
+        each other away."""
+        caller = limit_key(self._call.address)
+        limits = self._intake.gateway.runtime.limits
+        return GUESSING if limits.over(self._webhook.id, caller) else caller
+
+    def _settle(self, verdict: Verdict) -> None:
+        self.settled = True
+        self.drop()
+        receive(self._intake.gateway, self._webhook, self._call, verdict, self._answer)
+
+    def _refuse(self, code: str) -> None:
+        self.settled = self.unread = True
+        self.drop()
+        self._answer(answers.problem(code))

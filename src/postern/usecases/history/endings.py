@@ -1,0 +1,96 @@
+"""A call's story goes on to its end: what its caller heard and how its runs ended are written down as they become
+known, and an engine that can tell is asked where nothing was heard from it."""
+
+import asyncio
+
+import structlog
+
+from postern.core.deliveries.delivery import EngineUnavailable
+from postern.core.history.invocation import StoreUnavailable
+from postern.observe import runs_ended
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.loop import Loop
+
+LOOK_EVERY = 1.0
+GATHER = 0.1
+"""Seconds: what becomes known together is written down together."""
+ASKED_AT_ONCE = 200
+LEASE = 60.0
+LONGEST_WAIT = 120.0
+SHARE_OF_AGE = 0.2
+"""A run that has lasted long will last longer: it is asked about less often."""
+
+log = structlog.get_logger("postern.endings")
+
+
+class EndingsLoop:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._loop = Loop("endings", self._work, self._pause)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def stop(self) -> None:
+        self._loop.stop()
+
+    async def _work(self) -> bool:
+        await self.write()
+        return await self.ask()
+
+    async def _pause(self) -> None:
+        endings = self._gateway.runtime.endings
+        await self._loop.rest(LOOK_EVERY, endings.news.wait())
+        await asyncio.sleep(GATHER)
+
+    async def write(self) -> None:
+        """Write down what was noticed."""
+        gateway = self._gateway
+        noticed = gateway.runtime.endings.take()
+        if not noticed:
+            return
+        try:
+            early = await gateway.store.endings.note(
+                noticed.answered, noticed.ends, noticed.counted, gateway.clock()
+            )
+        except StoreUnavailable:
+            gateway.runtime.endings.put_back(noticed)
+            raise
+        for key, end in noticed.ends.items():
+            if key in early:
+                gateway.runtime.endings.early(key, end)
+            else:
+                runs_ended.labels(end.state).inc()
+                gateway.runtime.live.touch(key.rpartition(".")[0])
+        for answered in noticed.answered:
+            gateway.runtime.live.touch(answered.invocation_id)
+
+    async def ask(self) -> bool:
+        """Ask the engine how runs ended that nothing was heard of. Whether there are more to ask about."""
+        gateway = self._gateway
+        engine = gateway.engine
+        if engine is None or engine.asked_after is None:
+            return False
+        now = gateway.clock()
+        started = await gateway.store.endings.claim_to_ask(now, LEASE, ASKED_AT_ONCE)
+        if not started:
+            return False
+        try:
+            ends = await engine.ends(list(started))
+        except EngineUnavailable as trouble:
+            log.info("how runs ended could not be asked", error=trouble.detail)
+            ends = dict.fromkeys(started)
+        unknown = [key for key in started if key not in ends]
+        if unknown:
+            await gateway.store.endings.unknown(unknown)
+        for key, end in ends.items():
+            if end is not None:
+                gateway.runtime.endings.ended(key, end)
+        at_work = {
+            key: now + min(max(engine.asked_after, (now - started[key]) * SHARE_OF_AGE), LONGEST_WAIT)
+            for key, end in ends.items()
+            if end is None
+        }
+        if at_work:
+            await gateway.store.endings.ask_again(at_work)
+        return len(started) == ASKED_AT_ONCE

@@ -1,0 +1,92 @@
+"""Everything there is, as lines of JSON: to leave with, to keep, or to look at with other tools.
+
+Each line is an object with its ``kind``; the rest is what the API answers for one of these. The last line says
+how many there were of each: a file without it was cut off.
+"""
+
+import base64
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+from postern import __version__
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.access import accounts, audit
+from postern.usecases.answers import Listing, as_json, as_plain, iso
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history
+from postern.usecases.history.views import InvocationSummary, invocation_of
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks import webhooks
+
+FORMAT = 1
+PAGE = 200
+
+T = TypeVar("T")
+
+
+async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], object]) -> None:
+    """Every webhook, user, API key, change, replay of many and call, a line of JSON each. No secret, key or password
+    is in it."""
+    require(actor, "admin")
+    counts: Counter[str] = Counter()
+
+    def line(kind: str, fields: Any) -> None:
+        write(as_json({"kind": kind, **as_plain(fields)}) + b"\n")
+
+    line("export", {"format": FORMAT, "version": __version__, "madeAt": iso(time.time())})
+    async for kind, found in _all(gateway, actor):
+        line(kind, found)
+        counts[kind] += 1
+    line("end", {"counts": dict(counts)})
+
+
+async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]:
+    cursor = None
+    while True:
+        page = await webhooks.listing(gateway, actor, PAGE, cursor)
+        for webhook in page.items:
+            yield "webhook", webhook
+        for unreadable in page.unreadable or []:
+            yield "unreadableWebhook", unreadable
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    for user in await accounts.users(gateway, actor):
+        yield "user", user
+    for key in await accounts.keys(gateway, actor):
+        yield "apiKey", key
+    async for entry in _pages(lambda after: audit.listing(gateway, actor, PAGE, after)):
+        yield "change", entry
+    async for replay in _pages(lambda after: replays.listing(gateway, actor, PAGE, after)):
+        yield "replay", replay
+    wanted = history.filter_of()
+    async for summary in _pages(lambda after: history.listing(gateway, actor, wanted, PAGE, after)):
+        call = await _call(gateway, summary)
+        if call is not None:
+            yield "call", call
+
+
+async def _call(gateway: Gateway, summary: InvocationSummary) -> dict[str, Any] | None:
+    """With its body to the byte, which text cannot always be; without its payload, which says the same again."""
+    try:
+        story = await history.recorded(gateway, summary.id)
+    except Refused:  # retention has taken it meanwhile
+        return None
+    fields: dict[str, Any] = as_plain(invocation_of(story, None))
+    del fields["payload"], fields["body"]
+    body = story.invocation.body
+    return {**fields, "bodyBase64": None if body is None else base64.b64encode(body).decode()}
+
+
+async def _pages(ask: Callable[[str | None], Awaitable[Listing[T]]]) -> AsyncIterator[T]:
+    cursor = None
+    while True:
+        page = await ask(cursor)
+        for one in page.items:
+            yield one
+        cursor = page.next_cursor
+        if cursor is None:
+            return

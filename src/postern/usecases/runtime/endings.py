@@ -1,0 +1,70 @@
+"""What became of calls after they were recorded, as this process noticed it and until it is written down."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+
+import structlog
+
+from postern.core.deliveries.delivery import End
+from postern.core.history.invocation import Answered
+from postern.core.history.volume import answer_name, latency_bucket
+
+MOST = 20_000
+"""Of each kind, while the store is away. An end that is let go of is asked for again later."""
+
+log = structlog.get_logger("postern.endings")
+
+
+@dataclass(slots=True)
+class Noticed:
+    answered: list[Answered] = field(default_factory=list)
+    ends: dict[str, End] = field(default_factory=dict)
+    """By the delivery's key."""
+    counted: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """Answers by webhook, name and latency bucket."""
+
+    def __bool__(self) -> bool:
+        return bool(self.answered or self.ends or self.counted)
+
+
+class Endings:
+    def __init__(self) -> None:
+        self._noticed = Noticed()
+        self.news = asyncio.Event()
+
+    def count(self, webhook_id: str, status: int, lasted: float) -> None:
+        """An answer that was given, and how long its caller had waited."""
+        self._noticed.counted[webhook_id, answer_name(status), latency_bucket(lasted)] += 1
+
+    def answered(self, answer: Answered) -> None:
+        self._noticed.answered.append(answer)
+        self.news.set()
+
+    def ended(self, key: str, end: End) -> None:
+        """All runs of this delivery are over. Who says so first is right."""
+        self._noticed.ends.setdefault(key, end)
+        self.news.set()
+
+    def early(self, key: str, end: End) -> None:
+        """Its start is not written down yet. That is no news: a start may be tried again for days, and each look
+        is a commit."""
+        self._noticed.ends.setdefault(key, end)
+
+    def take(self) -> Noticed:
+        self.news.clear()
+        taken, self._noticed = self._noticed, Noticed()
+        return taken
+
+    def put_back(self, taken: Noticed) -> None:
+        """It could not be written down."""
+        now = self._noticed
+        now.answered = [*taken.answered, *now.answered]
+        now.ends = {**now.ends, **taken.ends}
+        now.counted += taken.counted
+        lost = max(0, len(now.answered) - MOST), max(0, len(now.ends) - MOST)
+        if any(lost):
+            now.answered = now.answered[lost[0] :]
+            for key in list(now.ends)[: lost[1]]:
+                del now.ends[key]
+            log.warning("what became of calls is not written down", answers=lost[0], ends=lost[1])

@@ -1,0 +1,71 @@
+"""A JSON Schema of the file that `apply` takes, so that an editor completes and checks it while it is written."""
+
+from typing import Any
+
+from postern import presets
+from postern.usecases.webhooks.as_code import VERSION
+from postern.usecases.webhooks.configuration import SECRETS, WebhookRequest
+
+Schema = dict[str, Any]
+
+_REFERENCE: Schema = {"$ref": "#/$defs/SecretReference"}
+_SECRET_REFERENCE: Schema = {
+    "title": "SecretReference",
+    "description": "Where apply finds a secret. The secret itself does not belong into the file.",
+    "oneOf": [
+        _one_key := {
+            "type": "object",
+            "description": "In the environment of apply.",
+            "properties": {"env": {"type": "string", "minLength": 1}},
+            "required": ["env"],
+            "additionalProperties": False,
+        },
+        {
+            **_one_key,
+            "description": "In a file, its path as seen from this one.",
+            "properties": {"file": {"type": "string", "minLength": 1}},
+            "required": ["file"],
+        },
+        {
+            **_one_key,
+            "description": "One that is made if there is none.",
+            "properties": {"generate": {"const": True}},
+            "required": ["generate"],
+        },
+        {"type": "null", "description": "None: a second secret that is there is removed."},
+    ],
+}
+
+
+def schema() -> Schema:
+    webhook = WebhookRequest.model_json_schema()
+    definitions: dict[str, Schema] = webhook.pop("$defs")
+    del definitions["Generate"]
+    for method, name in (("token", "TokenAuthentication"), ("hmac", "SignatureAuthentication")):
+        definitions[name]["properties"] |= dict.fromkeys(SECRETS[method], _REFERENCE)
+    definitions["SignatureAuthentication"]["properties"]["provider"] = {
+        "title": "Provider",
+        "description": "The sender, or custom with a scheme.",
+        "enum": ["custom", *presets.names()],
+    }
+    headers = definitions["ScheduleSetting"]["properties"]["headers"]
+    headers["additionalProperties"] = _REFERENCE
+    webhook["properties"] = {
+        "id": {"type": "string", "description": "Of the webhook that is meant. Without it, the name is."}
+    } | webhook["properties"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Postern's webhooks",
+        "type": "object",
+        "properties": {
+            "version": {"const": VERSION, "description": "Of this kind of file."},
+            "webhooks": {"type": "array", "items": {"$ref": "#/$defs/Webhook"}},
+        },
+        "required": ["version", "webhooks"],
+        "additionalProperties": False,
+        "$defs": {
+            **definitions,
+            "Webhook": {**webhook, "title": "Webhook"},
+            "SecretReference": _SECRET_REFERENCE,
+        },
+    }

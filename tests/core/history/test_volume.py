@@ -1,0 +1,81 @@
+"""What the counts of a bucket of time tell."""
+
+import pytest
+
+from postern.core.history.volume import LATENCY_BOUNDS_MS, Counts, Volume, latency_bucket, outcomes
+
+NONE = [0] * len(LATENCY_BOUNDS_MS)
+
+
+def counts(within: list[int], slower: int = 0) -> Counts:
+    made = Counts()
+    made.add("accepted", sum(within) + slower, within + NONE[len(within) :])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("within", "slower", "share", "milliseconds"),
+    [
+        ([4], 0, 0.5, 0.5),  # evenly spread below the first bound
+        ([4], 0, 1.0, 1.0),
+        ([2, 2], 0, 0.5, 1.0),
+        ([2, 2], 0, 0.75, 1.5),
+        ([0, 0, 4], 0, 0.5, 3.5),
+        ([1], 9, 0.95, 30_000.0),  # all that is known of the slowest
+    ],
+)
+def test_a_percentile_is_exact_to_its_bucket(
+    within: list[int], slower: int, share: float, milliseconds: float
+) -> None:
+    assert counts(within, slower).percentile(share) == milliseconds
+
+
+def test_without_calls_there_is_no_percentile() -> None:
+    assert Counts().percentile(0.5) is None
+
+
+def test_what_is_added_is_summed_up() -> None:
+    made = Volume()
+    made.add("accepted", 3, [1, 2, *NONE[2:]])
+    made.add("duplicate", 3, [3, *NONE[1:]])
+    made.add("duplicate", 1, NONE)
+    assert (made.calls.total, made.calls.by_name, made.calls.within[:3]) == (
+        7,
+        {"accepted": 3, "duplicate": 4},
+        [4, 2, 0],
+    )
+    assert made.outcomes() == {"accepted": 3, "duplicate": 4, "handshake": 0, "rejected": 0}
+    twice = Volume()
+    for _ in range(2):
+        twice.add_all(made)
+    assert (twice.calls.total, twice.calls.by_name["duplicate"], twice.calls.within[0]) == (14, 8, 8)
+
+
+def test_answers_and_ends_are_counted_apart_from_calls() -> None:
+    made = Volume()
+    for name in ("answer:200", "end:failed", "accepted"):
+        made.add(name, 1, NONE)
+    assert [one.by_name for one in (made.calls, made.answers, made.ends)] == [
+        {"accepted": 1},
+        {"200": 1},
+        {"failed": 1},
+    ]
+
+
+def test_a_bound_is_part_of_what_is_below_it() -> None:
+    assert [latency_bucket(one) for one in (0.0, 0.001, 0.0011, 30.0, 31.0)] == [
+        0,
+        0,
+        1,
+        len(NONE) - 1,
+        len(NONE),
+    ]
+
+
+def test_every_code_that_is_no_outcome_is_a_rejection() -> None:
+    assert outcomes({"signature_mismatch": 2, "handshake": 1, "rate_limited": 3}) == {
+        "accepted": 0,
+        "duplicate": 0,
+        "handshake": 1,
+        "rejected": 5,
+    }

@@ -1,0 +1,101 @@
+"""A workflow behind HTTP says how it ended: history and the caller who waits hear it."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.client import admin_of
+from support.program import Program, StartProgram
+from support.waiting import PATIENCE, wait_until
+
+
+@pytest.fixture
+def program(start_program: StartProgram) -> Iterator[Program]:
+    def report(trigger: dict[str, Any]) -> None:
+        say = trigger["payload"]
+        for end in say.get("ends", []):
+            url = urlsplit(trigger["end"]["url"])
+            connection = HTTPConnection(url.hostname or "", url.port, timeout=PATIENCE)
+            headers = {
+                "Authorization": f"Bearer {say.get('token', trigger['end']['token'])}",
+                "Content-Type": "application/json",
+            }
+            connection.request("POST", url.path, json.dumps(end), headers)
+            replies.append(connection.getresponse().status)
+            connection.close()
+
+    class Engine(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            trigger = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if trigger["payload"].get("at_once"):
+                report(trigger)
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            if not trigger["payload"].get("at_once"):
+                threading.Thread(target=report, args=(trigger,), daemon=True).start()
+
+        def log_message(self, *_: object) -> None: ...
+
+    replies: list[int] = []
+    engine = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=engine.serve_forever, daemon=True).start()
+    program = start_program(POSTERN_ENGINE="http", POSTERN_HTTP_URL=f"http://127.0.0.1:{engine.server_port}/")
+    program.replies = replies  # type: ignore[attr-defined]
+    yield program
+    engine.shutdown()
+    engine.server_close()
+
+
+FAILED = {"state": "failed", "error": "no order 1001"}
+COMPLETED = {"state": "completed"}
+
+
+def story(program: Program, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    api = admin_of(program)
+    answer = api.post(path, body)
+    replies: list[int] = program.replies  # type: ignore[attr-defined]
+    wait_until(lambda: len(replies) == len(body["ends"]), what="the reports")
+    ended = body.get("token") is None
+
+    def told() -> dict[str, Any]:
+        (item,) = api.get("invocations?limit=1").json["items"]
+        over = item["runState"] in ("completed", "failed")
+        return item if item["status"] != "accepted" and over is ended else {}
+
+    return answer.status, wait_until(told, what="the end")
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(("end", "heard"), [(FAILED, 502), (COMPLETED, 200)])
+def test_the_first_report_is_the_end(
+    program: Program, at_once: bool, waits: bool, end: dict[str, str], heard: int
+) -> None:
+    webhook = {
+        "name": "Orders",
+        "authentication": {"method": "none"},
+        "synchronousResponse": {"enabled": waits, "timeoutSeconds": 30},
+    }
+    made = admin_of(program).post("webhooks", webhook).json
+    path = "/webhook/" + made["url"].rpartition("/")[2]
+    other = COMPLETED if end is FAILED else FAILED
+    status, item = story(program, path, {"ends": [end, other], "at_once": at_once})
+    assert status == (heard if waits else 200)
+    assert (item["runState"], item["error"]) == (end["state"], end.get("error"))
+    assert item["status"] == end["state"]
+    assert program.replies == [200, 200]  # type: ignore[attr-defined]
+
+
+def test_only_who_has_the_token_can_say_it(program: Program) -> None:
+    made = admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
+    path = "/webhook/" + made["url"].rpartition("/")[2]
+    _, item = story(program, path, {"ends": [FAILED], "token": "rt_guessed"})
+    assert program.replies == [401]  # type: ignore[attr-defined]
+    assert (item["status"], item["runState"]) == ("started", "unknown")

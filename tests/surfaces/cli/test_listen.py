@@ -1,0 +1,282 @@
+"""`postern listen`: calls of a gateway arrive at a program on this machine, each once, in order, as they were sent."""
+
+import asyncio
+import hmac
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO, Any
+
+import httpx2
+import pytest
+
+from engines.relay import Relay
+from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
+from support.client import admin_of
+from support.commands import typed
+from support.program import Program, StartProgram, clean_environment
+from support.waiting import PATIENCE, free_port, wait_until
+
+SECRET = "a secret that is long enough"
+
+
+class LocalProgram(ThreadingHTTPServer):
+    """Notes what arrives, and answers 200."""
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.heard: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/hooks"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def ids(self) -> list[str]:
+        return [headers["x-postern-invocation"] for _, _, headers, _ in self.heard]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LocalProgram
+
+    def _answer(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        self.server.heard.append((self.command, self.path, headers, body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = do_PUT = do_GET = _answer
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def local() -> Iterator[LocalProgram]:
+    program = LocalProgram()
+    yield program
+    program.shutdown()
+    program.server_close()
+
+
+@pytest.fixture
+def gateway(start_program: StartProgram) -> Program:
+    return start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+
+
+class Listening:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.lines: list[Any] = []
+        self.trouble: list[str] = []
+        self._readers = [
+            threading.Thread(target=self._read, args=(process.stdout, self._line)),
+            threading.Thread(target=self._read, args=(process.stderr, self.trouble.append)),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @staticmethod
+    def _read(stream: IO[str], note: Callable[[str], None]) -> None:
+        with stream:
+            for line in stream:
+                note(line)
+
+    def _line(self, line: str) -> None:
+        self.lines.append(json.loads(line) if line.startswith("{") else line)
+
+    def wait_for(self, count: int) -> None:
+        wait_until(
+            lambda: len(self.lines) >= count, what=lambda: f"{count} lines, not {self.lines} {self.trouble}"
+        )
+
+    def stop(self) -> int:
+        self._process.send_signal(2)
+        return self._process.wait(PATIENCE)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for reader in self._readers:
+            reader.join()
+
+
+@contextmanager
+def listening(gateway: Program, *words: str, url: str = "", json_lines: bool = True) -> Iterator[Listening]:
+    """Begun when it says that it waits: from then on nothing is missed."""
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "postern", "listen", *words, *(["--json"] if json_lines else [])],
+        env=clean_environment(
+            {
+                "POSTERN_URL": url or gateway.url,
+                "POSTERN_API_KEY": gateway.admin_key,
+                "TOKEN": "a token of my own",
+            }
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    mine = Listening(process)
+    try:
+        yield mine
+    finally:
+        mine.end()
+
+
+def webhook(gateway: Program, **settings: Any) -> dict[str, Any]:
+    wanted = {"name": "Orders", "authentication": {"method": "none"}, "fieldMapping": {"fieldOne": "number"}}
+    made: dict[str, Any] = admin_of(gateway).post("webhooks", wanted | settings).json
+    return made
+
+
+def call(url: str, body: bytes, **headers: str) -> str:
+    sent = {
+        "Content-Type": "application/json",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    heard = httpx2.post(url, content=body, headers=sent, trust_env=False, timeout=PATIENCE)
+    invocation: str = heard.json().get("invocationId", "")
+    return invocation
+
+
+def test_a_call_arrives_as_it_was_sent(gateway: Program, local: LocalProgram) -> None:
+    signed = webhook(gateway, authentication={"method": "hmac", "provider": "github", "secret": SECRET})
+    body = '{"number":  "é",\n"b": 1}'.encode()
+    signature = "sha256=" + hmac.new(SECRET.encode(), body, "sha256").hexdigest()
+    first = call(
+        signed["url"] + "?a=1&b=%20", body, X_Hub_Signature_256=signature, X_Api_Key="hidden", X_Odd="a  b"
+    )
+    with listening(gateway, "--to", local.url + "?mine=1", "--last", "1") as mine:
+        mine.wait_for(1)
+        call(
+            signed["url"], b'{"number": 2}', X_Hub_Signature_256=signature
+        )  # it is rejected, and rejected calls were not asked for
+        right = "sha256=" + hmac.new(SECRET.encode(), b"{}", "sha256").hexdigest()
+        third = call(signed["url"], b"{}", X_Hub_Signature_256=right)
+        mine.wait_for(2)
+        assert mine.stop() == OK
+    assert local.ids() == [first, third] == [line["id"] for line in mine.lines]
+    method, path, headers, arrived = local.heard[0]
+    assert (method, path, arrived) == ("POST", "/hooks?mine=1&a=1&b=%20", body)
+    assert headers["x-hub-signature-256"] == signature
+    assert (headers["content-type"], headers["x-odd"]) == ("application/json", "a  b")
+    assert headers["host"] in local.url
+    assert "x-api-key" not in headers
+    assert mine.lines[0]["localStatus"] == 200
+
+
+def test_the_place_of_a_masked_credential_takes_a_token(gateway: Program, local: LocalProgram) -> None:
+    made = webhook(gateway)
+    call(made["url"], b"{}", X_Api_Key="hidden")
+    with listening(gateway, "--to", local.url, "--last", "1", "--token", "env:TOKEN") as mine:
+        mine.wait_for(1)
+    assert local.heard[0][2]["x-api-key"] == "a token of my own"
+
+
+def test_only_what_was_asked_for_arrives(gateway: Program, local: LocalProgram) -> None:
+    one, other = webhook(gateway), webhook(gateway, name="Other")
+    call(other["url"], b'{"number": "1"}')
+    call(one["url"], b'{"number": "2"}')
+    wanted = call(one["url"], b'{"number": "1"}')
+    call(one["url"], b"[]")
+    with listening(gateway, one["id"], "--to", local.url, "--since", "1h", "--where", "fieldOne=1") as mine:
+        mine.wait_for(1)
+        later = call(one["url"], b'{"number": "1"}')
+        mine.wait_for(2)
+    assert local.ids() == [wanted, later]
+    with listening(gateway, "--print", "--since", "1h", "--outcome", "rejected") as printed:
+        printed.wait_for(1)
+    assert (printed.lines[0]["outcome"], printed.lines[0]["request"]["bodyBase64"]) == ("rejected", "W10=")
+
+
+def test_people_see_each_call(gateway: Program, local: LocalProgram) -> None:
+    made = webhook(gateway)
+    call(made["url"], b'{"number": "\x1b[31m"}'.replace(b"\x1b", b"\\u001b"), X_Odd="a")
+    with listening(gateway, "--to", local.url, "--last", "1", json_lines=False) as mine:
+        mine.wait_for(1)
+        assert mine.stop() == OK
+    assert "200" in mine.lines[0] and made["id"] in mine.lines[0]
+    wait_until(lambda: mine.trouble[-1:] == ["1 calls.\n"], what=lambda: f"the end, not {mine.trouble}")
+    with listening(gateway, "--print", "--last", "1", json_lines=False) as printed:
+        printed.wait_for(5)
+    assert "x-odd: a\n" in printed.lines
+
+
+def test_a_local_program_that_is_away_is_told_or_waited_for(gateway: Program) -> None:
+    made = webhook(gateway)
+    port = free_port()
+    first = call(made["url"], b"{}")
+    with listening(gateway, "--to", f"http://127.0.0.1:{port}/", "--last", "1") as mine:
+        mine.wait_for(1)
+    assert (mine.lines[0]["localStatus"], "refused" in mine.lines[0]["error"]) == (None, True)
+    with listening(gateway, "--to", f"http://127.0.0.1:{port}/", "--last", "1", "--retry") as patient:
+        wait_until(lambda: any("sent again" in line for line in patient.trouble))
+        program = LocalProgram(port)
+        patient.wait_for(1)
+        program.shutdown()
+        program.server_close()
+    assert program.ids() == [first]
+
+
+CALLS = 300
+CUTS = 8
+
+
+def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gateway_restarts(
+    start_program: StartProgram, local: LocalProgram, tmp_path: Path
+) -> None:
+    port = str(free_port())
+    given = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off", "POSTERN_PORT": port}
+    first_one = start_program(**given)
+    made = webhook(first_one)
+
+    async def story() -> list[str]:
+        relay = Relay(first_one.port)
+        await relay.open()
+        with listening(first_one, "--to", local.url, url=f"http://127.0.0.1:{relay.port}") as mine:
+            sent = [await asyncio.to_thread(call, made["url"], b"{}")]
+            while not local.ids():  # what came before it listened is none of its own
+                sent = [await asyncio.to_thread(call, made["url"], b"{}")]
+                await asyncio.sleep(0.2)
+            known = local.ids()
+            for number in range(CALLS):
+                if number == CALLS // 2:
+                    await asyncio.to_thread(first_one.stop)
+                    await asyncio.to_thread(lambda: start_program(**given))
+                elif number % (CALLS // CUTS) == 0:
+                    await relay.cut()
+                    await relay.open()
+                sent.append(await asyncio.to_thread(call, made["url"], b"{}"))
+            expected = [*known, *(one for one in sent if one not in known)]
+            await asyncio.to_thread(
+                wait_until,
+                lambda: len(local.ids()) >= len(expected),
+                what=lambda: f"the rest; {mine.trouble}",
+            )
+            await asyncio.sleep(1)  # for one that would come twice
+        await relay.cut()
+        return expected
+
+    expected = asyncio.run(story())
+    assert local.ids() == expected
+
+
+def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Path) -> None:
+    for words, code in (
+        ((), USAGE),
+        (("--print", "--to", "http://localhost:1"), USAGE),
+        (("--to", "localhost"), USAGE),
+        (("--print", "--since", "yesterday"), USAGE),
+        (("--print", "--outcome", "lost"), USAGE),
+        (("--print", "--where", "number=1"), USAGE),
+        (("wh_none", "--print"), NOT_FOUND),
+    ):
+        ran = typed(tmp_path, "listen", *words, to=gateway)
+        assert (ran.exit_code, ran.stderr.count("\n")) == (code, 1), (words, ran.output)
+    gateway.stop()
+    assert typed(tmp_path, "listen", "--print", to=gateway).exit_code == UNAVAILABLE

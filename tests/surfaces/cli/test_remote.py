@@ -1,0 +1,473 @@
+"""Commands go to a gateway over the network as they work on the local database: the same output, the same codes."""
+
+import json
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from difflib import unified_diff
+from pathlib import Path
+
+import httpx2
+import pytest
+from reference import commands
+
+from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
+from postern.surfaces.cli.source import Answer
+from postern.wiring.local import Local
+from support.client import admin_of
+from support.commands import typed
+from support.program import Program, clean_environment, run_postern
+from support.waiting import PATIENCE, free_port
+
+NOWHERE = "0" * 32
+
+LOCAL_ONLY = {
+    ("serve",): "it is the gateway",
+    ("migrate",): "it works on the database",
+    ("copy",): "it works on the database",
+    ("mcp",): "a gateway speaks it over HTTP",
+    ("prune",): "it works on the database",
+    ("backup",): "it works on the database",
+    ("restore",): "it works on the database",
+    ("settings",): "each tells what it was started with itself",
+    ("secrets", "rotate-key"): "it works on the database",
+    ("login",): "it says where commands go",
+    ("logout",): "it says where commands go",
+    ("status",): "it says where commands go",
+    (
+        "workflows",
+        "list",
+    ): "without an engine, as in these tests, a gateway knows none; the files of its machine it does",
+    ("schema",): "it says what a file may hold, and asks nobody",
+    ("listen",): "it goes on until somebody ends it: test_listen.py",
+    ("completion",): "it prints a script",
+}
+"""Commands that are not the same from afar, and why."""
+
+
+class Way:
+    """One way of going: to the database of a program, or to the program over the network."""
+
+    def __init__(self, folder: Path, remote: bool) -> None:
+        folder.mkdir(exist_ok=True)
+        self.program = Program(folder, {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
+        self.program.wait_until_ready()
+        self.folder = folder
+        self._to = self.program if remote else None
+        self.transcript: list[tuple[str, int, str, str]] = []
+
+    def __call__(self, *words: str) -> str:
+        ran = typed(self.folder, *words, to=self._to, POSTERN_WORKFLOWS=str(self.folder / "workflows"))
+        assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.output
+        self.transcript.append(
+            (self.same(" ".join(words)), ran.exit_code, self.same(ran.stdout), self.same(ran.stderr))
+        )
+        return ran.stdout
+
+    def same(self, text: str) -> str:
+        """Without what cannot be the same: ids, times, secrets, ports, folders, and who did it."""
+        text = text.replace(str(self.folder), "FOLDER").replace(self.program.url, "URL")
+        for pattern, said in PATTERNS.items():
+            text = re.sub(pattern, said, text)
+        return text
+
+
+PATTERNS = {
+    r"\b(wh|inv|key|usr|ses|rpl|aud|dlv)_[0-9a-f]{8,32}": r"\1_ID",
+    r"pk_[\w-]+": "KEY",
+    r"URL/webhook/\w+": "URL/webhook/CODE",
+    r"/webhook/\w+": "/webhook/CODE",
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z": "TIME",
+    r"127\.0\.0\.1:\d+": "HOST",
+    r"(durationMs\W+)[\d.]+": r"\1N",
+    r" {2,}": "  ",
+    r"command line|POSTERN_ADMIN_KEY": "WHO",
+    r"\bin \d+ ms": "in N ms",
+    r"(?m)^(TIME  inv_ID .*?  \d{3}  )[\d.]+": r"\1N",
+    r'"[0-9A-Za-z]{22}"': '"CODE"',
+}
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[tuple[Way, Way]]:
+    ways: list[Way] = []
+    try:
+        for name in ("local", "remote"):
+            ways.append(Way(tmp_path / name, name == "remote"))
+        yield ways[0], ways[1]
+    finally:
+        for way in ways:
+            way.program.kill()
+
+
+def test_a_story_is_told_the_same_both_ways(both: tuple[Way, Way], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command is typed in it, once for people and once for scripts; a new one is asked for at the end."""
+    monkeypatch.setenv("SECRET", "a secret that is long enough")
+    for way in both:
+        tell(way)
+    local, remote = both
+    assert len(local.transcript) == len(remote.transcript)
+    differing = [
+        "\n".join(unified_diff(*(str(part).splitlines() for part in pair), lineterm="", n=1))
+        for one, other in zip(local.transcript, remote.transcript, strict=True)
+        for pair in zip(one, other, strict=True)
+        if pair[0] != pair[1]
+    ]
+    assert not differing, "\n".join(differing)
+    typed_ones = [words.split() for words, *_ in local.transcript]
+    missing = {
+        tuple(words)
+        for words, _ in commands()
+        if not any(one[: len(words)] == words for one in typed_ones) and tuple(words) not in LOCAL_ONLY
+    }
+    assert missing == set()
+
+
+def tell(way: Way) -> None:
+    def twice(*words: str) -> str:
+        way(*words)
+        return way(*words, "--json")
+
+    made = json.loads(
+        way("webhooks", "create", "Orders", "--auth", "none", "fieldMapping.fieldOne=number", "--json")
+    )
+    orders = made["id"]
+    way("webhooks", "create", "With a [bold]name[/bold]", "authentication.headerName=X-Key")
+    way("webhooks", "create", "Wrong", "payloadLimitBytes=0")
+    way("webhooks", "create", "Wrong", "payloadLimitBytes=0", "--json")
+    signed = json.loads(
+        way(
+            "webhooks",
+            "create",
+            "Signed",
+            "--auth",
+            "hmac",
+            "--provider",
+            "github",
+            "--secret",
+            "env:SECRET",
+            "--json",
+        )
+    )["id"]
+    for words in (
+        ("webhooks", "list"),
+        ("webhooks", "show", orders),
+        ("webhooks", "list", "--search", "Ord"),
+    ):
+        twice(*words)
+    for verb in ("disable", "enable", "hold", "record"):
+        twice("webhooks", verb, orders)
+    way("webhooks", "record", orders, "--off")
+    way("webhooks", "record", orders, "--minutes", "0")
+    twice("webhooks", "record", "--all", "--minutes", "5")
+    # A gateway notices what a command does to its database within a second; this it knows at once.
+    admin_of(way.program).post(f"webhooks/{orders}/record-events")
+    body = {"number": "1001", "text": "\u001b[31mé漢字"}
+    heard = httpx2.post(made["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False)
+    invocation = heard.json()["invocationId"]
+    way("webhooks", "record", "--all", "--off", "--json")
+    for words in (("webhooks", "drop", orders, "--yes"), ("webhooks", "release", orders)):
+        twice(*words)
+    twice("webhooks", "set", orders, "fieldMapping.fieldTwo=text")
+    twice("webhooks", "set", signed, "--second-secret", "env:SECRET")
+    way("webhooks", "set", signed, "--second-secret", "none")
+    way("webhooks", "promote", signed)
+    way("webhooks", "adopt-secret", signed)
+    twice("webhooks", "sample", orders)
+    way("workflows", "new", "Greet", "--from-sample", orders, "--print")
+    way("workflows", "new", "Greet", "--from-sample", orders)
+    twice("workflows", "new", "Greet", "--from-sample", orders)
+    twice("workflows", "test", "Greet", "--sample", orders)
+    way("workflows", "test", "Nobody", "--sample", orders)
+    way("workflows", "test", "Greet", "--sample", signed)
+    way("webhooks", "sample", orders, "--forget")
+    way("webhooks", "sample", orders, "--forget", "--json")
+    way("webhooks", "run", orders)
+    way("webhooks", "resume", orders)
+
+    webhook = ("--webhook", orders)
+    httpx2.post(f"{way.program.url}/webhook/{signed_code(way, signed)}", json={}, trust_env=False)
+    twice("history", "list")
+    for words in (
+        ("history", "list", *webhook, "--status", "accepted", "--limit", "500", "--since", "2020-01-01"),
+        ("history", "list", "--search", "1001"),
+        ("history", "list", "--status", "lost"),
+        ("history", "list", "--since", "yesterday"),
+        ("history", "list", "--cursor", "x"),
+        ("history", "show", invocation),
+        ("history", "show", "nothing/../there"),
+        ("history", "show", f"inv_{NOWHERE}"),
+        ("history", "curl", invocation),
+        ("history", "preview", invocation, "fieldOne=number", "fieldTwo=text"),
+        ("history", "preview", invocation, "fieldOne=a["),
+        ("history", "preview", invocation, "fieldNine=a"),
+        ("history", "recheck", signed),
+        ("signatures", "explain", invocation),
+        ("signatures", "explain", refused_one(way)),
+        ("signatures", "propose", "stripe payments"),
+        ("signatures", "propose", "zzzzz"),
+        ("signatures", "propose"),
+        ("signatures", "providers"),
+        ("signatures", "test", "--webhook", signed, "--invocation", refused_one(way)),
+        (
+            "signatures",
+            "test",
+            "--provider",
+            "github",
+            "--secret",
+            "env:SECRET",
+            "--header",
+            "X-Hub-Signature-256: x",
+        ),
+        ("signatures", "test", "--provider", "nobody", "--secret", "env:SECRET", "--header", "X: x"),
+        ("audit", "--limit", "1"),
+        ("audit", "--subject", signed),
+    ):
+        twice(*words)
+    way("history", "recheck", signed, "--admit")
+    twice("replay", invocation)
+    way("replay", refused_one(way))
+    way("replay", invocation, "--recorded")
+    plan = json.loads(twice("replays", "plan", *webhook))["id"]
+    way("replays", "plan", "--status", "lost")
+    twice("replays", "cancel", plan)
+    way("replays", "show", plan)
+    way("replays", "show", plan, "--watch")
+    way("replays", "run", plan)
+    way("replays", "run", json.loads(way("replays", "plan", *webhook, "--json"))["id"], "--watch")
+    twice("replays", "list")
+
+    key = json.loads(twice("keys", "create", "Somebody", "--level", "write"))["id"]
+    way("keys", "create", "Somebody", "--level", "king")
+    twice("keys", "list")
+    way("keys", "delete", key)
+    way("keys", "delete", key)
+    user = json.loads(way("users", "create", "Maria", "--password", "env:SECRET", "--json"))["id"]
+    way("users", "create", "Maria", "--password", "env:SECRET")
+    way("users", "create", "Other", "--level", "king", "--password", "env:SECRET")
+    twice("users", "list")
+    twice("users", "change", user, "--level", "write")
+    way("users", "change", user)
+    way("users", "delete", user, "--yes")
+    twice("sessions", "list")
+    way("sessions", "revoke", f"ses_{NOWHERE}")
+
+    way("export")
+    exported = way("export", "--json")
+    file = way.folder / "webhooks.yaml"
+    file.write_text(exported)
+    twice("apply", str(file))
+    changed = json.loads(exported)
+    changed["webhooks"][0]["name"] = "Renamed"
+    changed["webhooks"].append(
+        {"name": "New", "authentication": {"method": "token", "token": {"env": "SECRET"}}}
+    )
+    changed["webhooks"].append(
+        {"name": "Lost", "authentication": {"method": "token", "token": {"env": "NOT_SET"}}}
+    )
+    file.write_text(json.dumps(changed))
+    way("apply", str(file))
+    del changed["webhooks"][-1]
+    del changed["webhooks"][1]
+    file.write_text(json.dumps(changed))
+    twice("apply", str(file), "--dry-run", "--prune")
+    way("apply", str(file), "--prune")
+    way("apply", str(file))
+    for wrong in (
+        "[]",
+        "{}",
+        "webhooks: 1",
+        "version: 1\nwebhooks: [{name: A, authentication: {method: token, token: x}}]",
+        "a: [",
+        "1: 2",
+    ):
+        file.write_text(wrong)
+        way("apply", str(file))
+    way("webhooks", "delete", orders, "--yes")
+    way("webhooks", "delete", orders, "--yes", "--json")
+
+
+def signed_code(way: Way, webhook: str) -> str:
+    url: str = admin_of(way.program).get(f"webhooks/{webhook}").json["url"]
+    return url.rpartition("/")[2]
+
+
+def refused_one(way: Way) -> str:
+    found: str = admin_of(way.program).get("invocations?status=rejected").json["items"][0]["id"]
+    return found
+
+
+READING = [
+    ("webhooks", "list"),
+    ("history", "list"),
+    ("keys", "list"),
+    ("users", "list"),
+    ("sessions", "list"),
+    ("audit",),
+    ("replays", "list"),
+    ("export",),
+    ("signatures", "providers"),
+]
+
+
+def test_what_is_read_of_one_gateway_is_the_same_to_the_byte(both: tuple[Way, Way]) -> None:
+    program, folder = both[0].program, both[0].folder
+    tell_some(both[0])
+    for words in [*READING, *((*one, "--json") for one in READING)]:
+        near, far = typed(folder, *words), typed(folder, *words, to=program)
+        assert near.exit_code == OK
+        assert (near.stdout_bytes, near.stderr_bytes) == (far.stdout_bytes, far.stderr_bytes), words
+
+
+def tell_some(way: Way) -> None:
+    made = json.loads(way("webhooks", "create", "Orders", "--auth", "none", "--json"))
+    for number in range(3):
+        httpx2.post(made["url"], json={"number": number}, trust_env=False)
+
+
+# --- logging in ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    program = Program(tmp_path / "gateway", {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
+    try:
+        program.wait_until_ready()
+        yield program
+    finally:
+        program.kill()
+
+
+def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_path: Path) -> None:
+    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return run_postern(tmp_path, *words, KEY=program.admin_key, **environment)
+
+    assert run("logout").returncode == USAGE
+    logged_in = run("login", program.url, "--key", "env:KEY", "--profile", "shop")
+    assert (logged_in.returncode, logged_in.stderr) == (OK, "")
+    assert f"Commands go to {program.url} now" in logged_in.stdout
+    file = tmp_path / "config" / "postern" / "credentials.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    made = json.loads(run("webhooks", "create", "Far", "--auth", "none", "--json").stdout)
+    assert admin_of(program).get(f"webhooks/{made['id']}").json["name"] == "Far"
+    assert not (tmp_path / "data").exists()
+    assert "No webhook yet" in run("webhooks", "list", "--profile", "local").stdout
+    assert "Far" in run("webhooks", "list", POSTERN_PROFILE="shop").stdout
+    told = json.loads(run("status", "--json").stdout)
+    assert (told["profile"], told["url"], told["level"]) == ("shop", program.url, "admin")
+    assert program.admin_key not in run("status").stdout
+    nobody = run("webhooks", "list", "--profile", "other")
+    assert (nobody.returncode, "there is shop, local" in nobody.stderr) == (USAGE, True)
+    for words in (("prune",), ("secrets", "rotate-key"), ("mcp",)):
+        refused = run(*words)
+        assert refused.returncode == USAGE and f"commands go to {program.url} now" in refused.stderr
+    assert run("logout").stdout == "Profile shop is forgotten. Commands go to the local database now.\n"
+    assert program.admin_key not in file.read_text()
+    assert "Far" not in run("webhooks", "list").stdout
+
+
+def test_a_login_that_fails_keeps_nothing_and_says_why(program: Program, tmp_path: Path) -> None:
+    def login(url: str, key: str = "pk_wrong") -> tuple[int, str]:
+        ran = run_postern(tmp_path, "login", url, "--key", "env:KEY", KEY=key)
+        assert not (tmp_path / "config").exists()
+        return ran.returncode, ran.stderr
+
+    code, why = login(program.url)
+    assert (code, "does not know this API key" in why) == (NOT_ALLOWED, True)
+    code, why = login(f"http://127.0.0.1:{free_port()}")
+    assert (code, "Connection refused" in why) == (UNAVAILABLE, True)
+    code, why = login("http://no-such-host.invalid")
+    assert (code, "cannot be reached: " in why, why.count("\n")) == (UNAVAILABLE, True, 2)
+    code, why = login(f"{program.url}/console")
+    assert (code, why.count("\n")) == (FAILED, 1)
+    assert login("ftp://x")[0] == login("https://a b")[0] == login("https://u:p@x")[0] == USAGE
+    assert login(program.url, key="pk_with\nline")[0] == USAGE
+    assert login(program.url, key="")[0] == USAGE
+
+
+def test_a_key_says_what_it_may_and_a_deleted_one_nothing(program: Program, tmp_path: Path) -> None:
+    reader = admin_of(program).post("api-keys", {"name": "reader", "level": "read"}).json
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return run_postern(tmp_path, *words, POSTERN_URL=program.url, POSTERN_API_KEY=reader["key"])
+
+    assert run("webhooks", "list").returncode == OK
+    refused = run("webhooks", "create", "No", "--json")
+    assert (refused.returncode, json.loads(refused.stderr)["code"]) == (NOT_ALLOWED, "access_denied")
+    assert run("webhooks", "show", "wh_none").returncode == NOT_FOUND
+    admin_of(program).delete(f"api-keys/{reader['id']}")
+    gone = run("webhooks", "list")
+    assert (gone.returncode, "POSTERN_API_KEY" in gone.stderr) == (NOT_ALLOWED, True)
+    alone = run_postern(tmp_path, "webhooks", "list", POSTERN_URL=program.url)
+    assert (alone.returncode, "set POSTERN_API_KEY" in alone.stderr) == (USAGE, True)
+
+
+def test_credentials_that_others_may_read_are_told_of(program: Program, tmp_path: Path) -> None:
+    run_postern(tmp_path, "login", program.url, "--key", "env:KEY", KEY=program.admin_key)
+    file = tmp_path / "config" / "postern" / "credentials.json"
+    file.chmod(0o644)
+    assert f"chmod 600 {file}" in run_postern(tmp_path, "webhooks", "list").stderr
+    file.write_text("{")
+    broken = run_postern(tmp_path, "webhooks", "list")
+    assert (broken.returncode, "Traceback" in broken.stderr) == (USAGE, False)
+
+
+def test_an_interruption_is_one_line(program: Program, tmp_path: Path) -> None:
+    """Of a command that waits for a gateway which does not answer."""
+    import signal
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "postern", "webhooks", "list"],
+            env=clean_environment({"POSTERN_URL": url, "POSTERN_API_KEY": "pk_x", "HOME": str(tmp_path)}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(PATIENCE)
+        connection, _ = silent.accept()
+        with connection:
+            waiting.send_signal(signal.SIGINT)
+            said = waiting.communicate(timeout=PATIENCE)
+    assert (waiting.returncode, said) == (130, ("", "Interrupted.\n"))
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment", "found"),
+    [
+        ("bash", {"COMP_WORDS": "postern webh", "COMP_CWORD": "1"}, "webhooks"),
+        ("bash", {"COMP_WORDS": "postern webhooks en", "COMP_CWORD": "2"}, "enable"),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "postern webh"}, "webhooks"),
+        (
+            "fish",
+            {"_TYPER_COMPLETE_ARGS": "postern webh", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+            "webhooks",
+        ),
+    ],
+)
+def test_tab_completes_commands(shell: str, environment: dict[str, str], found: str, tmp_path: Path) -> None:
+    script = run_postern(tmp_path, "completion", shell)
+    assert (script.returncode, "_POSTERN_COMPLETE" in script.stdout) == (OK, True)
+    asked = run_postern(tmp_path, _POSTERN_COMPLETE=f"complete_{shell}", **environment)
+    assert found in asked.stdout
+    assert run_postern(tmp_path, "completion", "csh").returncode == USAGE
+
+
+def test_what_a_newer_gateway_says_besides_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The types of settings take nothing unknown, so that a stored webhook is never read wrongly. Here it is shown."""
+    made = json.loads(typed(tmp_path, "webhooks", "create", "Orders", "--auth", "none", "--json").stdout)
+    made["cors"]["newer"] = {"a": [1]}
+    made["newest"] = 1
+    page = json.dumps({"items": [made, made], "nextCursor": None, "newer": 1}).encode()
+    monkeypatch.setattr(Local, "ask", lambda *_: Answer(200, page))
+    shown = typed(tmp_path, "webhooks", "list", "--json")
+    assert (shown.exit_code, len(json.loads(shown.stdout)["items"])) == (OK, 2)
+    monkeypatch.setattr(Local, "ask", lambda *_: Answer(200, b'{"items": 1}'))
+    other = typed(tmp_path, "webhooks", "list")
+    assert (other.exit_code, other.stderr.count("\n")) == (FAILED, 1)

@@ -1,0 +1,195 @@
+"""A connection driven by chance: whatever comes in whatever pieces, answered whenever, it keeps count."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from uvicorn.server import ServerState
+
+from postern.core.answer import Answer
+from postern.surfaces.http import connection as module
+from postern.surfaces.http.connection import Connection, Connections
+from postern.surfaces.http.exchange import Line
+from postern.surfaces.http.reader import Request
+from postern.surfaces.http.states import State
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Transport:
+    """What the loop would do, noted down."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.shut = self.closed = self.paused = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.shut and not self.closed, "said after the end"
+        self.written += data
+
+    def write_eof(self) -> None:
+        self.shut = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 1) if name in ("peername", "sockname") else default
+
+
+class Asked:
+    """An exchange that is answered when the test says so."""
+
+    listens_on = True
+
+    def __init__(self, line: Line, request: Request) -> None:
+        self.line = line
+        self.path = request.path
+        self.keep_alive = request.keep_alive
+        self.begun = self.whole = self.started = self.dropped = False
+
+    def begin(self) -> None:
+        assert not self.begun
+        self.begun = True
+        if self.path.endswith(b"refused"):
+            self.answer()
+
+    def take(self, piece: bytes) -> bool:
+        assert not self.whole and not self.dropped
+        return not self.started
+
+    def finish(self) -> None:
+        self.whole = True
+
+    def drop(self) -> None:
+        self.dropped = True
+
+    def answer(self) -> None:
+        self.started = True
+        self.line.send(Answer(200, [(b"x-path", self.path)], b""), self.keep_alive)
+        self.line.answered(self.keep_alive)
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.exchanges = exchanges = list[Asked]()
+
+        def make(line: Line, request: Request) -> Asked:
+            exchanges.append(Asked(line, request))
+            return exchanges[-1]
+
+        self.shared = Connections(make, make, 100)
+        self.transport, self.connection = self.connect()
+
+    def connect(self) -> tuple[Transport, Connection]:
+        transport = Transport()
+        connection = Connection(self.shared, ServerState(), asyncio.get_running_loop())
+        connection.connection_made(transport)
+        return transport, connection
+
+    def answerable(self) -> Asked | None:
+        """The one that has its turn."""
+        waiting = [one for one in self.exchanges if not one.started and not one.dropped]
+        return waiting[0] if waiting and waiting[0].begun and waiting[0].whole else None
+
+
+def some_requests(dice: random.Random) -> bytes:
+    data = b""
+    for number in range(dice.randrange(1, 6)):
+        refused = b"refused" if dice.random() < 0.2 else b""
+        close = b"Connection: close\r\n" if dice.random() < 0.1 else b""
+        body = b"x" * dice.choice((0, 3, 500))
+        head = b"POST /webhook/%d%s HTTP/1.1\r\nHost: x\r\n%s" % (number, refused, close)
+        if dice.random() < 0.3:
+            data += head + b"Transfer-Encoding: chunked\r\n\r\n"
+            data += b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+        else:
+            data += head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    if dice.random() < 0.3:
+        data += dice.choice((b"nonsense\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n", b"\x00" * 9))
+    return data
+
+
+async def test_requests_in_any_pieces_answered_at_any_time_get_one_answer_each_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost_count = []
+    monkeypatch.setattr(module.log, "error", lambda *words, **_: lost_count.append(words))
+    dice = random.Random(20261122)
+    seen: set[State] = set()
+    for _ in range(3000):
+        stage = Stage()
+        connection, transport = stage.connection, stage.transport
+        data = some_requests(dice)
+        end_sent = ends = False
+        for _ in range(400):
+            seen.add(connection._state)
+            ends = transport.closed or connection._state is State.CLOSED
+            if ends:
+                break
+            match dice.choice(("read", "read", "read", "answer", "answer", "turn", "end", "look", "rare")):
+                case "read" if data and not transport.paused and not end_sent:
+                    size = dice.choice((1, 20, 300, 10_000))
+                    connection.data_received(data[:size])
+                    data = data[size:]
+                case "answer":
+                    if (one := stage.answerable()) is not None:
+                        one.answer()
+                case "turn":
+                    await asyncio.sleep(0)
+                case "end" if not data and not end_sent:
+                    end_sent = True
+                    if not connection.eof_received():
+                        transport.close()
+                case "look" if dice.random() < 0.05:
+                    connection.look(asyncio.get_running_loop().time() + dice.choice((0, 50, 100)), 30)
+                case "rare" if dice.random() < 0.02:
+                    connection.shutdown()
+        connection.connection_lost(None)
+        await asyncio.sleep(0)
+        assert not lost_count
+        assert stage.shared.queued == 0
+        assert all(one.started or one.dropped for one in stage.exchanges)
+        answered = [one.path for one in stage.exchanges if one.started]
+        answers = transport.written.split(b"HTTP/1.1 ")[1:]
+        paths = [answer.split(b"x-path: ")[1].split(b"\r\n")[0] for answer in answers if b"x-path" in answer]
+        assert paths == answered == [one.path for one in stage.exchanges][: len(answered)]
+        refusals = [answer for answer in answers if b"x-path" not in answer]
+        assert len(refusals) <= 1
+        assert not refusals or answers[-1] is refusals[0]
+    assert seen == set(State)
+
+
+async def test_bodies_that_come_before_their_turn_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_QUEUED", 1000)
+    call = b"POST /webhook/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 400\r\n\r\n" + b"x" * 400
+    stage = Stage()
+    transport, connection = stage.connect()
+    stage.connection.data_received(call * 2)
+    connection.data_received(call * 2)
+    assert stage.shared.queued == 800
+    connection.data_received(call)
+    assert transport.closed
+    connection.connection_lost(None)
+    assert stage.shared.queued == 400
+    stage.exchanges[0].answer()
+    await asyncio.sleep(0)
+    assert stage.shared.queued == 0
+    assert not stage.transport.closed

@@ -1,0 +1,125 @@
+"""The table of what a connection may do, pair by pair, without a socket."""
+
+from itertools import product
+
+import pytest
+
+from postern.surfaces.http.states import IMPOSSIBLE, LONGEST, TABLE, Do, Event, State, Step
+
+S, E = State, Event
+PAIRS = list(product(State, Event))
+OWED = {S.BODY, S.ANSWERING, S.NEXT_HEAD, S.NEXT_BODY, S.REFUSING}
+"""Where an answer is owed."""
+READING = {E.HEAD_BEGUN, E.HEAD_WHOLE, E.BODY_PIECE, E.REQUEST_WHOLE}
+ANSWERED = {E.NONE_OWED, E.ONE_OWED, E.SEVERAL_OWED, E.FINAL_ANSWER}
+
+
+def step(state: State, event: Event) -> Step:
+    return TABLE[state][event]
+
+
+def walk(*events: Event) -> list[tuple[State, Do]]:
+    state, walked = State.NEW, []
+    for event in events:
+        state, do, _ = step(state, event)
+        walked.append((state, do))
+    return walked
+
+
+def test_every_state_knows_every_event() -> None:
+    assert set(TABLE) == set(State)
+    assert all(set(row) == set(Event) for row in TABLE.values())
+
+
+@pytest.mark.parametrize(("state", "event"), PAIRS, ids=lambda one: one.name)
+def test_a_pair_keeps_the_rules(state: State, event: Event) -> None:
+    after, do, restart = step(state, event)
+    if state is S.CLOSED:
+        # Nothing is said any more, and nothing is read.
+        assert after is S.CLOSED
+        assert do in (Do.NOTHING, Do.ABORT, Do.DROP_ALL)
+    if event is E.LOST:
+        assert (after, do) == (S.CLOSED, Do.DROP_ALL)
+    if event is E.HOPELESS:
+        assert (after, do) == (S.CLOSED, Do.ABORT)
+    if event is E.ENDING and state not in OWED:
+        assert (after, do) in ((S.CLOSED, Do.CLOSE), (S.CLOSED, Do.NOTHING))
+    if event is E.ENDING and state in OWED:
+        assert after is state, "what is owed is still said"
+    if do in (Do.REFUSE, Do.SHUT):
+        assert after is S.LINGERING, "an answer to who is still sending must not be reset away"
+        assert restart, "or it would last for as long as what was before"
+    if do is Do.DISCARD:
+        assert state in (S.UNWANTED, S.LINGERING)
+    if event is E.BODY_PIECE and state in (S.BODY, S.NEXT_BODY):
+        assert after is state
+    if event is E.OVERDUE and state in OWED - {S.BODY}:
+        assert step(state, event) == IMPOSSIBLE
+        assert state not in LONGEST, "it is we who are late"
+    if event in ANSWERED and state not in OWED | {S.CLOSED}:
+        assert step(state, event) == IMPOSSIBLE, "an answer that nobody is owed"
+    if event is E.FINAL_ANSWER and state in OWED:
+        assert after in (S.LINGERING, S.CLOSED)
+    if event is E.INVALID and state not in (S.REFUSING, S.CLOSED):
+        assert after in (S.REFUSING, S.LINGERING), "what came is refused, or was answered already"
+
+
+def test_a_state_that_lasts_for_too_long_ends() -> None:
+    for state in LONGEST:
+        assert step(state, E.OVERDUE) != IMPOSSIBLE
+    assert set(State) - set(LONGEST) == OWED - {S.BODY}
+
+
+def test_nothing_is_read_where_nothing_can_be_made_of_it() -> None:
+    for state, event in product((S.NEW, S.IDLE, S.REFUSING), READING - {E.HEAD_BEGUN}):
+        assert step(state, event) == IMPOSSIBLE
+
+
+def test_an_ordinary_call() -> None:
+    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.BODY_PIECE, E.REQUEST_WHOLE, E.NONE_OWED, E.HEAD_BEGUN) == [
+        (S.HEAD, Do.NOTHING),
+        (S.BODY, Do.BEGIN),
+        (S.BODY, Do.HAND_ON),
+        (S.ANSWERING, Do.FINISH),
+        (S.IDLE, Do.READ_ON),
+        (S.HEAD, Do.NOTHING),
+    ]
+
+
+def test_two_calls_of_which_the_second_comes_before_the_first_is_answered() -> None:
+    first = (E.HEAD_BEGUN, E.HEAD_WHOLE, E.REQUEST_WHOLE)
+    assert walk(*first, E.HEAD_BEGUN, E.HEAD_WHOLE, E.BODY_PIECE, E.ONE_OWED, E.REQUEST_WHOLE, E.NONE_OWED)[
+        3:
+    ] == [
+        (S.NEXT_HEAD, Do.NOTHING),
+        (S.NEXT_BODY, Do.QUEUE),
+        (S.NEXT_BODY, Do.QUEUE_PIECE),
+        (S.BODY, Do.BEGIN_NEXT),
+        (S.ANSWERING, Do.FINISH),
+        (S.IDLE, Do.READ_ON),
+    ]
+
+
+def test_a_body_that_is_refused_before_it_is_there_and_a_call_after_it() -> None:
+    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.NONE_OWED, E.BODY_PIECE, E.REQUEST_WHOLE, E.HEAD_BEGUN)[2:] == [
+        (S.UNWANTED, Do.READ_ON),
+        (S.UNWANTED, Do.DISCARD),
+        (S.IDLE, Do.NOTHING),
+        (S.HEAD, Do.NOTHING),
+    ]
+
+
+def test_nonsense_behind_a_call_is_refused_after_the_call_is_answered() -> None:
+    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.REQUEST_WHOLE, E.INVALID, E.NONE_OWED, E.SAID_ALL)[3:] == [
+        (S.REFUSING, Do.NOTHING),
+        (S.LINGERING, Do.REFUSE),
+        (S.CLOSED, Do.CLOSE),
+    ]
+
+
+def test_who_says_nothing_more_is_told_so_and_who_does_not_hang_up_then_is_cut_off() -> None:
+    assert walk(E.HEAD_BEGUN, E.OVERDUE, E.OVERDUE) == [
+        (S.HEAD, Do.NOTHING),
+        (S.LINGERING, Do.REFUSE),
+        (S.CLOSED, Do.ABORT),
+    ]

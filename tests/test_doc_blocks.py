@@ -1,0 +1,173 @@
+"""Every block of shell commands in the documents is run as it is written, or says why it is not.
+
+Its fence says which: ```sh runs`` in one shell, page by page, in a folder beside a serving program that has its
+example, a signed webhook and calls; ``runs in an empty folder`` in one of its own; ``settings`` for settings, which
+`postern settings` then has to take; ``litestream`` in `tests/journeys/test_litestream.py`; ``not run:`` and why.
+"""
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.client import Client, admin_of
+from support.program import Program, clean_environment, run_postern
+from support.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+KINDS = re.compile(r"runs|runs in an empty folder|settings|litestream|not run: .{15,}")
+SECRET = "the secret of a signed webhook"
+
+
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    kind: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    found = re.findall(
+        r"^```(?:sh|bash|shell|console) ?(.*)\n((?:.*\n)*?)```$", page.read_text(), re.MULTILINE
+    )
+    return [Block(page, kind, text) for kind, text in found]
+
+
+def pages_with(kind: str) -> list[Path]:
+    return [page for page in PAGES if any(block.kind.startswith(kind) for block in blocks(page))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+def test_every_block_is_run_or_says_why_not(page: Path) -> None:
+    unmarked = [block.text for block in blocks(page) if not KINDS.fullmatch(block.kind)]
+    assert unmarked == [], "write ```sh runs, ```sh settings or ```sh not run: and why"
+    for block in blocks(page):
+        for test in re.findall(r"tests/[\w/]+(?:\.py)?", block.kind):
+            assert (ROOT / test).exists(), f"{name_of(page)} names {test}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A program that serves, and the folder in which its user types."""
+
+    program: Program
+    folder: Path
+
+    def run(self, script: str, folder: Path | None = None, **environment: str) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        ran = subprocess.run(
+            ["sh", "-eux", "-c", script],
+            cwd=folder or self.folder,
+            env=clean_environment({"PATH": path, **environment}),
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{self.program.output()[-2000:]}"
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("typing")
+    (folder / "workflows").mkdir()
+    shutil.copy(ROOT / "src/postern/workflows/example/order_lookup.py", folder / "workflows")
+    (folder / "shopify.secret").write_text(SECRET)
+    (folder / "new.secret").write_text(f"{SECRET}, the next one")
+    program = Program(folder, {"POSTERN_EXAMPLE": "on"})
+    try:
+        program.wait_until_ready()
+        yield Stage(program, folder)
+        program.stop()
+    finally:
+        program.kill()
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What stands for the ids in the documents."""
+
+    webhook: str
+    accepted: str
+    rejected: str
+
+    @classmethod
+    def by(cls, program: Program) -> "Filled":
+        """A signed webhook with a sample, one call that was accepted and one that was not."""
+        api = admin_of(program)
+        signed = {"method": "hmac", "provider": "shopify", "secret": SECRET}
+        webhook = api.post("webhooks", {"name": "Signed", "authentication": signed}).json
+        wait_until(lambda: called(program, webhook["url"], "") != 404, what="the webhook to be served")
+        api.post(f"webhooks/{webhook['id']}/record-events")
+        body = b'{"order": {"number": "1001"}, "email": "ada@example.com"}'
+        right = base64.b64encode(hmac.new(SECRET.encode(), body, hashlib.sha256).digest()).decode()
+        assert called(program, webhook["url"], right, body) == 200
+        assert called(program, webhook["url"], base64.b64encode(bytes(32)).decode(), body) == 401
+        calls = api.get(f"invocations?webhookId={webhook['id']}").json["items"]
+        accepted = next(one["id"] for one in calls if one["code"] == "accepted")
+        rejected = next(one["id"] for one in calls if one["code"] == "signature_mismatch")
+        wait_until(
+            lambda: api.get(f"invocations/{accepted}").json["status"] == "started",
+            what="the call to be started",
+        )
+        return cls(webhook["id"], accepted, rejected)
+
+    def into(self, script: str) -> str:
+        def line(text: str) -> str:
+            call = self.rejected if "signatures test" in text else self.accepted
+            return text.replace("wh_…", self.webhook).replace("inv_…", call)
+
+        return "\n".join(map(line, script.splitlines())).replace("whsec_…", "whsec_" + "c2VjcmV0" * 4)
+
+
+def called(program: Program, url: str, signature: str, body: bytes = b"{}") -> int:
+    headers = {"Content-Type": "application/json", "X_Shopify_Hmac_Sha256": signature}
+    return Client(program.port).ask("POST", "/" + url.split("/", 3)[3], body, **headers).status
+
+
+@pytest.mark.parametrize("page", pages_with("runs"), ids=name_of)
+def test_what_a_page_says_is_run(page: Path, stage: Stage, tmp_path: Path) -> None:
+    filled = Filled.by(stage.program)
+    script = filled.into("\n".join(block.text for block in blocks(page) if block.kind == "runs"))
+    # The program that serves is there already.
+    script = re.sub(r"^(pip install|postern serve)\b.*$", "true", script, flags=re.MULTILINE)
+    # It ends with 1 as long as the call does not verify.
+    script = re.sub(r"^(postern signatures test .*)$", r"\1 || [ $? = 1 ]", script, flags=re.MULTILINE)
+    if script:
+        stage.run(script.replace("127.0.0.1:8080", f"127.0.0.1:{stage.program.port}"))
+    apart = [block.text for block in blocks(page) if block.kind == "runs in an empty folder"]
+    if apart:
+        made = run_postern(stage.folder, "backup", "today.backup", "--keys", "--replace")
+        assert made.returncode == 0, made.stderr
+        shutil.copy(stage.folder / "today.backup", tmp_path)
+        stage.run("\n".join(apart), tmp_path)
+
+
+@pytest.mark.parametrize("page", pages_with("settings"), ids=name_of)
+def test_settings_are_written_so_that_a_shell_and_the_program_take_them(page: Path, stage: Stage) -> None:
+    for block in blocks(page):
+        if block.kind == "settings":
+            asked = re.sub(
+                r"\b(postern (serve|migrate).*|make run)$", "postern settings", block.text, flags=re.MULTILINE
+            )
+            asked = asked.replace("/etc/postern/secret-keys", str(stage.folder / "shopify.secret"))
+            stage.run(f"set -a\n{asked}\npostern settings --json > settings.json")

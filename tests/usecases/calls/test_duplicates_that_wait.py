@@ -1,0 +1,50 @@
+"""A sender that sends a call again while its first one still waits for the workflow."""
+
+import asyncio
+import json
+
+import pytest
+
+from postern.usecases.calls.respond import respond
+from support.house import House
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+PROTECTED = {"duplicateProtection": {"enabled": True}}
+
+
+async def test_a_duplicate_hears_what_the_first_call_hears_while_it_waits_and_afterwards(
+    house: House,
+) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
+    async with asyncio.timeout(PATIENCE):
+        first = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
+        while not house.engine.started:
+            await asyncio.sleep(0.01)
+        again = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
+        while sum(map(len, house.gateway.runtime.waiters._events.values())) < 2:
+            await asyncio.sleep(0.01)
+        assert not again.done()
+        (trigger,) = house.engine.started.values()
+        assert trigger.response is not None
+        await respond(house.gateway, trigger.invocation_id, trigger.response.token, 201, {}, "made")
+        heard = [await first, await again, await house.call(webhook, b'{"n": 1}')]
+    assert [(one.status, one.body) for one in heard] == [(201, b"made")] * 3
+    assert sum(house.engine.times.values()) == 1
+
+
+async def test_a_duplicate_whose_time_is_over_is_told_so(house: House) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1}, **PROTECTED)
+    first, again = await asyncio.gather(house.call(webhook, b'{"n": 1}'), house.call(webhook, b'{"n": 1}'))
+    assert {first.json["code"], again.json["code"]} == {"response_timeout"}
+
+
+async def test_where_nobody_waits_a_duplicate_is_told_which_call_was_the_first(house: House) -> None:
+    webhook = await house.webhook(**PROTECTED)
+    first = await house.call(webhook, b'{"n": 1}')
+    again = await house.call(webhook, b'{"n": 1}')
+    assert (again.status, json.loads(again.body)) == (
+        200,
+        {"status": "duplicate", "invocationId": first.json["invocationId"]},
+    )

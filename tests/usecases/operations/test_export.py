@@ -1,0 +1,87 @@
+"""Everything there is as lines, from a database of the first version, which has some of everything."""
+
+import base64
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.operations import export
+from support.first_version import expected, unpack_database
+from support.house import OWNER, a_house
+from support.program import run_postern
+
+THEN = expected()
+
+
+async def lines_of(folder: Path, actor: Actor = OWNER) -> list[dict[str, Any]]:
+    unpack_database(folder / "data")
+    written: list[bytes] = []
+    async with a_house(folder, POSTERN_SECRET_KEYS=THEN["secretKey"]) as house:
+        await export.everything(house.gateway, actor, written.append)
+    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in written)
+    return [json.loads(line) for line in written]
+
+
+@pytest.mark.anyio
+async def test_every_row_is_a_line_and_the_last_line_counts_them(tmp_path: Path) -> None:
+    lines = await lines_of(tmp_path)
+    kinds = Counter(line["kind"] for line in lines)
+    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database:
+
+        def count(table: str) -> int:
+            return int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+        tables = {
+            "call": "invocations",
+            "user": "users",
+            "apiKey": "api_keys",
+            "change": "audit",
+            "replay": "replays",
+        }
+        assert {kind: kinds[kind] for kind in tables} == {
+            kind: count(table) for kind, table in tables.items()
+        }
+        assert kinds["webhook"] == count("webhooks WHERE deleted_at IS NULL") == len(THEN["webhooks"])
+        bodies = dict(database.execute("SELECT id, body FROM invocations"))
+        deliveries = [line["key"] for call in lines if call["kind"] == "call" for line in call["deliveries"]]
+        assert sorted(deliveries) == sorted(key for (key,) in database.execute("SELECT key FROM deliveries"))
+    for line in lines:
+        if line["kind"] == "call":
+            body = line["bodyBase64"]
+            assert (None if body is None else base64.b64decode(body)) == bodies[line["id"]]
+    assert (lines[0]["kind"], lines[0]["format"], lines[-1]["kind"]) == ("export", 1, "end")
+    assert lines[-1]["counts"] == {kind: kinds[kind] for kind in kinds if kind not in ("export", "end")}
+
+
+@pytest.mark.anyio
+async def test_no_secret_is_in_it_and_it_is_for_administrators(tmp_path: Path) -> None:
+    lines = json.dumps(await lines_of(tmp_path))
+    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database:
+        sealed = [envelope for (envelope,) in database.execute("SELECT envelope FROM secrets")]
+        hashes = [digest for (digest,) in database.execute("SELECT password_hash FROM users")]
+    for secret in (THEN["secretKey"], THEN["apiKey"], *sealed, *hashes):
+        assert secret not in lines
+    with pytest.raises(Refused):
+        await lines_of(tmp_path / "again", Actor("somebody", "write"))
+
+
+def test_the_command_writes_a_file_only_when_it_is_whole(tmp_path: Path) -> None:
+    unpack_database(tmp_path / "data")
+    keys = {"POSTERN_SECRET_KEYS": THEN["secretKey"]}
+    printed = run_postern(tmp_path, "export", "--all", **keys)
+    written = run_postern(tmp_path, "export", "--all", "--output", "all.jsonl", **keys)
+    assert (printed.returncode, written.returncode) == (0, 0), printed.stderr + written.stderr
+    assert (tmp_path / "all.jsonl").read_text().splitlines()[1:] == printed.stdout.splitlines()[1:]
+    assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
+    failed = run_postern(tmp_path, "export", "--all", "--output", "nowhere/all.jsonl", **keys)
+    assert (failed.returncode, len(failed.stderr.splitlines())) == (2, 1), failed.stderr
+    without = run_postern(tmp_path, "export", "--all", "--output", "none.jsonl")
+    assert without.returncode != 0
+    assert [file.name for file in tmp_path.glob("none*")] == []

@@ -1,0 +1,81 @@
+"""The schema of the file says what `apply` says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from postern.core.problems import Refused
+from postern.usecases.answers import as_plain
+from postern.usecases.webhooks import as_code
+from postern.usecases.webhooks.configuration import WebhookRequest
+from postern.usecases.webhooks.file_schema import schema
+from support.first_version import expected, unpack_database
+from support.house import OWNER, a_house
+
+VALIDATOR = Draft202012Validator(schema())
+TOKEN: dict[str, Any] = {"method": "token", "token": {"generate": True}}
+HMAC = {"method": "hmac", "provider": "stripe"}
+
+
+def one(**settings: Any) -> dict[str, Any]:
+    return {"version": 1, "webhooks": [{"name": "Orders", "authentication": TOKEN, **settings}]}
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(schema())
+
+
+@pytest.mark.anyio
+async def test_every_export_is_valid(tmp_path: Path) -> None:
+    """Of the first version's database: every kind of webhook that its tests knew."""
+    unpack_database(tmp_path / "data")
+    async with a_house(tmp_path, POSTERN_SECRET_KEYS=expected()["secretKey"]) as house:
+        document = as_plain(await as_code.export(house.gateway, OWNER))
+    assert len(document["webhooks"]) == len(expected()["webhooks"])
+    assert [error.message for error in VALIDATOR.iter_errors(document)] == []
+
+
+GOOD = [
+    one(),
+    one(id="wh_1", enabled=False),
+    one(authentication={"method": "none"}),
+    one(authentication={**TOKEN, "token": {"generate": True}, "secondToken": None}),
+    one(authentication={**HMAC, "secret": {"env": "SECRET"}, "secondSecret": {"file": "second.secret"}}),
+    one(schedule={"url": "https://example.com/", "every": "5m", "headers": {"X-Key": {"env": "KEY"}}}),
+]
+BAD = [
+    {},
+    {"webhooks": []},
+    {"version": 2, "webhooks": []},
+    {"version": 1, "webhooks": {}},
+    {"version": 1, "webhooks": [], "more": 1},
+    {"version": 1, "webhooks": [{"name": "Orders"}]},
+    one(fieldMaping={}),
+    one(enabled="perhaps"),
+    one(payloadLimitBytes=0),
+    one(authentication={"method": "magic"}),
+    one(authentication={**TOKEN, "token": "a secret in clear"}),
+    one(authentication={**HMAC, "secret": {"env": ""}}),
+    one(authentication={**HMAC, "secret": {"env": "A", "file": "b"}}),
+    one(authentication={**HMAC, "provider": "nobody"}),
+    one(schedule={"url": "https://example.com/", "every": "5m", "headers": {"X-Key": "a secret in clear"}}),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("document", [*GOOD, *BAD], ids=repr)
+async def test_it_takes_and_refuses_what_apply_takes_and_refuses(document: Any, tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        try:
+            await as_code.apply(house.gateway, OWNER, document, lambda *_: "a secret", dry_run=True)
+            taken = True
+        except Refused:
+            taken = False
+    assert VALIDATOR.is_valid(document) is taken is (document in GOOD)
+
+
+def test_every_setting_is_in_it() -> None:
+    fields = {field.alias for field in WebhookRequest.model_fields.values()}
+    assert schema()["$defs"]["Webhook"]["properties"].keys() == {*fields, "id"}
