@@ -85,9 +85,13 @@ LATE_IMPORTS: dict[str, set[str]] = {
         "postern.wiring.workers.slot",
         "postern.workflows.example",
     },
-    "surfaces/cli/api.py": {"postern.surfaces.cli.remote"},  # an HTTP client, for commands that go somewhere
-    "surfaces/cli/config.py": {"postern.surfaces.cli.yaml_files"},  # a YAML reader, for two commands
-    "surfaces/cli/schema.py": {
+    "surfaces/cli/gateway/api.py": {
+        "postern.surfaces.cli.gateway.remote"
+    },  # an HTTP client, for commands that go somewhere
+    "surfaces/cli/webhooks/configuration.py": {
+        "postern.surfaces.cli.webhooks.yaml_files"
+    },  # a YAML reader, for two commands
+    "surfaces/cli/webhooks/schema.py": {
         "postern.usecases.webhooks.file_schema"
     },  # the requests' models, for one command
     "wiring/engines.py": {

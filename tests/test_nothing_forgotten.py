@@ -14,9 +14,9 @@ from postern import presets
 from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
 from postern.settings import ENGINES, Settings
-from postern.stores import recorder
+from postern.stores.calls import recorder
 from postern.stores.deliveries import delivery_of
-from postern.stores.history import _invocation_of
+from postern.stores.history.reading import _invocation_of
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.routes import VIEWS
@@ -181,13 +181,15 @@ WRITTEN_LATER = {
 )
 def test_a_column_is_recorded_or_named_here(table: Table, inserted: tuple[str, ...]) -> None:
     missing = set(table.c.keys()) - set(inserted) - WRITTEN_LATER[table.name]
-    assert not missing, f"stores/recorder.py inserts no {sorted(missing)} into {table.name}"
+    assert not missing, f"stores/calls/recorder.py inserts no {sorted(missing)} into {table.name}"
     wrong = [
         column.name
         for column in table.c
         if column.name not in inserted and not column.nullable and column.server_default is None
     ]
-    assert not wrong, f"{wrong} of {table.name} may not be empty, and stores/recorder.py leaves them out"
+    assert not wrong, (
+        f"{wrong} of {table.name} may not be empty, and stores/calls/recorder.py leaves them out"
+    )
 
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(handshake.HandshakeKind) if kind != "none"])

@@ -6,7 +6,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter, status_of
 from postern.core.problems import Refused
-from postern.stores import history
+from postern.stores.history import reading as history
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
 

@@ -10,9 +10,9 @@ from sqlalchemy import select, text, update
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.stores.secrets.vault import VaultError
 from postern.stores.sql.tables import secrets
 from postern.stores.store import Store
-from postern.stores.vault import VaultError
 from postern.usecases.operations.key_rotation import rotate_key
 from postern.usecases.operations.readiness import readiness
 from postern.usecases.webhooks import webhooks

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.stores import history
+from postern.stores.history import reading as history
 from postern.stores.sql.database import MOST_SEARCHES, SEARCHERS
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded

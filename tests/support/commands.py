@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from postern.settings import Settings
-from postern.surfaces.cli.api import api
+from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.main import app
 from postern.surfaces.cli.run import output
 from postern.wiring.local import Local

@@ -19,7 +19,7 @@ from support.program import Program, StartProgram
 from support.waiting import wait_until
 
 PLANTED = """
-import postern.stores.access, postern.stores.webhooks, postern.usecases.history.live
+import postern.stores.access.api_keys, postern.stores.webhooks, postern.usecases.history.live
 
 
 async def broken(self, *_, **__):
@@ -31,14 +31,14 @@ async def broken_stream(self):
     yield
 
 
-async def broken_for_one(self, secret, was=postern.stores.access.Access.key):
+async def broken_for_one(self, secret, was=postern.stores.access.api_keys.Access.key):
     if secret.endswith("_broken"):
         raise LookupError("planted")
     return await was(self, secret)
 
 
 postern.stores.webhooks.Webhooks.page = broken
-postern.stores.access.Access.key = broken_for_one
+postern.stores.access.api_keys.Access.key = broken_for_one
 postern.usecases.history.live.Stream.events = broken_stream
 """
 

@@ -13,9 +13,9 @@ from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started, State, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Gone, Invocation
 from postern.identity import first_id_at
-from postern.stores.audit import write_note
-from postern.stores.claims import claim_keys
-from postern.stores.recorder import emit, insert_delivery, keep_sample
+from postern.stores.access.audit import write_note
+from postern.stores.calls.claims import claim_keys
+from postern.stores.calls.recorder import emit, insert_delivery, keep_sample
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import DELIVERIES_APART, deliveries, invocations

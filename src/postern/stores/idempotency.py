@@ -4,12 +4,12 @@ sealed: an answer may hold an API key, and a request a password, whose plain has
 from sqlalchemy import Connection, delete, select, tuple_, update
 
 from postern.core.access.idempotency import SeenRequest
+from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import idempotency
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
-from postern.stores.vault import Vault, VaultError
 
 _REQUEST = "\0request\0"  # no key of a client holds a NUL: a sealed request can never pass for an answer
 

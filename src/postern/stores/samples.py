@@ -4,7 +4,7 @@ from sqlalchemy import Connection, Select, delete, literal, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.sample import Sample
-from postern.stores.audit import write_note
+from postern.stores.access.audit import write_note
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import samples, webhooks

@@ -13,8 +13,8 @@ from postern.core.schedules.schedule import next_run
 from postern.core.schedules.state import ScheduleRun, ScheduleState
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
-from postern.stores.audit import write_note
-from postern.stores.recorder import record_all
+from postern.stores.access.audit import write_note
+from postern.stores.calls.recorder import record_all
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import schedules

@@ -6,25 +6,25 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
-from postern.stores import keys
-from postern.stores.access import Access
-from postern.stores.audit import Audit
+from postern.stores.access.api_keys import Access
+from postern.stores.access.audit import Audit
+from postern.stores.access.people import People
 from postern.stores.deliveries import Deliveries
-from postern.stores.endings import Endings
-from postern.stores.history import History
+from postern.stores.history.endings import Endings
+from postern.stores.history.reading import History
+from postern.stores.history.replays import Replays
+from postern.stores.history.retention import Retention
+from postern.stores.history.volumes import Volumes
 from postern.stores.idempotency import Idempotency
-from postern.stores.people import People
-from postern.stores.replays import Replays
-from postern.stores.retention import Retention
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
+from postern.stores.secrets import keys
+from postern.stores.secrets.vault import Vault
 from postern.stores.sql import schema, wake
 from postern.stores.sql.checkpoint import Checkpoints
 from postern.stores.sql.condition import Condition
 from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
-from postern.stores.vault import Vault
-from postern.stores.volumes import Volumes
 from postern.stores.webhooks import Webhooks
 
 

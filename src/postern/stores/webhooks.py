@@ -18,8 +18,10 @@ from postern.core.webhooks.stored import (
     UnreadableWebhook,
 )
 from postern.identity import new_id
-from postern.stores import keys, schedules
-from postern.stores.audit import write_note
+from postern.stores import schedules
+from postern.stores.access.audit import write_note
+from postern.stores.secrets import keys
+from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql import tables
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -35,7 +37,6 @@ from postern.stores.sql.tables import (
 )
 from postern.stores.sql.wake import CONFIGURATION, announce
 from postern.stores.sql.writer import Writer
-from postern.stores.vault import Vault, VaultError
 
 log = structlog.get_logger("postern.webhooks")
 

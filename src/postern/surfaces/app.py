@@ -16,8 +16,8 @@ from postern.surfaces.health import Numbers, health_routes
 from postern.surfaces.mcp.endpoint import PATH as MCP
 from postern.surfaces.mcp.endpoint import McpEndpoint
 from postern.surfaces.rest.app import make_api
-from postern.surfaces.rest.envelope import Envelope
-from postern.surfaces.rest.problems import STORE_AWAY, problem_page, problem_response
+from postern.surfaces.rest.framework.envelope import Envelope
+from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, problem_response
 from postern.usecases.runtime.gateway import Gateway
 
 log = structlog.get_logger("postern.app")

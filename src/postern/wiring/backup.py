@@ -31,9 +31,9 @@ from sqlalchemy.engine import make_url
 from postern import __version__
 from postern.private_files import private_folder
 from postern.settings import Settings
+from postern.stores.secrets.vault import Vault
 from postern.stores.sql import schema
-from postern.stores.vault import Vault
-from postern.surfaces.cli.backup import Manifest, Restored
+from postern.surfaces.cli.operations.backup import Manifest, Restored
 from postern.usecases.answers import iso
 from postern.wiring.gateway import alone
 

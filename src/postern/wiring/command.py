@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from postern.surfaces.cli.entry import run_typed
-from postern.surfaces.cli.machine import Machine
+from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import USAGE, end
 

@@ -19,9 +19,9 @@ from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
 from postern.private_files import private_folder
 from postern.settings import Settings
-from postern.stores.keys import holds_secrets
+from postern.stores.secrets.keys import holds_secrets
+from postern.stores.secrets.vault import VaultError, key_from_file
 from postern.stores.store import Store
-from postern.stores.vault import VaultError, key_from_file
 from postern.usecases.calls.respond import answer_of_workflow
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.operations.example import example_environment

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.settings import SettingError, Settings
+from postern.stores.secrets.vault import VaultError
 from postern.stores.sql.schema import SchemaMismatch
-from postern.stores.vault import VaultError
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end
 
 

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 from reference import commands
 
+from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
-from postern.surfaces.cli.source import Answer
 from postern.wiring.local import Local
 from support.client import admin_of
 from support.commands import typed

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page
 
-from postern.surfaces.rest import document as document_module
 from postern.surfaces.rest.app import OPERATIONS
+from postern.surfaces.rest.framework import document as document_module
 from support import described
 from support.client import PASSWORD, Client, admin_of
 from support.described import NotAsDescribed

@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from postern.core.deliveries.delivery import Run, Started
 from postern.core.history.invocation import HistoryFilter
 from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy, rejected_to_delete
-from postern.stores import retention as stored
+from postern.stores.history import retention as stored
 from postern.stores.sql.tables import (
     deliveries,
     duplicate_keys,

@@ -9,7 +9,7 @@ from secrets import token_bytes
 import pytest
 
 from postern.core.problems import Refused
-from postern.stores.vault import VaultError
+from postern.stores.secrets.vault import VaultError
 from postern.usecases.access.idempotency import once
 from postern.usecases.calls.respond import respond
 from postern.usecases.operations import key_rotation

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, StoreUnavailable
 from postern.identity import new_id
-from postern.stores.recorder import record_all
+from postern.stores.calls.recorder import record_all
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds

@@ -26,7 +26,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, SQLAlchemyError
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
-from postern.stores.recorder import record_all
+from postern.stores.calls.recorder import record_all
 from postern.stores.sql.database import Database
 
 T = TypeVar("T")

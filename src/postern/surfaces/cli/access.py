@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.access.accounts import LEVELS
-from postern.surfaces.cli.api import api
+from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, Cursor, Json, Limit, end, report, show_page
-from postern.surfaces.cli.webhooks import read_secret
+from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
 

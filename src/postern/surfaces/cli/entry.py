@@ -8,7 +8,7 @@ import typer.main
 from typer._click.exceptions import ClickException
 from typer._completion_classes import completion_init
 
-from postern.surfaces.cli.api import api
+from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.parameters import read_lightly
 from postern.surfaces.cli.run import FAILED, INTERRUPTED, show_problem
 

@@ -7,28 +7,15 @@ import typer
 
 from postern import __version__
 from postern.core.operations.shown_setting import ShownSetting
-from postern.surfaces.cli import (
-    access,
-    backup,
-    completion,
-    config,
-    deliveries,
-    history,
-    listen,
-    login,
-    mcp,
-    replays,
-    retention,
-    samples,
-    schedules,
-    schema,
-    signatures,
-    webhooks,
-    workflows,
-)
-from postern.surfaces.cli.api import api
-from postern.surfaces.cli.machine import Machine
+from postern.surfaces.cli import access, signatures, workflows
+from postern.surfaces.cli.develop import listen
+from postern.surfaces.cli.gateway import login
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.gateway.machine import Machine
+from postern.surfaces.cli.history import history, replays
+from postern.surfaces.cli.operations import backup, completion, mcp, retention
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
+from postern.surfaces.cli.webhooks import configuration, deliveries, samples, schedules, schema, webhooks
 from postern.usecases.answers import Listing, whole
 
 __all__ = ["deliveries", "samples", "schedules"]  # imported so that they enter their commands of `webhooks`
@@ -49,8 +36,8 @@ app.command("prune")(retention.prune)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
-app.command("export")(config.export)
-app.command("apply")(config.apply)
+app.command("export")(configuration.export)
+app.command("apply")(configuration.apply)
 app.command("schema")(schema.schema)
 app.command("mcp")(mcp.mcp)
 app.command("backup")(backup.backup)

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from postern.core.documents import Document
-from postern.surfaces.cli.api import api
+from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
     FAILED,
     USAGE,
@@ -22,7 +22,7 @@ from postern.surfaces.cli.run import (
     show_page,
     show_table,
 )
-from postern.surfaces.cli.webhooks import read_secret
+from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.signatures.views import Explanation, Provider, SignatureResult, WouldVerify

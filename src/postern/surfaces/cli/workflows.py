@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from postern.surfaces.cli.api import api
+from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import FAILED, Json, end, out, report, show_json, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.history.views import Sample

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from postern.core.problems import Refused
 from postern.extras import missing
 from postern.surfaces.mcp import load_sdk
-from postern.surfaces.rest.problems import problem_response
+from postern.surfaces.rest.framework.problems import problem_response
 from postern.usecases.access.accounts import actor_of_key
 from postern.usecases.runtime.gateway import Gateway
 

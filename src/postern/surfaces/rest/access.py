@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
 from postern.surfaces import session
+from postern.surfaces.rest.framework.table import JSON, PREFIX, Rows
 from postern.surfaces.rest.requests import (
     ApiKeyRequest,
     AuditQuery,
@@ -13,7 +14,6 @@ from postern.surfaces.rest.requests import (
     UserChange,
     UserRequest,
 )
-from postern.surfaces.rest.table import JSON, PREFIX, Rows
 from postern.usecases.access import accounts, audit, views
 from postern.usecases.answers import Listing, as_json, whole
 from postern.usecases.runtime.gateway import Gateway

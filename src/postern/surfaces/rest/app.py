@@ -8,15 +8,15 @@ from starlette.routing import BaseRoute, Route
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.surfaces.rest.document import asset, docs, document_route
-from postern.surfaces.rest.operations import OPERATIONS
-from postern.surfaces.rest.problems import (
+from postern.surfaces.rest.framework.document import asset, docs, document_route
+from postern.surfaces.rest.framework.problems import (
     on_defect,
     on_http_exception,
     on_refused,
     on_store_trouble,
 )
-from postern.surfaces.rest.table import PREFIX, handler
+from postern.surfaces.rest.framework.table import PREFIX, handler
+from postern.surfaces.rest.operations import OPERATIONS
 from postern.usecases.runtime.gateway import Gateway
 
 

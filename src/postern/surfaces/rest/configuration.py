@@ -2,9 +2,9 @@
 
 from postern.core.access.accounts import Actor
 from postern.core.operations.shown_setting import ShownSetting
-from postern.surfaces.rest.bodies import LARGEST_CONFIGURATION
+from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import ApplyRequest
-from postern.surfaces.rest.table import Rows
 from postern.usecases.answers import Listing, whole
 from postern.usecases.operations import readiness, settings
 from postern.usecases.operations.views import Status

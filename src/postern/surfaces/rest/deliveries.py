@@ -1,7 +1,7 @@
 """Hold a webhook's deliveries, over HTTP."""
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.table import Rows
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.webhooks import seen_version
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released

@@ -1,8 +1,8 @@
 """What the engine knows, over HTTP."""
 
 from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import RunsQuery
-from postern.surfaces.rest.table import Rows
 from postern.usecases.answers import Listing, whole
 from postern.usecases.operations import engine
 from postern.usecases.operations.views import Run, Workflow

@@ -4,6 +4,7 @@ from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.leaving import while_connected
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import (
     AdmitRequest,
     HistoryQuery,
@@ -13,7 +14,6 @@ from postern.surfaces.rest.requests import (
     RunsEnded,
     VolumeQuery,
 )
-from postern.surfaces.rest.table import Rows
 from postern.usecases.answers import Listing
 from postern.usecases.calls import readmission
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import LiveQuery
-from postern.surfaces.rest.table import Rows
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import HEADERS, MEDIA_TYPE, Feed
 from postern.usecases.answers import as_json

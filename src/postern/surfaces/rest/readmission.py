@@ -1,7 +1,7 @@
 """Rejected calls that would pass now, over HTTP."""
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.table import Rows
+from postern.surfaces.rest.framework.table import Rows
 from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Recheck
 from postern.usecases.runtime.gateway import Gateway

@@ -1,8 +1,8 @@
 """Replaying many over HTTP: plan, run, watch, cancel."""
 
 from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import OnePage, ReplayRequest
-from postern.surfaces.rest.table import Rows
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay

@@ -1,8 +1,8 @@
 """Record an event of a webhook, and begin a workflow from it, over HTTP."""
 
 from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import NewWorkflowQuery, RecordQuery
-from postern.surfaces.rest.table import Rows
 from postern.usecases.history import samples
 from postern.usecases.history.views import NotRecording, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway

@@ -1,8 +1,8 @@
 """Signatures over HTTP: the senders Postern knows, and the tester that explains."""
 
 from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import ProposalQuery
-from postern.surfaces.rest.table import Rows
 from postern.usecases.answers import Listing, whole
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures, views

@@ -5,8 +5,8 @@ import re
 from postern.core.access.accounts import Actor
 from postern.core.documents import Patch
 from postern.core.problems import Refused
+from postern.surfaces.rest.framework.table import JSON, Rows
 from postern.surfaces.rest.requests import WebhookQuery
-from postern.surfaces.rest.table import JSON, Rows
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest

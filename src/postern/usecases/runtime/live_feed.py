@@ -16,7 +16,7 @@ import structlog
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
-from postern.stores.history import History
+from postern.stores.history.reading import History
 from postern.usecases.history.views import InvocationSummary, summary_of
 from postern.usecases.runtime.loop import Loop
 

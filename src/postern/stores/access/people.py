@@ -1,0 +1,166 @@
+"""Users and their sessions. A password is kept as a slow hash, a session's secret as a fast one: it has 256
+random bits."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.core.access.accounts import Session, User
+from postern.core.access.audit import AuditEntry
+from postern.stores.access.api_keys import digest
+from postern.stores.access.audit import write_note
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import sessions, users
+from postern.stores.sql.writer import Writer
+
+
+class People:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def add(self, user: User, note: AuditEntry | None) -> bool:
+        values = {
+            "id": user.id, "name": user.name, "level": user.level, "password_hash": user.password_hash,
+            "created_at": milliseconds(user.created_at), "created_by": user.created_by,
+        }  # fmt: skip
+
+        def job(connection: Connection) -> None:
+            connection.execute(insert(users).values(values))
+            write_note(connection, note)
+
+        try:
+            await self._writer.write(job)
+        except IntegrityError:
+            return False
+        return True
+
+    async def users(self) -> list[User]:
+        def query(connection: Connection) -> list[User]:
+            return [_user_of(row) for row in connection.execute(select(users).order_by(users.c.id.desc()))]
+
+        return await self._database.read(query)
+
+    async def user(self, user_id: str) -> User | None:
+        return await self._one(users.c.id == user_id)
+
+    async def named(self, name: str) -> User | None:
+        return await self._one(users.c.name == name)
+
+    async def _one(self, condition: Any) -> User | None:
+        def query(connection: Connection) -> User | None:
+            row = connection.execute(select(users).where(condition)).first()
+            return None if row is None else _user_of(row)
+
+        return await self._database.read(query)
+
+    async def change(self, user: User, note: AuditEntry, end_sessions_but: str | None = None) -> bool:
+        def job(connection: Connection) -> bool:
+            if user.level != "admin" and not _another_admin(connection, user.id):
+                return False
+            values = {"level": user.level, "password_hash": user.password_hash}
+            connection.execute(update(users).where(users.c.id == user.id).values(values))
+            if end_sessions_but is not None:
+                connection.execute(
+                    delete(sessions).where(sessions.c.user_id == user.id, sessions.c.id != end_sessions_but)
+                )
+            write_note(connection, note)
+            return True
+
+        return await self._writer.write(job)
+
+    async def delete(self, user_id: str, note: AuditEntry) -> bool:
+        def job(connection: Connection) -> bool:
+            if not _another_admin(connection, user_id):
+                return False
+            connection.execute(delete(users).where(users.c.id == user_id))
+            connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
+            write_note(connection, note)
+            return True
+
+        return await self._writer.write(job)
+
+    async def rehash(self, user_id: str, password_hash: str) -> None:
+        change = update(users).where(users.c.id == user_id).values(password_hash=password_hash)
+        await self._writer.write(lambda connection: connection.execute(change))
+
+    async def sign_in(
+        self, session: Session, secret: str, gone_before: float, note: AuditEntry | None
+    ) -> None:
+        """Sweeps away what is no longer valid: whoever signs in pays for those who never signed out."""
+        values = {
+            "id": session.id, "digest": digest(secret), "user_id": session.user_id, "created_at": milliseconds(session.created_at),
+            "seen_at": milliseconds(session.seen_at), "address": session.address, "user_agent": session.user_agent,
+        }  # fmt: skip
+
+        def job(connection: Connection) -> None:
+            connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
+            connection.execute(insert(sessions).values(values))
+            connection.execute(
+                update(users)
+                .where(users.c.id == session.user_id)
+                .values(last_signed_in_at=milliseconds(session.created_at))
+            )
+            write_note(connection, note)
+
+        await self._writer.write(job)
+
+    async def session(self, secret: str) -> tuple[Session, User] | None:
+        found = await self._sessions(sessions.c.digest == digest(secret))
+        return found[0] if found else None
+
+    async def sessions(self, user_id: str | None = None) -> list[tuple[Session, User]]:
+        return await self._sessions(*([] if user_id is None else [sessions.c.user_id == user_id]))
+
+    async def _sessions(self, *conditions: Any) -> list[tuple[Session, User]]:
+        def query(connection: Connection) -> list[tuple[Session, User]]:
+            rows = connection.execute(
+                select(sessions).where(*conditions).order_by(sessions.c.id.desc())
+            ).all()
+            owners = {row.user_id for row in rows}
+            known = {
+                row.id: _user_of(row)
+                for row in connection.execute(select(users).where(users.c.id.in_(owners)))
+            }
+            return [(_session_of(row), known[row.user_id]) for row in rows if row.user_id in known]
+
+        return await self._database.read(query)
+
+    async def seen(self, session_id: str, now: float) -> None:
+        change = update(sessions).where(sessions.c.id == session_id).values(seen_at=milliseconds(now))
+        await self._writer.write(lambda connection: connection.execute(change))
+
+    async def end(self, session_id: str, note: AuditEntry | None) -> bool:
+        def job(connection: Connection) -> bool:
+            ended = connection.execute(delete(sessions).where(sessions.c.id == session_id)).rowcount == 1
+            write_note(connection, note if ended else None)
+            return ended
+
+        return await self._writer.write(job)
+
+
+def _another_admin(connection: Connection, user_id: str) -> bool:
+    """Locked until the commit: two admins who remove each other at the same moment must not both succeed."""
+    admins = (
+        connection.execute(
+            select(users.c.id).where(users.c.level == "admin").order_by(users.c.id).with_for_update()
+        )
+        .scalars()
+        .all()
+    )
+    return any(admin != user_id for admin in admins)
+
+
+def _user_of(row: Row[Any]) -> User:
+    signed_in = seconds(row.last_signed_in_at)
+    return User(
+        row.id, row.name, row.level, row.password_hash, seconds(row.created_at), row.created_by, signed_in
+    )
+
+
+def _session_of(row: Row[Any]) -> Session:
+    return Session(
+        row.id, row.user_id, seconds(row.created_at), seconds(row.seen_at), row.address, row.user_agent
+    )

@@ -1,0 +1,1 @@
+"""Recording calls: many in one transaction."""

@@ -1,0 +1,256 @@
+"""Many calls, one transaction: invocations, deliveries, claimed duplicate keys, and the counts that go with
+them.
+
+Rows go in as plain tuples (`bulk.py`): SQLAlchemy's per-row parameter handling would cost more than
+everything else here together.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from sqlalchemy import Connection, func, select, update
+
+from postern.core.deliveries.delivery import State, delivery_key
+from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
+from postern.stores.calls.claims import claim_keys
+from postern.stores.sql.bulk import execute_for_each, insert_rows
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.tables import (
+    LATENCY_BOUNDS_MS,
+    belongs,
+    deliveries,
+    invocations,
+    samples,
+    tallies,
+    volumes,
+    webhooks,
+)
+from postern.stores.sql.upsert import insert_into
+
+_INVOCATION_COLUMNS = (
+    "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
+    "body_size", "address", "duration_us", "matched", "detail", "trace", "duplicate_of", "body",
+)  # fmt: skip
+_DELIVERY_COLUMNS = (
+    "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "error", "answer_code",
+)  # fmt: skip
+
+_RECORDED = Receipt()
+_WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
+_BOUNDS_US = tuple(bound * 1000 for bound in LATENCY_BOUNDS_MS)
+
+
+def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
+    """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing.
+
+    The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be
+    first then.
+    """
+    firsts = claim_keys(connection, entries)
+    waiting = [
+        entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"
+    ]
+    released = settle_holds(connection, waiting) if waiting else set()
+    recorded = []
+    starting = []
+    for entry in entries:
+        invocation, delivery = entry.invocation, entry.delivery
+        first = firsts.get(invocation.id)
+        if first is not None:
+            invocation, delivery = (
+                replace(invocation, outcome="duplicate", code="duplicate", status=200, duplicate_of=first),
+                None,
+            )
+        if delivery is not None:
+            starting.append(
+                _delivery_row(delivery if delivery.key not in released else replace(delivery, state="queued"))
+            )
+            if entry.sample is not None:
+                keep_sample(connection, delivery, entry.sample, invocation.received_at)
+        recorded.append(invocation)
+    insert_rows(
+        connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation) for invocation in recorded]
+    )
+    if starting:
+        insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
+    _count(
+        connection,
+        [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
+    )
+    return (
+        [Receipt(firsts.get(entry.invocation.id)) for entry in entries]
+        if firsts
+        else [_RECORDED] * len(entries)
+    )
+
+
+_invocation_values = attrgetter(*_INVOCATION_COLUMNS)
+
+
+def _invocation_row(invocation: Invocation) -> tuple[Any, ...]:
+    row = _invocation_values(invocation)
+    return (*row[:2], milliseconds(row[2]), *row[3:])
+
+
+def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
+    return (
+        delivery.key, delivery.invocation_id, delivery.webhook_id, delivery.emission, delivery.state, delivery.attempts,
+        milliseconds(delivery.next_at), msgspec.json.encode(delivery.fields), milliseconds(delivery.created_at),
+        None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.error, delivery.answer_code,
+    )  # fmt: skip
+
+
+def settle_holds(connection: Connection, waiting: list[Delivery]) -> set[str]:
+    """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written
+    down as held after the release has gone through the others would wait for ever."""
+    ids = {delivery.webhook_id for delivery in waiting}
+    asked = select(webhooks.c.id).where(
+        webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None)
+    )
+    held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
+    return {delivery.key for delivery in waiting if delivery.webhook_id not in held}
+
+
+def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now: float) -> None:
+    """The first event after arming is the sample: taking it disarms, in every process at once."""
+    armed = update(samples).where(
+        samples.c.webhook_id == delivery.webhook_id, samples.c.armed_until > milliseconds(now)
+    )
+    kept = {
+        "armed_until": None,
+        "stored_at": milliseconds(now),
+        "invocation_id": delivery.invocation_id,
+        "trigger": trigger,
+    }
+    connection.execute(armed.values(kept))
+
+
+def insert_delivery(connection: Connection, delivery: Delivery) -> None:
+    """Held only if its webhook still is."""
+    if delivery.state == "held" and settle_holds(connection, [delivery]):
+        delivery.state = "queued"
+    insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
+
+
+def emit(
+    connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float
+) -> Delivery | None:
+    """One more emission of an invocation; None where retention has just taken it. Its number is taken in the
+    transaction, so two replays are two."""
+    # Locked first: a replay in another process waits here, and then counts this one.
+    asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
+    webhook_id = connection.scalar(asked)
+    if webhook_id is None:
+        return None
+    emission = (
+        connection.scalar(select(func.max(deliveries.c.emission)).where(belongs(invocation_id))) or 0
+    ) + 1
+    delivery = Delivery(
+        delivery_key(invocation_id, emission), invocation_id, webhook_id, emission, state, 0, now, fields, now
+    )
+    insert_delivery(connection, delivery)
+    return delivery
+
+
+def _count(connection: Connection, recorded: list[tuple[Invocation, str | None]]) -> None:
+    # Nearly always all of a batch are alike in everything that is counted: so they are put together before
+    # anything is.
+    alike: dict[tuple[str, str | None, int, str, int], int] = {}
+    latest: dict[tuple[str, str | None], float] = {}
+    for invocation, secret_id in recorded:
+        webhook_id, at = invocation.webhook_id, invocation.received_at
+        # One that was slower than the largest bound falls behind the last column, and into none.
+        kind = (
+            webhook_id,
+            secret_id,
+            int(at // 60),
+            invocation.code,
+            bisect_left(_BOUNDS_US, invocation.duration_us),
+        )
+        alike[kind] = alike.get(kind, 0) + 1
+        latest[webhook_id, secret_id] = at
+    calls: Counter[tuple[str, str]] = Counter()
+    last: dict[tuple[str, str], float] = {}
+    volume: dict[tuple[str, int, str], list[int]] = {}
+    for (webhook_id, secret_id, minute, code, within), count in alike.items():
+        for name in ("calls",) if secret_id is None else ("calls", f"secret:{secret_id}"):
+            calls[webhook_id, name] += count
+            last[webhook_id, name] = max(last.get((webhook_id, name), 0.0), latest[webhook_id, secret_id])
+        counts = volume.setdefault((webhook_id, minute, code), [0] * (len(_WITHIN) + 2))
+        counts[0] += count
+        counts[1 + within] += count
+    _add(connection, calls, last, volume)
+
+
+def count_unrecorded(connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
+    """Calls by webhook, minute and code, of which nothing else is written down."""
+    calls: Counter[tuple[str, str]] = Counter()
+    volume: dict[tuple[str, int, str], list[int]] = {}
+    for (webhook_id, minute, code), count in counted.items():
+        calls[webhook_id, "calls"] += count
+        # They were answered at once, so they fall within the first bound.
+        volume[webhook_id, minute, code] = [count, count, *[0] * len(_WITHIN)]
+    _add(connection, calls, dict.fromkeys(calls, now), volume)
+
+
+def _add(
+    connection: Connection,
+    calls: Mapping[tuple[str, str], int],
+    last: Mapping[tuple[str, str], float],
+    volume: Mapping[tuple[str, int, str], list[int]],
+) -> None:
+    shard = connection.info.get("shard", 0)
+    execute_for_each(
+        connection,
+        _tally_statement(connection.dialect.name),
+        [
+            {
+                "webhook_id": webhook_id,
+                "name": name,
+                "shard": shard,
+                "count": count,
+                "last_at": milliseconds(last[webhook_id, name]),
+            }
+            for (webhook_id, name), count in sorted(calls.items())
+        ],
+    )
+    count_volume(connection, volume)
+
+
+def count_volume(connection: Connection, volume: Mapping[tuple[str, int, str], list[int]]) -> None:
+    """By webhook, minute and name: all, then those within each bound, then those beyond the last."""
+    shard = connection.info.get("shard", 0)
+    execute_for_each(
+        connection,
+        _volume_statement(connection.dialect.name),
+        [
+            {"webhook_id": webhook_id, "minute": minute, "code": code, "shard": shard, "calls": counts[0]}
+            | dict(zip(_WITHIN, counts[1:-1], strict=True))
+            for (webhook_id, minute, code), counts in sorted(volume.items())
+        ],
+    )
+
+
+@lru_cache(maxsize=4)
+def _tally_statement(dialect_name: str) -> Any:
+    statement = insert_into(tallies, dialect_name)
+    return statement.on_conflict_do_update(
+        index_elements=["webhook_id", "name", "shard"],
+        set_={"count": tallies.c.count + statement.excluded.count, "last_at": statement.excluded.last_at},
+    )
+
+
+@lru_cache(maxsize=4)
+def _volume_statement(dialect_name: str) -> Any:
+    statement = insert_into(volumes, dialect_name)
+    added = ("calls", *_WITHIN)
+    return statement.on_conflict_do_update(
+        index_elements=["webhook_id", "minute", "code", "shard"],
+        set_={column: volumes.c[column] + statement.excluded[column] for column in added},
+    )

@@ -1,0 +1,1 @@
+"""What was recorded: read, counted, brought to its end, replayed, deleted."""

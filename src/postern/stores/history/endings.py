@@ -1,0 +1,119 @@
+"""What became of calls after they were recorded: what their callers heard, and how their runs ended."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from postern.core.deliveries.delivery import End
+from postern.core.history.invocation import Answered
+from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_bucket
+from postern.stores.calls.recorder import count_volume
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import answers, deliveries
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
+
+Counted = Mapping[tuple[str, str, int], int]
+"""By webhook, name and latency bucket: how many."""
+
+_END = (
+    update(deliveries)
+    .where(deliveries.c.key == bindparam("of"), deliveries.c.state == "started")
+    .values(state=bindparam("to"), ended_at=bindparam("at"), error=bindparam("why"), ask_at=None)
+)
+_ASK_AGAIN = (
+    update(deliveries)
+    .where(deliveries.c.key == bindparam("of"), deliveries.c.ask_at.is_not(None))
+    .values(ask_at=bindparam("at"))
+)
+
+
+class Endings:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def note(
+        self, answered: list[Answered], ends: Mapping[str, End], counted: Counted, now: float
+    ) -> set[str]:
+        """Write down what callers heard and how deliveries ended. The keys of those whose start is not written
+        down yet: their ends are to be told again."""
+
+        def job(connection: Connection) -> set[str]:
+            if answered:
+                _keep(connection, answered)
+            early, ended = _end(connection, ends) if ends else (set(), Counter())
+            _count(connection, counted, ended, int(now // 60))
+            return early
+
+        return await self._writer.write(job)
+
+    async def claim_to_ask(self, now: float, lease: float, limit: int) -> dict[str, float]:
+        """Deliveries whose end is to be asked for, now ours until the lease is over; when each was started."""
+        due = deliveries.c.ask_at <= milliseconds(now), deliveries.c.ask_at.is_not(None)
+        first = select(deliveries.c.key).where(*due).order_by(deliveries.c.ask_at).limit(limit)
+        keys = await self._database.read(lambda connection: list(connection.execute(first).scalars()))
+        if not keys:
+            return {}
+        claimed = (
+            update(deliveries)
+            .where(*due, deliveries.c.key.in_(keys))
+            .values(ask_at=milliseconds(now + lease))
+            .returning(deliveries.c.key, deliveries.c.started_at)
+        )
+
+        def job(connection: Connection) -> dict[str, float]:
+            return {row.key: seconds(row.started_at) for row in connection.execute(claimed)}
+
+        return await self._writer.write(job)
+
+    async def ask_again(self, at: Mapping[str, float]) -> None:
+        values = [{"of": key, "at": milliseconds(moment)} for key, moment in sorted(at.items())]
+        await self._writer.write(lambda connection: connection.execute(_ASK_AGAIN, values))
+
+    async def unknown(self, keys: Iterable[str]) -> None:
+        """Nobody can tell any more how these ended."""
+        forgotten = update(deliveries).where(deliveries.c.key.in_(list(keys))).values(ask_at=None)
+        await self._writer.write(lambda connection: connection.execute(forgotten))
+
+
+def _keep(connection: Connection, answered: list[Answered]) -> None:
+    rows = [
+        {"invocation_id": one.invocation_id, "status": one.status, "at": milliseconds(one.at), "reached": one.reached}
+        for one in answered
+    ]  # fmt: skip
+    connection.execute(insert_into(answers, connection.dialect.name).on_conflict_do_nothing(), rows)
+
+
+def _end(connection: Connection, ends: Mapping[str, End]) -> tuple[set[str], Counter[tuple[str, str, int]]]:
+    asked = select(
+        deliveries.c.key, deliveries.c.webhook_id, deliveries.c.state, deliveries.c.started_at
+    ).where(deliveries.c.key.in_(list(ends)))
+    early: set[str] = set()
+    ended: Counter[tuple[str, str, int]] = Counter()
+    values = []
+    for row in connection.execute(asked.order_by(deliveries.c.key).with_for_update()):
+        end = ends[row.key]
+        if row.state == "queued":
+            early.add(row.key)
+        elif row.state == "started":
+            values.append({"of": row.key, "to": end.state, "at": milliseconds(end.at), "why": end.error})
+            lasted = max(0.0, end.at - seconds(row.started_at))
+            ended[row.webhook_id, end_name(end.state), latency_bucket(lasted)] += 1
+    if values:
+        connection.execute(_END, values)
+    return early, ended
+
+
+def _count(
+    connection: Connection, counted: Counted, ended: Counter[tuple[str, str, int]], minute: int
+) -> None:
+    volume: dict[tuple[str, int, str], list[int]] = {}
+    for (webhook_id, name, bucket), count in (Counter(counted) + ended).items():
+        counts = volume.setdefault((webhook_id, minute, name), [0] * (len(LATENCY_BOUNDS_MS) + 2))
+        counts[0] += count
+        counts[1 + bucket] += count
+    if volume:
+        count_volume(connection, volume)

@@ -1,0 +1,186 @@
+"""Replays of many. A step queues deliveries and moves the position in one commit, so that a crash repeats
+nothing."""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+
+from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.delivery import State
+from postern.core.deliveries.replay import Replay
+from postern.core.history.invocation import HistoryFilter
+from postern.stores.access.audit import write_note
+from postern.stores.calls.recorder import emit
+from postern.stores.history.reading import conditions_of, last_looked_at, too_many_for_an_index, was_started
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import invocations, replays
+from postern.stores.sql.wake import DUE, announce
+from postern.stores.sql.writer import Writer
+
+_filter = msgspec.json.Decoder(HistoryFilter)
+
+Start = tuple[str, dict[str, str], State]
+
+
+class Replays:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def count(self, wanted: HistoryFilter, most: int) -> int:
+        def query(connection: Connection) -> int:
+            found = select(invocations.c.id).where(*_replayable(wanted, connection)).limit(most).subquery()
+            return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+
+        return await (self._database.search(query) if wanted.search else self._database.read(query))
+
+    async def add(self, replay: Replay, note: AuditEntry) -> None:
+        values = {
+            "id": replay.id, "state": replay.state, "wanted": msgspec.json.encode(replay.wanted), "total": replay.count, "done": 0,
+            "skipped": 0, "position": "", "next_at": 0, "created_at": milliseconds(replay.created_at), "created_by": replay.created_by,
+        }  # fmt: skip
+
+        def job(connection: Connection) -> None:
+            connection.execute(insert(replays).values(values))
+            write_note(connection, note)
+
+        await self._writer.write(job)
+
+    async def get(self, replay_id: str) -> Replay | None:
+        def query(connection: Connection) -> Replay | None:
+            row = connection.execute(select(replays).where(replays.c.id == replay_id)).first()
+            return None if row is None else _replay_of(row)
+
+        return await self._database.read(query)
+
+    async def page(self, limit: int, before: str | None = None) -> list[Replay]:
+        def query(connection: Connection) -> list[Replay]:
+            statement = select(replays).order_by(replays.c.id.desc()).limit(limit)
+            if before is not None:
+                statement = statement.where(replays.c.id < before)
+            return [_replay_of(row) for row in connection.execute(statement)]
+
+        return await self._database.read(query)
+
+    async def begin(self, replay_id: str, now: float, note: AuditEntry) -> bool:
+        values = {"state": "running", "started_at": milliseconds(now), "next_at": milliseconds(now)}
+        return await self._turn(replay_id, ("planned",), values, note)
+
+    async def end(
+        self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = ""
+    ) -> bool:
+        values = {"state": state, "ended_at": milliseconds(now), "error": error}
+        return await self._turn(replay_id, ("planned", "running"), values, note)
+
+    async def _turn(
+        self, replay_id: str, states: tuple[str, ...], values: dict[str, Any], note: AuditEntry | None
+    ) -> bool:
+        def job(connection: Connection) -> bool:
+            turn = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))
+            turned = connection.execute(turn.values(values)).rowcount == 1
+            write_note(connection, note if turned else None)
+            return turned
+
+        return await self._writer.write(job)
+
+    async def claim(self, now: float, lease: float) -> Replay | None:
+        # One that ends later than any lease can was taken before the clock was set back.
+        free = or_(replays.c.next_at <= milliseconds(now), replays.c.next_at > milliseconds(now + 2 * lease))
+        due = select(replays.c.id).where(replays.c.state == "running", free)
+
+        def look(connection: Connection) -> bool:
+            return connection.execute(due.limit(1)).first() is not None
+
+        def job(connection: Connection) -> Replay | None:
+            first = due.order_by(replays.c.next_at).limit(1).with_for_update(skip_locked=True)
+            claimed = (
+                update(replays)
+                .where(replays.c.id.in_(first.scalar_subquery()))
+                .values(next_at=milliseconds(now + lease))
+            )
+            row = connection.execute(claimed.returning(replays)).first()
+            return None if row is None else _replay_of(row)
+
+        return await self._writer.write(job) if await self._database.read(look) else None
+
+    async def release(self, now: float) -> None:
+        """After a crash, when no other process serves this database: what the dead one was at goes on at
+        once."""
+        under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
+        await self._writer.write(
+            lambda connection: connection.execute(under_way.values(next_at=milliseconds(now)))
+        )
+
+    async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
+        """Looks through a bounded part of the history at a time, however rare what is wanted is in it."""
+
+        def query(connection: Connection) -> tuple[list[str], str | None]:
+            after = invocations.c.id > replay.position
+            ids = select(invocations.c.id).order_by(invocations.c.id)
+            if replay.wanted.webhook_id is not None:
+                ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
+            horizon = last_looked_at(connection, replay.wanted, ids.where(after))
+            many = too_many_for_an_index(connection, replay.wanted)
+            statement = (
+                select(invocations.c.id)
+                .where(after, *_replayable(replay.wanted, connection, many))
+                .order_by(invocations.c.id)
+            )
+            if horizon is not None:
+                statement = statement.where(invocations.c.id <= horizon)
+            found = list(connection.execute(statement.limit(limit)).scalars())
+            return found, found[-1] if len(found) == limit else horizon
+
+        return await (self._database.search(query) if replay.wanted.search else self._database.read(query))
+
+    async def step(
+        self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float
+    ) -> bool:
+        def job(connection: Connection) -> bool:
+            here = update(replays).where(
+                replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position
+            )
+            if (
+                connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount
+                != 1
+            ):
+                return False
+            made = [
+                emit(connection, invocation_id, fields, state, now) for invocation_id, fields, state in starts
+            ]
+            done = sum(one is not None for one in made)
+            counted = {
+                "done": replays.c.done + done,
+                "skipped": replays.c.skipped + skipped + len(made) - done,
+            }
+            connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
+            if done:
+                announce(connection, DUE)
+            return True
+
+        return await self._writer.write(job)
+
+
+def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:
+    conditions, _ = conditions_of(wanted, connection.dialect.name, many)
+    admitted = and_(invocations.c.outcome == "rejected", was_started())
+    return [*conditions, or_(invocations.c.outcome == "accepted", admitted)]
+
+
+def _replay_of(row: Row[Any]) -> Replay:
+    return Replay(
+        id=row.id,
+        state=row.state,
+        wanted=_filter.decode(row.wanted),
+        count=row.total,
+        created_at=seconds(row.created_at),
+        created_by=row.created_by,
+        done=row.done,
+        skipped=row.skipped,
+        position=row.position,
+        started_at=seconds(row.started_at),
+        ended_at=seconds(row.ended_at),
+        error=row.error,
+    )

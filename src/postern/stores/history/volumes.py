@@ -1,0 +1,169 @@
+"""Counts per minute, and their sums per quarter of an hour, in which whatever is longer ago than that is
+read.
+
+The quarters are summed up afterwards, when nothing is counted into them any more: counting is on every call's
+way, summing is not.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
+
+from postern.core.history.volume import Volume, is_call
+from postern.stores.calls.recorder import count_unrecorded
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.tables import LATENCY_BOUNDS_MS, maintenance, volume_rollups, volumes, webhooks
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
+
+QUARTER = 15
+STEP = 16 * QUARTER
+"""Minutes summed up at once, where there is much to catch up with: calls wait for the writer meanwhile."""
+SETTLED_AFTER = 5
+"""Minutes after which nothing is counted into a minute any more."""
+ALL = ""
+"""Where a webhook's id would be: the sum over all of them."""
+
+_ROLL_UP = maintenance.c.name == "volumes"
+_WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
+
+
+class Volumes:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
+        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of
+        them."""
+        # The key begins with the webhook: naming each makes it as many short ranges instead of one look at
+        # everything.
+        one = (
+            volumes.c.webhook_id == webhook_id
+            if webhook_id
+            else volumes.c.webhook_id.in_(select(webhooks.c.id))
+        )
+        summed = volume_rollups.c.webhook_id == (webhook_id or ALL)
+
+        def query(connection: Connection) -> dict[int, Volume]:
+            found: dict[int, Volume] = {}
+            for table, wanted, first, end in _parts(connection, summed, one, since, until, step):
+                bucket = table.c.minute - table.c.minute % step
+                sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
+                statement = select(bucket, table.c.code, *sums).where(
+                    wanted, table.c.minute >= first, table.c.minute < end
+                )
+                for minute, code, calls, *within in connection.execute(
+                    statement.group_by(bucket, table.c.code)
+                ):
+                    found.setdefault(int(minute), Volume()).add(
+                        code, int(calls), [int(count) for count in within]
+                    )
+            return found
+
+        return await self._database.read(query)
+
+    async def calls(
+        self, webhook_ids: list[str], since: int, until: int, step: int
+    ) -> dict[str, dict[int, dict[str, int]]]:
+        """By webhook, by the bucket's first minute, by code: how many calls."""
+
+        def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
+            found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
+            in_quarters, in_minutes = (
+                volume_rollups.c.webhook_id.in_(webhook_ids),
+                volumes.c.webhook_id.in_(webhook_ids),
+            )
+            for table, wanted, first, end in _parts(connection, in_quarters, in_minutes, since, until, step):
+                bucket = table.c.minute - table.c.minute % step
+                statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
+                statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
+                for webhook_id, minute, code, calls in connection.execute(
+                    statement.group_by(table.c.webhook_id, bucket, table.c.code)
+                ):
+                    if not is_call(code):
+                        continue
+                    codes = found[webhook_id].setdefault(int(minute), {})
+                    codes[code] = codes.get(code, 0) + int(calls)
+            return found
+
+        return await self._database.read(query)
+
+    async def count(self, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
+        """Calls that are not in the history, by webhook, minute and code, all answered at once."""
+        # What could not be written in time is counted late: the minutes before are summed up already.
+        earliest = int(now // 60) - SETTLED_AFTER + 1
+        summed: Counter[tuple[str, int, str]] = Counter()
+        for (webhook_id, minute, code), calls in counted.items():
+            summed[webhook_id, max(minute, earliest), code] += calls
+        await self._writer.write(lambda connection: count_unrecorded(connection, summed, now))
+
+    async def roll_up(self, now: float) -> bool:
+        """Sum up the next quarters that are over, a few hours of them at most. Whether there are more."""
+        over = int(now // 60) - SETTLED_AFTER
+        over -= over % QUARTER
+
+        def job(connection: Connection) -> bool:
+            first = _begun(connection, over)
+            until = min(first + STEP, over)
+            if until <= first:
+                return False
+            _sum_up(connection, volumes, volumes.c.webhook_id, first, until)
+            _sum_up(connection, volume_rollups, literal(ALL), first, until)
+            connection.execute(
+                update(maintenance).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until))
+            )
+            return until < over
+
+        return await self._writer.write(job)
+
+
+def _parts(
+    connection: Connection,
+    summed: ColumnElement[bool],
+    counted: ColumnElement[bool],
+    since: int,
+    until: int,
+    step: int,
+) -> list[tuple[Table, ColumnElement[bool], int, int]]:
+    """What to read the range from: quarters as far as they have been summed up, minutes from there on."""
+    reached = (
+        connection.scalar(select(maintenance.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
+    )
+    border = min(max(since, int(reached or 0)), until)
+    return [(volume_rollups, summed, since, border), (volumes, counted, border, until)]
+
+
+def _begun(connection: Connection, over: int) -> int:
+    """Where to go on. Locked until the commit: of two processes one sums up, and the other finds it done."""
+    reached = connection.scalar(select(maintenance.c.reached).where(_ROLL_UP).with_for_update())
+    if reached is not None:
+        return int(reached)
+    oldest = select(func.min(volumes.c.minute)).where(volumes.c.webhook_id == webhooks.c.id).scalar_subquery()
+    first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
+    first = over if first is None else min(int(first) - int(first) % QUARTER, over)
+    inserting = insert_into(maintenance, connection.dialect.name)
+    begun = (
+        inserting.values(name="volumes", at=0, reached=str(first))
+        .on_conflict_do_nothing()
+        .returning(maintenance.c.reached)
+    )
+    # Where somebody else has begun meanwhile, nothing is left to do for us now.
+    return first if connection.scalar(begun) is not None else over
+
+
+def _sum_up(
+    connection: Connection, table: Table, as_webhook: ColumnElement[str], first: int, until: int
+) -> None:
+    columns = ("calls", *_WITHIN)
+    bucket = table.c.minute - table.c.minute % QUARTER
+    sums = select(as_webhook, bucket, table.c.code, *(func.sum(table.c[column]) for column in columns))
+    sums = sums.where(
+        table.c.webhook_id.in_(select(webhooks.c.id)), table.c.minute >= first, table.c.minute < until
+    )
+    sums = sums.group_by(
+        *([] if as_webhook is not table.c.webhook_id else [table.c.webhook_id]), bucket, table.c.code
+    )
+    connection.execute(insert(volume_rollups).from_select(["webhook_id", "minute", "code", *columns], sums))

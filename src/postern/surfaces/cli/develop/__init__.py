@@ -1,0 +1,1 @@
+"""Commands for developers at their own machine."""

@@ -1,0 +1,123 @@
+"""Calls as they come in, each once and in order, whatever becomes of the connection to the gateway.
+
+The stream only says that there is something new. What it is comes from the history, page by page, so that nothing is
+lost while the connection is, and nothing that was too much for the stream.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.gateway.source import Away
+from postern.usecases.answers import Listing, Time, read_json
+from postern.usecases.history.views import InvocationSummary
+
+OVERLAP = 10.0
+"""Seconds. Calls that come in together may be recorded in another order."""
+REMEMBERED = 60.0
+"""Seconds, more than the overlap: for so long it is known which calls were told."""
+AGAIN_AFTER = (0.2, 0.5, 1.0, 2.0, 5.0)
+PAGE = 200
+
+
+class Calls:
+    def __init__(self, webhooks: list[str], on_away: Callable[[str], None]) -> None:
+        self._webhook = webhooks[0] if len(webhooks) == 1 else None
+        self._webhooks = set(webhooks)
+        self._on_away = on_away
+        self._told: dict[str, float] = {}
+        """By id, when it was received."""
+        self._newest = 0.0
+        self._from = 0.0
+        """Older ones are none of ours, even when they move."""
+
+    def follow(self, since: float | None, last: int) -> Iterator[InvocationSummary]:
+        """First what came in since then, or the last so many; then what comes in."""
+        api.patient = True
+        begun = False
+        tries = 0
+        while True:
+            try:
+                for news in api.source().news(self._webhook):
+                    if not begun:
+                        wanted = self._begin(since, last)
+                        begun = True
+                        yield from self._tell(wanted)
+                    if news is None:
+                        yield from self._missed()
+                    else:
+                        yield from self._heard(read_json(news, InvocationSummary))
+                    tries = 0
+            except Away as away:
+                if tries == 0:
+                    self._on_away(str(away))
+                time.sleep(AGAIN_AFTER[min(tries, len(AGAIN_AFTER) - 1)])
+                tries += 1
+
+    def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
+        """What there is to tell before anything new. What is near to it and not wanted is known from now on."""
+        newest = self._page(limit=1).items
+        recent = self._since(newest[0].received_at - OVERLAP) if newest else []
+        wanted = self._since(since) if since is not None else self._last(last) if last else []
+        ids = {one.id for one in wanted}
+        for one in recent:
+            if one.id not in ids:
+                self._note(one)
+        self._from = self._newest - OVERLAP
+        return wanted
+
+    def _missed(self) -> Iterator[InvocationSummary]:
+        yield from self._tell(self._since(max(0.0, self._newest - OVERLAP)))
+
+    def _heard(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
+        if one.id in self._told or one.received_at < max(self._from, self._newest - REMEMBERED):
+            return
+        yield from self._missed()
+        yield from self._tell([one])  # received long before it was recorded
+
+    def _tell(self, found: list[InvocationSummary]) -> Iterator[InvocationSummary]:
+        for one in found:
+            if one.id not in self._told:
+                self._note(one)
+                if not self._webhooks or one.webhook_id in self._webhooks:
+                    yield one
+
+    def _note(self, one: InvocationSummary) -> None:
+        self._told[one.id] = one.received_at
+        self._newest = max(self._newest, one.received_at)
+        while (oldest := next(iter(self._told))) and self._told[oldest] < self._newest - REMEMBERED:
+            del self._told[oldest]
+
+    def _since(self, since: float) -> list[InvocationSummary]:
+        """The oldest first."""
+        found: list[InvocationSummary] = []
+        cursor: str | None = None
+        while True:
+            page = self._page(since=str(Time(since)), cursor=cursor)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return sorted(found, key=lambda one: one.id)
+
+    def _last(self, count: int) -> list[InvocationSummary]:
+        found: list[InvocationSummary] = []
+        cursor: str | None = None
+        while len(found) < count:
+            page = self._page(limit=min(PAGE, count - len(found)), cursor=cursor)
+            found += [one for one in page.items if not self._webhooks or one.webhook_id in self._webhooks]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return sorted(found, key=lambda one: one.id)
+
+    def _page(
+        self, limit: int = PAGE, since: str | None = None, cursor: str | None = None
+    ) -> Listing[InvocationSummary]:
+        return api.get(
+            Listing[InvocationSummary],
+            "invocations",
+            webhook_id=self._webhook,
+            since=since,
+            limit=limit,
+            cursor=cursor,
+        )

@@ -1,0 +1,1 @@
+"""Which gateway a command goes to, and how it asks there."""

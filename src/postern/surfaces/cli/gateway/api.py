@@ -1,0 +1,208 @@
+"""How a command asks: it is a client of the REST API, wherever that is, so that every command works on a gateway
+over the network as it does on the local database."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.problems import PROBLEMS, Refused
+from postern.surfaces.cli.gateway.machine import Machine
+from postern.surfaces.cli.gateway.profiles import Login, chosen
+from postern.surfaces.cli.gateway.source import Answer, Away, Source
+from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
+from postern.usecases.answers import UNSET, UnsetType, View, as_json, read_json
+
+T = TypeVar("T")
+
+PLACE = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,80}")
+"""What can be a part of a path. Nothing else is anybody's id."""
+
+EXIT_CODES = {
+    400: USAGE,
+    401: NOT_ALLOWED,
+    403: NOT_ALLOWED,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    412: CONFLICT,
+    413: USAGE,
+    422: USAGE,
+    502: UNAVAILABLE,
+    503: UNAVAILABLE,
+    504: UNAVAILABLE,
+}
+"""By HTTP status."""
+
+
+class WrongField(View):
+    field: str
+    message: str
+
+
+class Problem(View):
+    detail: str
+    code: str
+    errors: list[WrongField] | UnsetType = UNSET
+
+
+class Api:
+    """One for each run of the program: what is opened stays open until the command ends."""
+
+    def __init__(self) -> None:
+        self.make_machine: Callable[[], Machine] = _no_machine
+        """`make_cli` is given it."""
+        self.profile: str | None = None
+        """What --profile says."""
+        self._given: Login | None = None
+        self.patient = False
+        """A gateway that is away is waited for by whoever asks: ``Away`` is raised to them."""
+        self._machine: Machine | None = None
+        self._remote: tuple[Login, Source] | None = None
+
+    def get(self, answer: type[T], /, *path: str, **query: Any) -> T:
+        return self._read(self.ask("GET", path, query), answer)
+
+    def text(self, *path: str, **query: Any) -> str:
+        return self.ask("GET", path, query).decode()
+
+    def post(self, answer: type[T], /, *path: str, body: Any = None, **query: Any) -> T:
+        return self._read(self.ask("POST", path, query, body), answer)
+
+    def patch(self, answer: type[T], /, *path: str, body: Any) -> T:
+        return self._read(self.ask("PATCH", path, {}, body), answer)
+
+    def delete(self, *path: str) -> bytes:
+        return self.ask("DELETE", path, {})
+
+    def ask(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: Any = None) -> bytes:
+        """``query`` in snake case; what is None is not asked."""
+        if not all(PLACE.fullmatch(part) for part in path):
+            end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
+        asked = {_camel(name): _text(value) for name, value in query.items() if value is not None}
+        try:
+            answer = self.source().ask(
+                method, "/" + "/".join(map(quote, path)), asked, None if body is None else as_json(body)
+            )
+        except StoreUnavailable as trouble:
+            end(f"The database cannot be used: {trouble}", UNAVAILABLE)
+        except Away as away:
+            if self.patient:
+                raise
+            end(str(away), UNAVAILABLE)
+        if self.patient and answer.status == 503:
+            raise Away("The gateway cannot answer now.")
+        if answer.status >= 400:
+            _refuse(answer)
+        return answer.body
+
+    def login(self) -> Login | None:
+        """Which gateway is asked over the network; None: the local database is used."""
+        return self._given or chosen(self.profile)
+
+    def use(self, login: Login) -> None:
+        """Whatever is chosen."""
+        self._given = login
+
+    def source(self) -> Source:
+        login = self.login()
+        if login is None:
+            return self.here()
+        if self._remote is None or self._remote[0] != login:
+            from postern.surfaces.cli.gateway.remote import Remote
+
+            self._remote = login, Remote(login)
+        return self._remote[1]
+
+    def here(self) -> Machine:
+        if self._machine is None:
+            self._machine = self.make_machine()
+        return self._machine
+
+    def machine(self, command: str) -> Machine:
+        """For a command that is no use from afar."""
+        login = self.login()
+        if login is not None:
+            end(
+                f"`postern {command}` works on the database itself, and commands go to {login.url} now. Type it on "
+                "that gateway's machine; for a database of this machine, add --profile local.",
+                USAGE,
+            )
+        return self.here()
+
+    def close(self) -> None:
+        for opened in (self._machine, self._remote and self._remote[1]):
+            if opened is not None:
+                opened.close()
+        self._machine = self._remote = self._given = None
+        self.patient = False
+
+    def _read(self, body: bytes, answer: type[T]) -> T:
+        text = body or b"null"
+        while True:
+            try:
+                return read_json(text, answer)
+            except msgspec.DecodeError as error:
+                understood = _without_unknown(text, str(error))
+                if understood is None or understood == text:
+                    self._not_understood(error)
+                text = understood
+
+    def _not_understood(self, error: msgspec.DecodeError) -> NoReturn:
+        login = self.login()
+        end(
+            f"{login.url if login else 'The API'} answers what this version of the command does not understand "
+            f"({error}). `postern status` tells both versions.",
+            FAILED,
+        )
+
+
+def _without_unknown(text: bytes, trouble: str) -> bytes | None:
+    """A newer gateway has settings that this version does not know, and the types of settings take no others: in a
+    stored webhook one could matter, but here it is only shown. None where that is not the trouble."""
+    found = re.fullmatch(r"Object contains unknown field `([^`]+)`(?: - at `\$(.*)`)?", trouble)
+    if found is None:
+        return None
+    places = [msgspec.json.decode(text)]
+    whole = places[0]
+    for name, each in re.findall(r"\.(\w+)|(\[)", found[2] or ""):
+        inner = [place[name] for place in places if name in place] if name else places
+        places = [one for place in inner for one in place] if each else inner
+    for place in places:
+        place.pop(found[1], None)
+    return msgspec.json.encode(whole)
+
+
+def _no_machine() -> Machine:
+    raise NotImplementedError("make_cli says how to make one")
+
+
+def _refuse(answer: Answer) -> NoReturn:
+    status = EXIT_CODES.get(answer.status, FAILED)
+    try:
+        problem = msgspec.json.decode(answer.body, type=Problem)
+    except msgspec.DecodeError:
+        end(f"The gateway answers {answer.status} and does not say why.", status)
+    fields = {one.field: one.message for one in problem.errors or ()}
+    end(problem.detail, status, problem.code, fields)
+
+
+def end_refused(refused: Refused) -> NoReturn:
+    """What a use case refused that was asked without the API between."""
+    fields = {one.field: one.message for one in refused.errors}
+    status = EXIT_CODES.get(refused.problem.status, FAILED)
+    end(refused.detail or refused.problem.help, status, refused.code, fields)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others)) if others else name
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+api = Api()

@@ -1,0 +1,136 @@
+"""`postern login`, `postern logout` and `postern status`: which gateway commands go to."""
+
+import sys
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from postern import __version__
+from postern.core.address import reach_of
+from postern.surfaces.cli.gateway import profiles
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
+from postern.surfaces.cli.run import USAGE, Json, end, err, out, plain, report, show_json
+from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.usecases.access.views import Me
+from postern.usecases.answers import View
+from postern.usecases.operations.views import Status
+
+
+class LoggedIn(View):
+    profile: str
+    url: str
+    name: str
+    level: str
+
+
+class LoggedOut(View):
+    profile: str
+    current: str
+
+
+class Whereabouts(View):
+    """``profile`` is empty where the environment says where commands go. ``url`` is null for the local database."""
+
+    profile: str
+    url: str | None
+    name: str
+    level: str
+    version: str
+    gateway: Status
+
+
+def login(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The gateway, like https://hooks.example.com.")],
+    key: Annotated[
+        str | None, typer.Option(help="An API key of it: env:NAME, file:PATH or -. Left out: asked for.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let commands go to a gateway over the network, with an API key of it.
+
+    The console makes keys, and so does `postern keys create` on the gateway's machine. The key is kept in a file that
+    only you may read. With --profile NAME several gateways are known; the one of the last login is used.
+
+    Example:
+
+      postern login https://hooks.example.com --profile production
+    """
+    name = api.profile or DEFAULT
+    if name == LOCAL:
+        end(f"--profile {LOCAL} is the database of this machine; choose another name", USAGE)
+    address = profiles.address(url, "URL")
+    parts = urlsplit(address)
+    if parts.scheme == "http" and not reach_of(address):
+        err.print("Note: over http:// anybody on the way can read the key. Is there no https:// ?")
+    given = profiles.checked_key(_key(key), "That is no API key: they begin with pk_")
+    api.use(Login(address, given, name))
+    me = api.get(Me, "me")
+    known = profiles.read()
+    known.profiles[name] = Profile(address, given)
+    known.current = name
+    profiles.write(known)
+    text = f"Commands go to {address} now, as {me.name} with access level {me.level} (profile {name})."
+    report(LoggedIn(profile=name, url=address, name=me.name, level=me.level), text, as_json)
+
+
+def logout(as_json: Json = False) -> None:
+    """Forget a login: the one in use, or that of --profile. Its API key stays valid until it is deleted."""
+    known = profiles.read()
+    name = api.profile or known.current
+    if name not in known.profiles:
+        end("Nobody is logged in." if name == LOCAL else f"There is no profile {name}.", USAGE)
+    del known.profiles[name]
+    if known.current == name:
+        known.current = LOCAL
+    profiles.write(known)
+    where = "the local database" if known.current == LOCAL else known.profiles[known.current].url
+    report(
+        LoggedOut(profile=name, current=known.current),
+        f"Profile {name} is forgotten. Commands go to {where} now.",
+        as_json,
+    )
+
+
+def status(as_json: Json = False) -> None:
+    """Where commands go, as whom, and how that gateway is."""
+    to = api.login()
+    me = api.get(Me, "me")
+    gateway = api.get(Status, "status")
+    found = Whereabouts(
+        profile=to.profile if to else LOCAL,
+        url=to.url if to else None,
+        name=me.name,
+        level=me.level,
+        version=__version__,
+        gateway=gateway,
+    )
+    where = (
+        f"{to.url} ({f'profile {to.profile}' if to.profile else 'POSTERN_URL'})"
+        if to
+        else "the local database"
+    )
+    lines = [
+        f"Commands go to {where}, as {me.name} with access level {me.level}.",
+        f"It is version {gateway.version}; this command is version {found.version}.",
+        f"Webhooks are called at {gateway.base_url}/webhook/…",
+        *(
+            f"{name}: {'ok' if part.ok else 'not ok'}, {part.detail}"
+            for name, part in gateway.parts().items()
+        ),
+    ]
+    if as_json:
+        show_json(found)
+    else:
+        for line in lines:
+            out.print(plain(line))
+
+
+def _key(source: str | None) -> str:
+    if source is not None:
+        return read_secret(source).strip()
+    if not sys.stdin.isatty():
+        end("--key: write env:NAME, file:PATH or - (standard input)", USAGE)
+    asked: str = typer.prompt("API key", hide_input=True)
+    return asked.strip()

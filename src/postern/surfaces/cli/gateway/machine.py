@@ -1,0 +1,47 @@
+"""What a command needs of the machine that it is typed on, where it does not ask a gateway over the network. The
+wiring makes it, and only when it is needed: loading all of that takes longer than most commands."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from postern.core.operations.shown_setting import ShownSetting
+from postern.surfaces.cli.gateway.source import Source
+
+if TYPE_CHECKING:
+    from postern.surfaces.cli.operations.backup import Manifest, Restored
+    from postern.workflows import Rehearsal
+
+
+class Machine(Source, Protocol):
+    """As a ``Source`` it is the API on the local database."""
+
+    def settings(self) -> list[ShownSetting]: ...
+
+    def plan_pruning(self) -> dict[str, int]: ...
+
+    def prune(self, report: Callable[[str, int], None]) -> dict[str, int]: ...
+
+    def rotate_key(self) -> int: ...
+
+    def back_up(
+        self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool
+    ) -> "Manifest": ...
+
+    def restore(self, file: Path, *, passphrase: str | None, replace: bool) -> "Restored": ...
+
+    def export_everything(self, write: Callable[[bytes], object]) -> None: ...
+
+    def speak_mcp(self, level: str) -> None: ...
+
+    def write_workflow(self, name: str, webhook: str) -> Path: ...
+
+    def try_workflow(self, name: str, webhook: str) -> "Rehearsal": ...
+
+    def keep_workflow(self, name: str, text: str) -> Path:
+        """The same with a text that another gateway has written."""
+        ...
+
+    def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal":
+        """The same with an event that another gateway has recorded."""
+        ...

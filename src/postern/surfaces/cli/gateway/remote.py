@@ -1,0 +1,122 @@
+"""A gateway over the network."""
+
+import ssl
+from collections.abc import Iterator
+from typing import NoReturn
+
+import httpx2
+
+from postern.surfaces.cli.gateway.profiles import Login
+from postern.surfaces.cli.gateway.source import Answer, Away
+from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
+
+PREFIX = "/api/v1"
+CONNECT_WITHIN = 10.0
+ANSWER_WITHIN = 120.0
+"""Seconds. A schedule's source may take its time."""
+
+SILENCE = 20.0
+"""Seconds. A stream says that it lives every five; one that does not any more is cut."""
+
+NO_SUCH_PATH = "There is nothing at this path."
+"""What a gateway says of an operation that it does not have (`surfaces/rest/framework/problems.py`)."""
+
+
+class Remote:
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        try:
+            self.http = httpx2.Client(
+                # To read the certificates that are trusted takes a while, and without TLS they are no use. This
+                # trusts none.
+                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if login.url.startswith("http://") else True,
+                headers={"Authorization": f"Bearer {login.key}"},
+                timeout=httpx2.Timeout(ANSWER_WITHIN, connect=CONNECT_WITHIN),
+            )
+        except (OSError, ssl.SSLError) as error:  # what SSL_CERT_FILE names cannot be used
+            end(f"The certificates to trust cannot be read: {error}", USAGE)
+
+    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
+        content = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self.http.request(
+                method, self._login.url + PREFIX + path, params=query, content=body, headers=content
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            self._away(error)
+        self._check(response)
+        return Answer(response.status_code, response.content)
+
+    def news(self, webhook: str | None) -> Iterator[bytes | None]:
+        only = {} if webhook is None else {"webhookId": webhook}
+        waits = httpx2.Timeout(SILENCE, connect=CONNECT_WITHIN)
+        try:
+            with self.http.stream(
+                "GET", f"{self._login.url}{PREFIX}/live", params=only, timeout=waits
+            ) as response:
+                if response.status_code != 200:
+                    response.read()
+                    self._check(response)
+                    raise Away(f"{self._login.url} does not stream now ({response.status_code}).")
+                for line in response.iter_lines():
+                    if line == ": live":
+                        yield None
+                    elif line.startswith("data: "):
+                        yield line.removeprefix("data: ").encode()
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            self._away(error)
+        raise Away(f"{self._login.url} has closed the connection.")
+
+    def _check(self, response: httpx2.Response) -> None:
+        """Ends the command where this is no answer of a gateway's API; a refusal is one."""
+        url, status = self._login.url, response.status_code
+        kind = response.headers.get("content-type", "")
+        if status == 401:
+            again = f"`postern login {url}`" if self._login.profile else "POSTERN_API_KEY"
+            end(
+                f"{url} does not know this API key, or it was deleted: {again}",
+                NOT_ALLOWED,
+                "not_authenticated",
+            )
+        if 300 <= status < 400:
+            where = response.headers.get("location", "another address")
+            end(f"{url} sends one on to {where}. Log in to the gateway's own address.", FAILED)
+        if status in (502, 503, 504) and "problem+json" not in kind:
+            raise Away(f"{url} answers {status}: the gateway behind it is away.")
+        if status >= 400 and "problem+json" not in kind:
+            end(f"{url} answers {status}, and not as Postern does. Is it the gateway's address?", UNAVAILABLE)
+        if status == 404 and NO_SUCH_PATH in response.text:
+            end(
+                f"The gateway at {url} cannot do this: it is older than this command. `postern status` tells both versions.",
+                FAILED,
+            )
+        if (
+            status < 400
+            and response.content
+            and not kind.startswith(("application/json", "text/plain", "text/x-python"))
+        ):
+            end(f"{url} does not answer as Postern does. Is it the gateway's address?", FAILED)
+
+    def _away(self, error: Exception) -> NoReturn:
+        raise Away(f"{self._login.url} cannot be reached: {_reason(error)}") from error
+
+    def close(self) -> None:
+        self.http.close()
+
+
+def _reason(error: BaseException) -> str:
+    """What the innermost trouble says, in a few words."""
+    if isinstance(error, httpx2.TimeoutException):
+        return "it did not answer in time"
+    chain: list[BaseException] = []
+    inner: BaseException | None = error
+    while inner is not None and inner not in chain:
+        chain.append(inner)
+        inner = inner.__cause__ or inner.__context__
+    for one in chain:
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return f"its TLS certificate is not valid here: {one.verify_message}"
+    for one in reversed(chain):
+        if isinstance(one, OSError) and one.strerror:
+            return one.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,1 @@
+"""`postern history …`, `postern replays …`, and everything exported."""

@@ -1,0 +1,150 @@
+"""`postern history …` and `postern replay`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.invocation import STATUSES
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import (
+    USAGE,
+    Cursor,
+    Json,
+    Limit,
+    end,
+    report,
+    show_json,
+    show_page,
+    show_table,
+)
+from postern.surfaces.cli.run import show as show_found
+from postern.usecases.answers import Listing, as_plain
+from postern.usecases.history.views import Invocation, InvocationSummary, Preview, Replayed
+
+commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
+
+InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")]
+
+
+@commands.command("list")
+def listing(
+    webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
+    code: Annotated[
+        str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
+    until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: Json = False,
+) -> None:
+    """The calls, newest first, rejected ones too."""
+    page = api.get(
+        Listing[InvocationSummary],
+        "invocations",
+        webhook_id=webhook,
+        status=status,
+        code=code,
+        since=since,
+        until=until,
+        search=search,
+        answer=answer,
+        limit=limit,
+        cursor=cursor,
+    )
+    show_page(
+        page,
+        as_json,
+        ["received", "id", "status", "reason", "http", "ms", "from"],
+        "No call yet.",
+        _row,
+    )
+
+
+@commands.command("show")
+def show(invocation: InvocationId, as_json: Json = False) -> None:
+    """One call's whole story: what came, what was decided and why, what was started."""
+    show_found(api.get(Invocation, "invocations", invocation), as_json)
+
+
+@commands.command("curl")
+def as_curl(invocation: InvocationId, as_json: Json = False) -> None:
+    """A recorded call as a curl command to paste, with placeholders where its secrets were."""
+    command = api.text("invocations", invocation, "curl")
+    if as_json:
+        show_json({"curl": command})
+    else:
+        print(command)
+
+
+@commands.command("preview")
+def preview(
+    invocation: InvocationId,
+    paths: Annotated[list[str], typer.Argument(metavar="FIELD=PATH...", help="Like fieldOne=order.number.")],
+    as_json: Json = False,
+) -> None:
+    """What field paths would take out of a recorded call, before you save them as its webhook's mapping.
+
+    Example:
+
+      postern history preview inv_… fieldOne=order.number 'fieldTwo=items[0].sku'
+    """
+    given = dict(path.partition("=")[::2] for path in paths)
+    if unknown := given.keys() - set(FIELD_NAMES):
+        end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
+    found = api.get(Preview, "invocations", invocation, "preview", **given)
+    if as_json:
+        show_json(found)
+    else:
+        values = as_plain(found)
+        show_table(
+            ["field", "path", "value"],
+            [
+                [name, given[name], "(nothing there)" if value is None else value]
+                for name, value in values.items()
+            ],
+            "",
+        )
+
+
+def replay(
+    invocation: InvocationId,
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded",
+            help="With the four values as they were recorded, not as the mapping finds them now.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
+    values = "recorded" if recorded else "current"
+    done = api.post(Replayed, "invocations", invocation, "replay", fields=values)
+    report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)
+
+
+def _row(one: InvocationSummary) -> list[Any]:
+    reason = one.detail or one.code
+    return [
+        one.received_at,
+        one.id,
+        _status(one),
+        reason,
+        one.http_status,
+        one.duration_ms,
+        one.address,
+    ]
+
+
+def _status(one: InvocationSummary) -> str:
+    return f"{one.status} (no workflow listens)" if one.nobody_listens else str(one.status)

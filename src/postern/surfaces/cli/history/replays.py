@@ -1,0 +1,128 @@
+"""`postern replays …`: having many recorded calls happen again."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from postern.core.history.invocation import STATUSES
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, err, report, show_page
+from postern.usecases.answers import Listing
+from postern.usecases.deliveries.views import Replay
+
+commands = typer.Typer(
+    no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it."
+)
+
+ReplayId = Annotated[str, typer.Argument(metavar="REPLAY", help="The replay's id (rpl_…).")]
+Watch = Annotated[
+    bool,
+    typer.Option("--watch", help="Stay and show the progress until it has ended. Ctrl-C leaves it running."),
+]
+
+LOOK_EVERY = 0.5
+
+
+@commands.command("plan")
+def plan(
+    webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
+    code: Annotated[str | None, typer.Option(help="Only calls with this reason.")] = None,
+    since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
+    until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
+    is not part of it.
+
+    Example:
+
+      postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
+    """
+    wanted = {
+        "webhookId": webhook,
+        "status": status,
+        "code": code,
+        "since": since,
+        "until": until,
+        "search": search,
+        "answer": answer,
+    }
+    made = api.post(Replay, "replays", body={"filter": wanted})
+    report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)
+
+
+@commands.command("run")
+def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
+    """Run a planned replay, the oldest call first, each with the field mapping as it is now. A running
+    gateway works it off."""
+    begun = api.post(Replay, "replays", replay, "run")
+    _tell(_watched(replay) if watch else begun, as_json, watched=watch)
+
+
+@commands.command("show")
+def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
+    """How far a replay is."""
+    found = _watched(replay) if watch else api.get(Replay, "replays", replay)
+    _tell(found, as_json, watched=watch)
+
+
+@commands.command("list")
+def listing(
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: Json = False,
+) -> None:
+    """The replays, newest first."""
+    page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
+    show_page(
+        page,
+        as_json,
+        ["id", "state", "done", "skipped", "of", "planned", "by"],
+        "No replay yet: postern replays plan",
+        lambda one: [
+            one.id,
+            one.state,
+            one.done,
+            one.skipped,
+            one.count,
+            one.created_at,
+            one.created_by,
+        ],
+    )
+
+
+@commands.command("cancel")
+def cancel(replay: ReplayId, as_json: Json = False) -> None:
+    """End a replay. What has been queued by then is started; the rest is not."""
+    _tell(api.post(Replay, "replays", replay, "cancel"), as_json)
+
+
+def _watched(replay: str) -> Replay:
+    """On standard error, and on a terminal in one line."""
+    shown = ""
+    while True:
+        now = api.get(Replay, "replays", replay)
+        line = f"{now.done + now.skipped:,} of {now.count:,}"
+        if line != shown:
+            err.print(line, end="\r" if err.is_terminal else "\n")
+            shown = line
+        if now.state != "running":
+            return now
+        time.sleep(LOOK_EVERY)
+
+
+def _tell(replay: Replay, as_json: bool, watched: bool = False) -> None:
+    skipped = f", {replay.skipped} skipped because their webhook or body is gone" if replay.skipped else ""
+    error = f": {replay.error}" if replay.error else ""
+    report(replay, f"{replay.state}: {replay.done} of {replay.count} calls{skipped}{error}", as_json)
+    if watched and replay.state != "completed":
+        raise typer.Exit(FAILED)

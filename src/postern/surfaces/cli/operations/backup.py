@@ -1,0 +1,103 @@
+"""`postern backup` and `postern restore`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import Json, err, out, show_json
+from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.usecases.answers import View
+
+Passphrase = Annotated[
+    str | None, typer.Option(metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -.")
+]
+
+
+class Manifest(View):
+    """What a backup says about itself, in its first file."""
+
+    format: int
+    version: str
+    schema: str
+    made_at: str
+    key_fingerprints: list[str]
+    """Of the keys that encrypt the secrets in the database."""
+    rows: dict[str, int]
+    """By table."""
+    sha256: dict[str, str]
+    """By the name of each other file in the backup."""
+
+
+class Restored(View):
+    manifest: Manifest
+    moved_aside: list[str]
+    keys_file: str | None
+    """Where the keys that were in the backup are now."""
+    missing_keys: bool
+    """Nobody has given the keys that the secrets in it are encrypted with."""
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write.")],
+    keys: Annotated[
+        bool,
+        typer.Option("--keys", help="Put the secret keys into it, in clear: whoever has the file has them."),
+    ] = False,
+    passphrase: Passphrase = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite the file if it is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write everything into one file, while the gateway serves: the database and the engine's journal, as of one
+    moment. SQLite only.
+
+    The secret keys are not in it unless you ask: in clear with --keys, or sealed with --passphrase. Without them
+    the secrets in the backup cannot be read by anybody, you included: keep POSTERN_SECRET_KEYS, or secret.key,
+    somewhere else.
+    """
+    machine = api.machine("backup")
+    made = machine.back_up(
+        file, with_keys=keys, passphrase=read_secret(passphrase) if passphrase else None, replace=replace
+    )
+    if as_json:
+        show_json(made)
+        return
+    rows = made.rows
+    out.print(f"{file}: {rows.get('invocations', 0):,} calls, {sum(rows.values()):,} rows in all.")
+    if not keys and not passphrase and made.key_fingerprints:
+        err.print("The secret keys are not in it: keep them apart from it.")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `postern backup` has written.")],
+    passphrase: Passphrase = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Move a database that is there aside; nothing is deleted.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Put a backup back into the data folder. Stop the gateway first. Everything in the file is checked before
+    anything is changed."""
+    machine = api.machine("restore")
+    done = machine.restore(file, passphrase=read_secret(passphrase) if passphrase else None, replace=replace)
+    if as_json:
+        show_json(done)
+        return
+    rows = done.manifest.rows
+    out.print(
+        f"Restored what there was at {done.manifest.made_at}: {rows.get('invocations', 0):,} calls, "
+        f"{sum(rows.values()):,} rows in all."
+    )
+    for path in done.moved_aside:
+        out.print(f"What was there before is {path} now.")
+    if done.keys_file:
+        out.print(f"Its keys are in {done.keys_file}.")
+        if done.keys_file.endswith("secret-keys"):
+            out.print(f"Set POSTERN_SECRET_KEYS_FILE={done.keys_file} for the gateway.")
+    if done.missing_keys:
+        err.print(
+            f"Its secrets need the key {' or '.join(done.manifest.key_fingerprints)}, which is not here: set "
+            "POSTERN_SECRET_KEYS, or put it into secret.key in the data folder.",
+            "yellow",
+        )

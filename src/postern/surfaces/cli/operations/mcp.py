@@ -1,0 +1,24 @@
+"""`postern mcp`"""
+
+from typing import Annotated
+
+import typer
+
+from postern.core.access.accounts import LEVELS
+from postern.extras import missing
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import USAGE, end
+
+
+def mcp(level: Annotated[str, typer.Option(help="What it may do: read, write or admin.")] = "read") -> None:
+    """Speak the Model Context Protocol on standard input and output, for an assistant that starts this
+    command.
+
+    A running gateway speaks it over HTTP as well, at /mcp, with an API key.
+    """
+    if level not in LEVELS:
+        end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
+    machine = api.machine("mcp")
+    if sentence := missing("mcp", "This command"):
+        end(sentence, USAGE)
+    machine.speak_mcp(level)

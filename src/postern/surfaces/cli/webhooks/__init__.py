@@ -1,0 +1,1 @@
+"""`postern webhooks …`, and the webhooks as a file."""

@@ -1,0 +1,146 @@
+"""`postern export` and `postern apply`: the webhooks as a file."""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.history.everything import export_everything
+from postern.surfaces.cli.run import DIFFERS, USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.terminal import Style
+from postern.usecases.answers import as_plain
+from postern.usecases.webhooks.views import Applied, Configuration
+
+HEAD = """\
+# yaml-language-server: $schema=webhooks.schema.json
+# (Editors check this file with that one beside it: postern schema > webhooks.schema.json)
+# Postern's webhooks. `postern apply FILE` makes them what this file says; what a webhook leaves out has its default.
+# Secrets are not in here: {env: NAME} and {file: PATH} say where apply looks for them. A stored secret whose variable
+# or file is not there stays as it is.
+"""
+
+
+def export(
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
+    ] = None,
+    all_of_it: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Everything instead: webhooks, users, keys, changes and calls, as lines of JSON."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print every webhook as YAML, for a repository. Secrets are references, never values."""
+    if all_of_it:
+        export_everything(to)
+        return
+    document = api.get(Configuration, "configuration")
+    if as_json:
+        show_json(document)
+        return
+    text = HEAD + _yaml().written(as_plain(document))
+    if to is None:
+        sys.stdout.write(text)
+        return
+    try:
+        to.write_text(text)
+    except OSError as error:
+        end(f"{to} cannot be written: {error.strerror}", USAGE)
+
+
+def apply(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The YAML file, or - for standard input.")],
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only show what would be changed. Ends with 6 when something would."),
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete the webhooks that the file does not name.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the webhooks what a file says, and show the difference. All of it is checked first; applying twice
+    changes nothing more.
+
+    A webhook is found by its id, else by its name. Without --prune nothing is deleted.
+    """
+    document = _yaml().read(file)
+    folder = Path(".") if file == "-" else Path(file).resolve().parent
+    wanted = {"document": document, "secrets": _secrets(document, folder), "prune": prune, "dryRun": dry_run}
+    done = api.post(Applied, "configuration", body=wanted)
+    if as_json:
+        show_json(done)
+    else:
+        _show(done)
+    if dry_run and done.changes:
+        raise typer.Exit(DIFFERS)
+
+
+def _yaml() -> ModuleType:
+    import postern.surfaces.cli.webhooks.yaml_files as yaml_files
+
+    return yaml_files
+
+
+def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
+    """What the document's references to secrets stand for on this machine."""
+    found: dict[tuple[str, str], str | None] = {}
+    for webhook in _list(_object(document).get("webhooks")):
+        for part in (
+            _object(_object(webhook).get("authentication")),
+            _object(_object(_object(webhook).get("schedule")).get("headers")),
+        ):
+            for reference in part.values():
+                kind, name = next(iter(reference.items())) if _is_pair(reference) else ("", "")
+                if kind in ("env", "file") and isinstance(name, str) and name:
+                    found[kind, name] = os.environ.get(name) if kind == "env" else _text_of(folder / name)
+    return [{"kind": kind, "name": name, "value": value} for (kind, name), value in found.items() if value]
+
+
+def _object(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1
+
+
+def _text_of(file: Path) -> str | None:
+    try:
+        return file.read_text().rstrip("\n") or None
+    except (OSError, UnicodeDecodeError, ValueError):
+        return None
+
+
+_SIGNS: dict[str, tuple[str, Style]] = {
+    "create": ("+", "green"),
+    "change": ("~", "yellow"),
+    "delete": ("-", "red"),
+}
+
+
+def _show(done: Applied) -> None:
+    for change in done.changes:
+        sign, colour = _SIGNS[change.action]
+        out.print(f"{out.styled(f'{sign} {plain(change.name)}', colour)}  {change.id or ''}")
+        for path, values in change.differences.items():
+            before, after = (
+                plain("nothing" if one is None else str(one)) for one in (values.before, values.after)
+            )
+            out.print(f"    {plain(path)}: {after if change.action == 'create' else f'{before} → {after}'}")
+    for note in done.notes:
+        err.print(f"Note: {note}", "yellow")
+    for other in done.not_named:
+        out.print(f"  {plain(other.name)}  {other.id} is not in the file and stays; --prune would delete it.")
+    verb = "would change" if done.dry_run else "changed"
+    out.print(f"{len(done.changes)} {verb}, {done.unchanged} are as they should be.")

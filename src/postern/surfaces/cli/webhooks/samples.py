@@ -1,0 +1,77 @@
+"""`postern webhooks record` and `sample`: a recorded event."""
+
+from typing import Annotated
+
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import USAGE, Json, end, report, show_json, show_table
+from postern.surfaces.cli.webhooks.webhooks import WebhookId, commands
+from postern.usecases.answers import read_json
+from postern.usecases.history.views import NotRecording, Recording, Sample
+
+
+@commands.command("record")
+def record(
+    webhook: Annotated[
+        str | None,
+        typer.Argument(metavar="[WEBHOOK]", help="The webhook's id (wh_…), or leave it out and say --all."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every webhook, each until its own next event.")
+    ] = False,
+    minutes: Annotated[float, typer.Option(help="How long to wait for it.")] = 10,
+    off: Annotated[bool, typer.Option("--off", help="Stop waiting for it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Record Events: keep the next accepted call or replay as the webhook's sample."""
+    if (webhook is None) != every:
+        end("name one webhook, or say --all", USAGE)
+    done = _stop_recording(webhook) if off else _record(webhook, minutes * 60)
+    which = "every webhook" if every else webhook
+    report(
+        done,
+        f"Not recording {which}."
+        if off
+        else f"Recording the next event of {which}, until {done.recording_until}.",
+        as_json,
+    )
+
+
+def _record(webhook: str | None, seconds: float) -> Recording:
+    if webhook is None:
+        return api.post(Recording, "record-events", seconds=seconds)
+    return api.post(Recording, "webhooks", webhook, "record-events", seconds=seconds)
+
+
+def _stop_recording(webhook: str | None) -> NotRecording:
+    if webhook is None:
+        return read_json(api.delete("record-events"), NotRecording)
+    api.delete("webhooks", webhook, "record-events")
+    return NotRecording(webhooks=1, recording_until=None)
+
+
+@commands.command("sample")
+def sample(
+    webhook: WebhookId,
+    language: Annotated[
+        str, typer.Option("--for", help="Whose expressions to show: python, n8n, nodeRed or liquid.")
+    ] = "python",
+    forget: Annotated[bool, typer.Option("--forget", help="Delete what was recorded.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The recorded event: its variables, an example of each, and what to write to use it."""
+    if forget:
+        api.delete("webhooks", webhook, "sample")
+        report({"forgotten": webhook}, "Forgotten.", as_json)
+        return
+    found = api.get(Sample, "webhooks", webhook, "sample")
+    if as_json:
+        show_json(found)
+        return
+    rows = [[one.path, one.type, one.example, one.expressions.get(language, "")] for one in found.variables]
+    show_table(
+        ["variable", "type", "example", "expression"],
+        rows,
+        f"Nothing recorded yet: postern webhooks record {webhook}",
+    )

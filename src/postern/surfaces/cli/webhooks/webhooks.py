@@ -1,0 +1,277 @@
+"""`postern webhooks …`"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import (
+    USAGE,
+    Cursor,
+    Json,
+    Limit,
+    end,
+    err,
+    out,
+    plain,
+    report,
+    show_json,
+    show_page,
+)
+from postern.surfaces.cli.run import show as show_found
+from postern.usecases.runtime.site import out_of_reach
+from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature, WithToken
+
+commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
+
+WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SETTING=VALUE]...",
+        help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
+    ),
+]
+
+
+def read_secret(source: str) -> str:
+    """Secrets come from a file, an environment variable or standard input, never from an argument: other
+    users see those."""
+    kind, _, rest = source.partition(":")
+    if source == "-":
+        return sys.stdin.readline().rstrip("\n")
+    if kind == "env" and rest:
+        return (
+            os.environ[rest]
+            if rest in os.environ
+            else end(f"The environment variable {rest} is not set.", USAGE)
+        )
+    if kind == "file":
+        try:
+            return Path(rest).read_text().rstrip("\n")
+        except OSError as error:
+            end(f"{rest} cannot be read: {error.strerror}", USAGE)
+    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
+
+
+def assignments(pairs: list[str] | None) -> dict[str, Any]:
+    """``a.b=value`` as nested objects. Values are JSON where they read as JSON, else text."""
+    result: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            end(f"{pair!r}: write setting=value", USAGE)
+        try:
+            value: Any = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            value = text
+        place = result
+        *parents, last = name.split(".")
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    return result
+
+
+@commands.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="What you call it.")],
+    settings: Settings = None,
+    auth: Annotated[str, typer.Option(help="none, token, or hmac.")] = "token",
+    placement: Annotated[
+        str, typer.Option(help="Where the token travels: header, bearer, basic or url.")
+    ] = "header",
+    provider: Annotated[
+        str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")
+    ] = None,
+    secret: Annotated[
+        str | None,
+        typer.Option(
+            help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated."
+        ),
+    ] = None,
+    second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Create a webhook and print its URL.
+
+    Examples:
+
+      postern webhooks create "Order look-up" fieldMapping.fieldOne=orderNumber
+      synchronousResponse.enabled=true
+
+      STRIPE=whsec_… postern webhooks create Payments --auth hmac --provider stripe --secret env:STRIPE
+    """
+    authentication: dict[str, Any] = {"method": auth}
+    if auth == "token":
+        authentication |= {
+            "placement": placement,
+            "token": read_secret(secret) if secret else {"generate": True},
+        }
+        if second_secret:
+            authentication["secondToken"] = read_secret(second_secret)
+    elif auth == "hmac":
+        authentication |= {
+            "provider": provider or "generic",
+            "secret": read_secret(secret) if secret else {"generate": True},
+        }
+        if second_secret:
+            authentication["secondSecret"] = read_secret(second_secret)
+    given = assignments(settings)
+    authentication |= given.pop("authentication", {})
+    made = api.post(Webhook, "webhooks", body={"name": name, "authentication": authentication, **given})
+    if as_json:
+        show_json(made)
+        return
+    out.print(f"Created {out.styled(plain(made.name), 'bold')}  {made.id}")
+    out.print(f"URL: {made.url}")
+    address = made.url.rpartition("/webhook/")[0]
+    for warning in filter(None, [*made.warnings, out_of_reach(address)]):
+        out.print(f"Note: {warning}", "yellow")
+    if needs_secret(made):
+        out.print(f"Next: postern webhooks set {made.id} --secret file:PATH")
+    elif auth != "none" and not secret:
+        what = "token" if auth == "token" else "signing secret"
+        out.print(
+            f"A {what} was generated. The console shows it: {address}/webhooks/{made.id}/ready. "
+            f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH",
+        )
+
+
+@commands.command("list")
+def listing(
+    search: Annotated[str | None, typer.Option(help="Only those whose name holds this.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: Json = False,
+) -> None:
+    """The webhooks, newest first."""
+    page = api.get(Webhooks, "webhooks", limit=limit, cursor=cursor, search=search)
+    show_page(
+        page,
+        as_json,
+        ["id", "name", "authentication", "calls", "state", "url"],
+        "No webhook yet: postern webhooks create NAME",
+        lambda one: [one.id, one.name, _authentication(one), one.call_count, _state(one), one.url],
+    )
+    for unreadable in () if as_json else page.unreadable or ():
+        err.print(unreadable.detail)
+
+
+@commands.command("show")
+def show(webhook: WebhookId, as_json: Json = False) -> None:
+    """Everything about one webhook, except its secrets."""
+    show_found(api.get(Webhook, "webhooks", webhook), as_json)
+
+
+@commands.command("set")
+def change(
+    webhook: WebhookId,
+    settings: Settings = None,
+    secret: Annotated[
+        str | None,
+        typer.Option(
+            help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
+        ),
+    ] = None,
+    second_secret: Annotated[
+        str | None, typer.Option(help="The second valid secret, likewise; `none` removes it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Change settings. What is not named stays.
+
+    Examples:
+
+      postern webhooks set wh_… fieldMapping.fieldTwo=customer.email rateLimit.callsPerSecond=20
+
+      postern webhooks set wh_… --second-secret file:new-secret
+    """
+    patch = assignments(settings)
+    if secret or second_secret:
+        method = api.get(Webhook, "webhooks", webhook).authentication.method
+        main_name, second_name = ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
+        authentication = patch.setdefault("authentication", {})
+        if secret:
+            authentication[main_name] = read_secret(secret)
+        if second_secret:
+            authentication[second_name] = None if second_secret == "none" else read_secret(second_secret)
+    changed = api.patch(Webhook, "webhooks", webhook, body=patch)
+    report(changed, f"Changed {changed.name}; it is now version {changed.version}.", as_json)
+
+
+@commands.command("enable")
+def enable(webhook: WebhookId, as_json: Json = False) -> None:
+    """Accept calls again."""
+    _switch(webhook, True, as_json)
+
+
+@commands.command("disable")
+def disable(webhook: WebhookId, as_json: Json = False) -> None:
+    """Reject every call with 403 until enabled again."""
+    _switch(webhook, False, as_json)
+
+
+@commands.command("promote")
+def promote(webhook: WebhookId, as_json: Json = False) -> None:
+    """Make the second valid secret the main one, and clear the second."""
+    how = api.get(Webhook, "webhooks", webhook).authentication
+    rotation = how.rotation if isinstance(how, WithToken | WithSignature) else None
+    done = api.post(Webhook, "webhooks", webhook, "promote")
+    if rotation and not rotation.safe_to_promote and not as_json:
+        err.print(
+            "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
+            "used the second one yet. Calls that still carry the old one are rejected from now on.",
+        )
+    report(done, f"The second secret of {done.name} is now the main one.", as_json)
+
+
+@commands.command("adopt-secret")
+def adopt(webhook: WebhookId, as_json: Json = False) -> None:
+    """Take the secret that a sender announced in its set-up handshake (Notion, Asana) as the main one.
+
+    Anybody may announce one: do it only if you were setting the sender up just then.
+    """
+    done = api.post(Webhook, "webhooks", webhook, "adopt-secret")
+    report(done, f"The announced secret is now the main one of {done.name}.", as_json)
+
+
+@commands.command("delete")
+def delete(
+    webhook: WebhookId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a webhook: its URL never works again. Its history stays until retention takes it."""
+    if not yes and not as_json:
+        typer.confirm("Its URL will never work again. Delete it?", abort=True)
+    api.delete("webhooks", webhook)
+    report({"deleted": webhook}, "Deleted.", as_json)
+
+
+def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
+    done = api.post(Webhook, "webhooks", webhook, "enable" if enabled else "disable")
+    report(done, f"{done.name} is {'enabled' if enabled else 'disabled'}.", as_json)
+
+
+def needs_secret(webhook: Webhook) -> bool:
+    return isinstance(webhook.authentication, WithSignature) and webhook.authentication.secret_awaited
+
+
+def _authentication(webhook: Webhook) -> str:
+    match webhook.authentication:
+        case WithToken() as how:
+            return f"token ({how.placement})"
+        case WithSignature() as how:
+            return f"signature ({how.provider})"
+    return "None"
+
+
+def _state(webhook: Webhook) -> str:
+    if webhook.enabled and needs_secret(webhook):
+        return "needs its secret"
+    return "held" if webhook.held else "enabled" if webhook.enabled else "disabled"

@@ -1,0 +1,284 @@
+"""The API's description (OpenAPI 3.1), made from the table, and a page to read it on that loads nothing from
+elsewhere."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+
+from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.surfaces.rest.framework.patch import patch_schema
+from postern.surfaces.rest.framework.problems import MEDIA_TYPE, Problem, problem_of
+from postern.surfaces.rest.framework.table import JSON, Operation
+from postern.surfaces.session import SAFE
+from postern.usecases.answers import Schema, as_json, schemas
+from postern.usecases.webhooks.configuration import WebhookRequest
+
+REFERENCE = "#/components/schemas/{model}"
+
+VENDOR = Path(__file__).parent.parent / "console" / "static" / "vendor"
+ASSETS = {"swagger-ui.js": "text/javascript", "swagger-ui.css": "text/css"}
+
+START = """
+SwaggerUIBundle({url: "/api/v1/openapi.json", dom_id: "#api", deepLinking: true, validatorUrl: null});
+"""
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Postern API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<main id="api"><h1>Postern API</h1><p>The description is at <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</p></main>
+<script src="/docs/swagger-ui.js"></script>
+<script src="/docs/start.js"></script>
+</html>
+"""
+# Swagger UI writes style attributes and shows images as data; scripts come from here alone.
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+
+DESCRIPTION = """Manages webhooks, reads their history, replays calls.
+
+Send an API key as `Authorization: Bearer pk_…`; a signed-in console session works too. Times are ISO 8601 in UTC.
+Errors are problem documents (RFC 9457) with a stable `code`. Lists are newest first, a page at a time.
+"""
+
+# An answer's part and a request's part of one name differ: one always says everything, the other need not.
+ANSWERED_AS = {
+    "CorsSetting": "Cors",
+    "DuplicateProtection": "Duplicates",
+    "FieldMapping": "MappedFields",
+    "RateLimit": "Rate",
+    "ScheduleSetting": "Schedule",
+    "SynchronousResponse": "Waiting",
+}
+
+SECURITY = {
+    "apiKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key with an access level: read, write or admin.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "postern_session",
+        "description": "A signed-in browser.",
+    },
+    "responseToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The one-time token a workflow was given to answer with.",
+    },
+}
+
+
+def description(operations: Sequence[Operation]) -> Schema:
+    answers: dict[Any, Schema] = {kind: {} for one in operations for kind in answer_types(one)}
+    found, components = _renamed(schemas([Problem, *answers], REFERENCE.format(model="{name}")))
+    answers |= dict(zip([Problem, *answers], found, strict=True))
+    asked: dict[Any, Schema] = {one.takes["body"]: {} for one in operations if "body" in one.takes}
+    models = [kind for kind in asked if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    references, whole = models_json_schema(
+        [(model, "validation") for model in models], ref_template=REFERENCE
+    )
+    asked |= {model: references[model, "validation"] for model in models}
+    components |= _without_null_defaults(whole["$defs"])
+    for name, component in components.items():
+        component["title"] = name
+    request = WebhookRequest.model_json_schema(ref_template=REFERENCE)
+    patch = patch_schema(request, request.pop("$defs", {}))
+    paths: dict[str, Schema] = {}
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, answers, asked)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Postern", "description": DESCRIPTION, "version": "1"},
+        "servers": [{"url": "/"}],
+        "security": [{"apiKey": []}, {"session": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components | {"WebhookPatch": patch | {"title": "WebhookPatch"}},
+            "securitySchemes": SECURITY,
+        },
+    }
+
+
+def _renamed(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {ANSWERED_AS.get(name, name): _renamed(one) for name, one in schema.items()}
+    if isinstance(schema, list | tuple):
+        return [_renamed(one) for one in schema]
+    if isinstance(schema, str) and schema.startswith("#/components/schemas/"):
+        name = schema.rpartition("/")[2]
+        return REFERENCE.format(model=ANSWERED_AS.get(name, name))
+    return schema
+
+
+def _without_null_defaults(schema: Any) -> Any:
+    """What may be left out may be null: makers of clients take a default for something that is always there."""
+    if isinstance(schema, dict):
+        kept = {name: one for name, one in schema.items() if name != "default" or one is not None}
+        return {name: _without_null_defaults(one) for name, one in kept.items()}
+    return [_without_null_defaults(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def answer_types(operation: Operation) -> tuple[Any, ...]:
+    """More than one where it depends on what is found."""
+    answers = operation.answers
+    return (
+        get_args(answers) if isinstance(answers, UnionType) else () if answers in (None, str) else (answers,)
+    )
+
+
+def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any, Schema]) -> Schema:
+    described: Schema = {
+        "tags": [operation.tag],
+        "summary": operation.title,
+        "description": operation.description,
+        "operationId": operation.id,
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
+        "requestBody": _request_body(operation, asked),
+        "responses": {
+            str(operation.status): _answer(operation, answers),
+            **_problems(problem_codes(operation)),
+        },
+        "security": [] if operation.level is None and operation.security is None else operation.security,
+        "x-access-level": operation.level or "none",
+        "x-idempotent": operation.idempotent or None,
+    }
+    return {
+        name: value
+        for name, value in described.items()
+        if value or (name == "security" and value is not None)
+    }
+
+
+def _path_parameters(operation: Operation) -> list[Schema]:
+    names = re.findall(r"{(\w+)}", operation.path)
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+
+
+def _query_parameters(operation: Operation) -> list[Schema]:
+    if operation.query is None:
+        return []
+    schema = _without_null_defaults(operation.query.model_json_schema())
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "schema": {key: value for key, value in one.items() if key != "description"},
+            **({"description": one["description"]} if "description" in one else {}),
+        }
+        for name, one in schema["properties"].items()
+    ]
+
+
+def _headers(operation: Operation) -> list[Schema]:
+    return [
+        {
+            "name": one.name,
+            "in": "header",
+            "required": False,
+            "description": one.description,
+            "schema": one.schema,
+        }
+        for one in operation.headers
+    ]
+
+
+def _request_body(operation: Operation, asked: dict[Any, Schema]) -> Schema | None:
+    if "body" not in operation.takes:
+        return None
+    schemas = operation.body_schema or {JSON: asked[operation.takes["body"]]}
+    example = {} if operation.body_example is None else {"examples": [operation.body_example]}
+    return {"required": True, "content": {kind: {"schema": one | example} for kind, one in schemas.items()}}
+
+
+def _answer(operation: Operation, answers: dict[Any, Schema]) -> Schema:
+    headers = {
+        **({"Location": {"description": "Where it is now.", "schema": {"type": "string"}}} if operation.status == 201 else {}),
+        **({"ETag": {"description": "The version, for If-Match.", "schema": {"type": "string"}}} if operation.versioned else {}),
+    }  # fmt: skip
+    answer: Schema = {
+        "description": {201: "Made.", 202: "Begun.", 204: "Done."}.get(operation.status, "As asked.")
+    }
+    if headers:
+        answer["headers"] = headers
+    if operation.answers is not None:
+        kinds = [answers[kind] for kind in answer_types(operation)] or [{"type": "string"}]
+        answer["content"] = {
+            operation.media_type: {"schema": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
+        }
+    return answer
+
+
+def problem_codes(operation: Operation) -> set[str]:
+    """What follows from a row: whoever has to sign in can be refused, and so on."""
+    codes = {"invalid_request", "temporarily_unavailable", *operation.refuses}
+    if operation.level is not None:
+        codes |= {"not_authenticated"}
+        if operation.level != "read" or operation.method not in SAFE:
+            codes |= {"access_denied"}
+    if "{" in operation.path:
+        codes |= {"not_found"}
+    if "body" in operation.takes:
+        codes |= {"malformed_json", "payload_not_an_object", "payload_too_large", "unsupported_media_type"}
+    if "if_match" in operation.takes:
+        codes |= {"version_conflict"}
+    if operation.idempotent:
+        codes |= {"idempotency_mismatch", "conflict"}
+    return codes
+
+
+def _problems(codes: set[str]) -> dict[str, Schema]:
+    by_status: dict[int, list[str]] = {}
+    for code in sorted(codes):
+        by_status.setdefault(PROBLEMS[code].status, []).append(code)
+    return {
+        str(status): {
+            "description": " / ".join(PROBLEMS[code].title for code in codes),
+            "content": {
+                MEDIA_TYPE: {
+                    "schema": {"$ref": REFERENCE.format(model="Problem")},
+                    "examples": {code: {"value": _example(code)} for code in codes},
+                }
+            },
+        }
+        for status, codes in by_status.items()
+    }
+
+
+def _example(code: str) -> Problem:
+    wrong = [FieldError("authentication.headerName", "Host is reserved")] if code == "invalid_request" else []
+    return problem_of(Refused(code, errors=wrong))
+
+
+async def docs(_: Request) -> Response:
+    return HTMLResponse(PAGE, headers={"content-security-policy": POLICY})
+
+
+async def asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name == "start.js":
+        return Response(START, media_type="text/javascript")
+    if name not in ASSETS or not (VENDOR / name).exists():
+        raise Refused("not_found")
+    return FileResponse(VENDOR / name, media_type=ASSETS[name])
+
+
+def document_route(operations: Sequence[Operation]) -> Any:
+    made = b""
+
+    async def openapi(_: Request) -> Response:
+        nonlocal made
+        made = made or as_json(description(operations))
+        return Response(made, media_type=JSON)
+
+    return openapi

@@ -1,0 +1,289 @@
+"""One row per operation: who may, what may be refused, what is answered. The description at /docs is made
+from the same rows.
+
+What an operation is asked with is what its function takes: the parts of its path by their names, ``query`` and
+``body`` as the type they are declared with, the headers of ``HEADERS``. What it answers is what its function
+returns.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from postern.core.access.accounts import Actor, Level
+from postern.core.problems import FieldError, Refused
+from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
+from postern.surfaces.session import actor_of
+from postern.usecases.access.idempotency import once
+from postern.usecases.answers import Schema, as_json
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.shapes import Shape
+from postern.usecases.webhooks.configuration import field_errors
+
+PREFIX = "/api/v1"
+JSON = "application/json"
+
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+
+Endpoint = Callable[..., Awaitable[Any]]
+Check = Callable[[Gateway, Request], Awaitable[None]]
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    name: str
+    wrong: str
+    """What is said of one that does not match."""
+    description: str
+    schema: Schema
+    matches: re.Pattern[str]
+
+    def read(self, request: Request) -> str | None:
+        value = request.headers.get(self.name.lower())
+        if value is not None and not self.matches.fullmatch(value):
+            raise Refused("invalid_request", errors=[FieldError(self.name, self.wrong)])
+        return value
+
+
+HEADERS = {
+    "if_match": Header(
+        "If-Match",
+        "has at most 1000 characters",
+        'The ETag that was read, like "3", or *: refused with 412 when it has changed meanwhile.',
+        {"anyOf": [{"type": "string", "maxLength": 1000}, {"type": "null"}]},
+        re.compile(".{0,1000}", re.DOTALL),
+    ),
+    "last_event_id": Header(
+        "Last-Event-ID",
+        "is not a cursor of this list",
+        "The last event that was seen.",
+        {"anyOf": [{"type": "string", "pattern": "^inv_[0-9a-f]{32}$"}, {"type": "null"}]},
+        re.compile("inv_[0-9a-f]{32}"),
+    ),
+}
+"""By the name of the argument."""
+IDEMPOTENCY_KEY = Header(
+    "Idempotency-Key",
+    "has 1 to 200 printable ASCII characters",
+    "A text of your choice. The same request with the same key within 24 hours is answered the same and makes nothing twice.",
+    {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[\\x20-\\x7e]*$"},
+    re.compile(r"[\x20-\x7e]{1,200}"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    tag: str
+    method: str
+    path: str
+    title: str
+    level: Level | None
+    """None: there is no access level for it; ``check`` says who may, or everybody may."""
+    endpoint: Endpoint
+    takes: Arguments
+    """The types of the function's arguments."""
+    answers: Any
+    """The type of the answer; None where it has no body."""
+    status: int
+    refuses: tuple[str, ...]
+    """The codes beyond those that follow from the row itself."""
+    idempotent: bool
+    versioned: bool
+    """The answer's version is its ETag."""
+    place: str
+    """Of what is made: the path that its id is found under."""
+    media_type: str
+    body_example: Any
+    body_schema: dict[str, Schema] | None
+    """By media type, where the type of ``body`` does not say it."""
+    security: list[dict[str, list[str]]] | None
+    check: Check | None
+    """Asked before the body is read."""
+    largest_body: int
+
+    @property
+    def id(self) -> str:
+        return self.endpoint.__name__.replace("_", "-")
+
+    @property
+    def description(self) -> str:
+        paragraphs = cleandoc(self.endpoint.__doc__ or "").split("\n\n")
+        return "\n\n".join(" ".join(one.split()) for one in paragraphs)
+
+    @property
+    def query(self) -> type[Shape] | None:
+        return self.takes.get("query")
+
+    @property
+    def headers(self) -> list[Header]:
+        taken = [header for name, header in HEADERS.items() if name in self.takes]
+        return [*taken, IDEMPOTENCY_KEY] if self.idempotent else taken
+
+
+class Rows:
+    """The operations of a topic."""
+
+    def __init__(self, tag: str) -> None:
+        self.operations: list[Operation] = []
+        self._tag = tag
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        title: str,
+        *,
+        level: Level | None,
+        answers: Any = ...,
+        status: int = 200,
+        refuses: tuple[str, ...] = (),
+        idempotent: bool = False,
+        versioned: bool = False,
+        place: str = "",
+        media_type: str = JSON,
+        body_example: Any = None,
+        body_schema: dict[str, Schema] | None = None,
+        security: list[dict[str, list[str]]] | None = None,
+        check: Check | None = None,
+        largest_body: int = LARGEST_BODY,
+    ) -> Callable[[Endpoint], Endpoint]:
+        """``answers`` only where the function makes the response itself; see ``Operation`` for the rest."""
+
+        def enter(endpoint: Endpoint) -> Endpoint:
+            takes = get_type_hints(endpoint)
+            returned = takes.pop("return")
+            self.operations.append(
+                Operation(
+                    tag=self._tag,
+                    method=method,
+                    path=PREFIX + path,
+                    title=title,
+                    level=level,
+                    endpoint=endpoint,
+                    takes=takes,
+                    answers=_body_type(returned if answers is ... else answers),
+                    status=status,
+                    refuses=refuses,
+                    idempotent=idempotent,
+                    versioned=versioned,
+                    place=place,
+                    media_type=media_type,
+                    body_example=body_example,
+                    body_schema=body_schema,
+                    security=security,
+                    check=check,
+                    largest_body=largest_body,
+                )
+            )
+            return endpoint
+
+        return enter
+
+
+def _body_type(answers: Any) -> Any:
+    return None if answers is type(None) else answers
+
+
+def handler(
+    gateway: Gateway, operation: Operation, who: Callable[[Gateway, Request], Awaitable[Actor]] = actor_of
+) -> Callable[[Request], Awaitable[Response]]:
+    """Checked in the order a stranger should be told: who are you, may you, is the path one of ours, are the
+    parameters known, is the body JSON, is it right. Only then does the use case run."""
+    query = TypeAdapter(operation.query) if operation.query is not None else None
+    known = {field.alias for field in operation.query.model_fields.values()} if operation.query else set()
+    body = TypeAdapter(operation.takes["body"]) if "body" in operation.takes else None
+    for_everybody = operation.level is None and operation.check is None
+    largest = LARGEST_BODY_OF_STRANGERS if for_everybody else operation.largest_body
+
+    async def handle(request: Request) -> Response:
+        given: Arguments = {"gateway": gateway, "request": request, **request.path_params}
+        if operation.level is not None:
+            given["actor"] = await who(gateway, request)
+            require(given["actor"], operation.level)
+        if not all(_ID.fullmatch(value) for value in request.path_params.values()):
+            raise Refused("not_found")
+        _check_query(request, known)
+        if operation.check is not None:
+            await operation.check(gateway, request)
+        text = b""
+        if body is not None:
+            text = await read_json(request, largest)
+            # Strictly: a number that comes as a text is a mistake to be told of, as the description says.
+            given["body"] = _valid(body.validate_json, text, strict=True)
+        if query is not None:
+            given["query"] = _valid(query.validate_python, dict(request.query_params))
+        given |= {name: header.read(request) for name, header in HEADERS.items() if name in operation.takes}
+        asked = {name: given[name] for name in operation.takes}
+
+        async def answered() -> Response:
+            return _response(operation, await operation.endpoint(**asked))
+
+        key = IDEMPOTENCY_KEY.read(request) if operation.idempotent else None
+        if key is None:
+            return await answered()
+        target = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        whole = b"\0".join([operation.endpoint.__name__.encode(), target.encode(), text])
+        return await _once(gateway, given["actor"], key, whole, answered)
+
+    return handle
+
+
+def _check_query(request: Request, known: set[str | None]) -> None:
+    errors = []
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        if name not in known:
+            errors.append(FieldError(name[:100], "is not a known parameter"))
+        elif len(values) > 1:
+            errors.append(FieldError(name, "is given more than once"))
+        elif "\0" in values[0]:
+            errors.append(FieldError(name, "holds a NUL character"))
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+
+
+def _valid(validate: Callable[..., Any], given: object, **how: bool) -> Any:
+    try:
+        return validate(given, **how)
+    except ValidationError as error:
+        raise Refused("invalid_request", errors=field_errors(error)) from None
+
+
+def _response(operation: Operation, answer: Any) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if answer is None:
+        return Response(status_code=operation.status)
+    if isinstance(answer, str):
+        return PlainTextResponse(answer, operation.status, media_type=operation.media_type)
+    headers = {}
+    if operation.versioned:
+        headers["etag"] = f'"{answer.version}"'
+    if operation.place:
+        headers["location"] = f"{PREFIX}/{operation.place}/{answer.id}"
+    return Response(as_json(answer), operation.status, headers, JSON)
+
+
+async def _once(
+    gateway: Gateway, actor: Any, key: str, request: bytes, answered: Callable[[], Awaitable[Response]]
+) -> Response:
+    async def work() -> tuple[int, list[tuple[str, str]], bytes]:
+        response = await answered()
+        kept = [
+            (name, response.headers[name])
+            for name in ("content-type", "location", "etag")
+            if name in response.headers
+        ]
+        return response.status_code, kept, bytes(response.body)
+
+    (status, headers, body), repeated = await once(gateway, actor, key, request, work)
+    if repeated:
+        headers = [*headers, ("idempotency-replayed", "true")]
+    return Response(body, status, dict(headers))
