@@ -47,6 +47,7 @@ def main() -> None:
         "requirements-dev.lock" if for_tests else "requirements.lock",
     )
     run(*install, "--no-deps", "--editable", ".")
+    compile_once()
     (VENV / ".run").touch()
     if for_tests:
         if not install_chromium():
@@ -87,6 +88,19 @@ def make_venv(uv: str | None) -> None:
         # Without its own pip: Debian keeps ensurepip in a package that may be missing, and ours can install
         # into it.
         run(sys.executable, "-m", "venv", "--without-pip", str(VENV))
+
+
+def compile_once() -> None:
+    """Two thirds of the time in which a program of it would start. uv leaves that to the first run, and the first run
+    leaves it out where PYTHONDONTWRITEBYTECODE is set."""
+    folders = [str(folder) for folder in VENV.glob("lib/python*/site-packages")] + ["src"]
+    # A file that some package ships for another Python is none of our business.
+    subprocess.run(
+        [str(BIN / "python"), "-m", "compileall", "-q", *folders],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
 
 
 def follow_pip_configuration() -> None:

@@ -1,6 +1,8 @@
 """The fixtures that every test may ask for; what they are is said in `support/`."""
 
+import os
 import signal
+import sys
 
 import hypothesis
 import pytest
@@ -27,6 +29,10 @@ __all__ = [
 # A shell that starts the suite in the background has it ignore Ctrl-C, and every program that a test starts with it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# With it, every program that a test starts is compiled at each of its starts, which takes longer than all the rest of it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("suite", deadline=None)
