@@ -102,7 +102,7 @@ async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> N
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     await store.deliveries.failed(claimed, "no such workflow", NOW)
     assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
-    again = await store.deliveries.replay(id, {"fieldOne": "new"}, NOW + 5, "queued")
+    again = await store.deliveries.replay(id, {"fieldOne": "new"}, NOW + 5, "queued", "admin")
     (claimed,) = await store.deliveries.claim(NOW + 5, LEASE, 9)
     assert (claimed.key, claimed.emission, claimed.fields) == (again.key, 2, {"fieldOne": "new"})
 
@@ -110,7 +110,8 @@ async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> N
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry())
     replays = [
-        (store, second_store)[number % 2].deliveries.replay(id, {}, NOW, "queued") for number in range(30)
+        (store, second_store)[number % 2].deliveries.replay(id, {}, NOW, "queued", "admin")
+        for number in range(30)
     ]
     made = await asyncio.gather(*replays)
     assert sorted(one.emission for one in made) == list(range(2, 32))
@@ -122,8 +123,8 @@ async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_
 async def test_replays_in_opposite_orders_all_get_through(store: Store, second_store: Store) -> None:
     ids = await recorded(store, *(entry() for _ in range(10)))
     for _ in range(2):
-        forth = [store.deliveries.replay(id, {}, NOW, "queued") for id in ids]
-        back = [second_store.deliveries.replay(id, {}, NOW, "queued") for id in reversed(ids)]
+        forth = [store.deliveries.replay(id, {}, NOW, "queued", "admin") for id in ids]
+        back = [second_store.deliveries.replay(id, {}, NOW, "queued", "admin") for id in reversed(ids)]
         await asyncio.gather(*forth, *back)
     for id in ids:
         found = await store.history.get(id)
@@ -141,9 +142,9 @@ async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitt
     await store.deliveries.failed(claimed, "over, so it may go", NOW)
     await store.retention.delete([gone.invocation.id, rejected.invocation.id])
     with pytest.raises(Gone):
-        await store.deliveries.replay(gone.invocation.id, {}, NOW, "queued", note=NOTE)
+        await store.deliveries.replay(gone.invocation.id, {}, NOW, "queued", "admin", note=NOTE)
     with pytest.raises(Gone):
-        await store.deliveries.admit(rejected.invocation, {}, NOW, "queued", None, 0.0, NOTE)
+        await store.deliveries.admit(rejected.invocation, {}, NOW, "queued", None, 0.0, "admin", NOTE)
     assert await store.deliveries.claim(NOW + 1, LEASE, 9) == []
     assert await store.audit.page(9) == []
 
@@ -153,7 +154,7 @@ async def test_a_call_admitted_while_its_hold_ends_does_not_wait_for_the_next_on
     rejected = entry("rejected")
     await recorded(store, rejected)
     await store.deliveries.admit(
-        rejected.invocation, {}, NOW, "held", None, 0.0, NOTE
+        rejected.invocation, {}, NOW, "held", None, 0.0, "admin", NOTE
     )  # it was held when somebody looked
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     assert claimed.invocation_id == rejected.invocation.id

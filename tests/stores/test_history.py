@@ -62,7 +62,7 @@ async def ids_by(store: Store) -> dict[str, set[str]]:
             if state in ("failed", "replayed"):
                 await store.deliveries.failed(delivery, "x", at)
             if state == "replayed":
-                await store.deliveries.replay(id, {}, at, "queued")
+                await store.deliveries.replay(id, {}, at, "queued", "admin")
     return kinds
 
 

@@ -120,11 +120,12 @@ class Deliveries:
         fields: dict[str, str],
         now: float,
         state: State,
+        asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,
     ) -> Delivery:
         def job(connection: Connection) -> Delivery:
-            delivery = emit(connection, invocation_id, fields, state, now)
+            delivery = emit(connection, invocation_id, fields, state, now, asked_by)
             if delivery is None:
                 raise Gone
             announce(connection, DUE)
@@ -144,6 +145,7 @@ class Deliveries:
         state: State,
         duplicate_key: bytes | None,
         duplicate_until: float,
+        asked_by: str,
         note: AuditEntry,
     ) -> Delivery | str | None:
         """Start a call that was rejected once. A text names the invocation that came in its place; None: it
@@ -168,7 +170,9 @@ class Deliveries:
                 first = claim_keys(connection, [claim]).get(invocation.id)
                 if first is not None:
                     return first
-            delivery = Delivery(key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now)
+            delivery = Delivery(
+                key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
+            )
             insert_delivery(connection, delivery)
             announce(connection, DUE)
             write_note(connection, note)
@@ -398,4 +402,5 @@ def delivery_of(row: Row[Any]) -> Delivery:
         released_at=seconds(row.released_at),
         ended_at=seconds(row.ended_at),
         ask_at=seconds(row.ask_at),
+        asked_by=row.asked_by,
     )

@@ -242,8 +242,9 @@ def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
         assert httpx2.post(webhook["url"], json={"number": "1"}, trust_env=False).status_code == 200
     plan = json_of(folder, "replays", "plan", "--webhook", webhook["id"])
     assert (plan["count"], plan["state"]) == (25, "planned")
-    ran = typed(folder, "replays", "run", plan["id"], "--watch")
-    assert ran.exit_code == 0 and ran.stdout == "completed: 25 of 25 calls\n", ran.output
+    ran = typed(folder, "replays", "run", plan["id"], "--recorded", "--watch")
+    expected = "completed: 25 of 25 calls with their recorded values\n"
+    assert ran.exit_code == 0 and ran.stdout == expected, ran.output
     assert ran.stderr.splitlines()[-1] == "25 of 25"
     assert refused(folder, "replays", "run", plan["id"]) == CONFLICT
     assert json_of(folder, "replays", "show", plan["id"])["done"] == 25

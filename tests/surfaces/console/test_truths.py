@@ -70,6 +70,41 @@ def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(co
     assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x"]
 
 
+def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(console: Console) -> None:
+    webhook = console.webhook(name="Chosen together", fieldMapping={"fieldOne": "a"})
+    call = console.call(webhook["url"], {"a": "x", "b": "y"})[1]["invocationId"]
+    console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
+    for button, told in (
+        ("Replay 1 call with today’s mapping", "1 of 1 call replayed with the mapping of that moment"),
+        ("Replay as they were recorded", "1 of 1 call replayed as they were recorded"),
+    ):
+        console.open(f"/history?webhook={webhook['id']}")
+        console.click("Replay these…")
+        console.click(button)
+        expect(console.page.get_by_text(told)).to_be_visible()
+    deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
+    assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "y", "x"]
+    console.open(f"/history/{call}")
+    trace = console.page.locator("ol.trace")
+    expect(trace.get_by_text("Replay 1, by admin")).to_be_visible()
+    expect(trace.get_by_text("Replay 2, by admin")).to_be_visible()
+
+
+def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
+    webhook = console.webhook(
+        name="Let in", authentication={"method": "hmac", "provider": "shopify", "secret": "typo"}
+    )
+    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("right", b"{}"))[1]
+    console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
+    console.open(f"/history/{call['invocationId']}")
+    console.click("Check again and admit")
+    expect(
+        console.page.locator("ol.trace").get_by_text("Checked again and admitted, by admin")
+    ).to_be_visible()
+    console.click("Replay")
+    expect(console.page.locator("ol.trace").get_by_text("Replay 1, by admin")).to_be_visible()
+
+
 def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Console) -> None:
     webhook = console.webhook(
         name="Headers",

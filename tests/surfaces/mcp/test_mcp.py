@@ -343,7 +343,8 @@ def test_many_are_replayed_by_a_plan_that_is_then_run(served: Program) -> None:
                 assert call(made["url"]).status_code == 200
             plan = await done(client, "plan_replay", webhookId=made["id"])
             assert (plan["state"], plan["count"]) == ("planned", 3)
-            await done(client, "run_replay", replayId=plan["id"])
+            begun = await done(client, "run_replay", replayId=plan["id"], fields="recorded")
+            assert begun["fields"] == "recorded"
             assert (await refusal(client, "run_replay", replayId=plan["id"]))["code"] == "conflict"
             assert (await done(client, "show_replay", replayId=plan["id"]))["state"] in (
                 "running",

@@ -336,7 +336,8 @@ def test_many_are_replayed_over_http(api: Client) -> None:
     plan = api.post("replays", {"filter": {"webhookId": webhook["id"]}})
     assert (plan.status, plan.json["state"], plan.json["count"]) == (201, "planned", 3)
     path = plan.headers["location"]
-    assert api.post(f"{path}/run").status == 202
+    assert fields(api.post(f"{path}/run?fields=others")) == {"fields"}
+    assert api.post(f"{path}/run?fields=recorded").json["fields"] == "recorded"
     done = wait_until(
         lambda: (reply := api.get(path).json)["state"] == "completed" and reply, what="the replay to be done"
     )

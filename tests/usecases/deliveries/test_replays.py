@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from sqlalchemy import select
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started, Trigger
-from postern.core.deliveries.replay import Replay
+from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.identity import new_id, time_of
@@ -47,9 +48,9 @@ async def emissions(desk: Desk) -> Counter[str]:
     return Counter(row.invocation_id for row in rows)
 
 
-async def run(desk: Desk, **wanted: Any) -> Replay:
+async def run(desk: Desk, values: Values = "current", **wanted: Any) -> Replay:
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted))
-    await replays.begin(desk.gateway, ACTOR, plan.id)
+    await replays.begin(desk.gateway, ACTOR, plan.id, values)
     await Replayer(desk.gateway).round()
     return await replays.show(desk.gateway, ACTOR, plan.id)
 
@@ -75,6 +76,32 @@ async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk)
     assert await emissions(desk) == Counter(ids)
     delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
     assert delivery.fields["fieldOne"] == "7"
+
+
+async def test_a_run_may_carry_the_values_that_were_first_recorded(desk: Desk) -> None:
+    webhook = await desk.webhook(fieldMapping={"fieldOne": "n"})
+    invocation = await desk.accepted(webhook, {"n": 1, "m": 2})
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "m"}})
+    await history.replay(desk.gateway, ACTOR, invocation)
+    assert (await run(desk, "recorded")).fields == "recorded"
+    assert (await run(desk)).fields == "current"
+    told = await history.show(desk.gateway, ACTOR, invocation)
+    assert [one.fields["fieldOne"] for one in told.deliveries] == ["1", "2", "1", "2"]
+    (note, _) = (
+        await audit.listing(
+            desk.gateway, ACTOR, subject=(await replays.listing(desk.gateway, ACTOR)).items[1].id
+        )
+    ).items
+    assert note.changes == {"fields": "recorded"}
+
+
+async def test_each_start_tells_who_asked_for_it(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    invocation = await desk.accepted(webhook, {"n": 1})
+    await history.replay(desk.gateway, replace(ACTOR, name="ada"), invocation)
+    await run(desk)
+    told = await history.show(desk.gateway, ACTOR, invocation)
+    assert [one.asked_by for one in told.deliveries] == [None, "ada", "test"]
 
 
 async def test_what_comes_in_after_the_plan_is_not_part_of_it(desk: Desk) -> None:

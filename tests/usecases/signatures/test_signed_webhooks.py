@@ -251,6 +251,8 @@ async def test_a_call_rejected_for_a_wrong_secret_is_admitted_after_the_fix_and_
     await house.deliver()
     assert list(house.engine.times.values()) == [1]
     assert {one.status for one in await house.history()} == {"started", "rejected"}
+    (admitted,) = (await history.show(house.gateway, OWNER, chosen[0])).deliveries
+    assert admitted.asked_by == OWNER.name
 
 
 async def test_what_is_a_handshake_by_now_is_not_admitted_as_a_call(house: House) -> None:

@@ -5,6 +5,10 @@ from typing import Literal
 
 from postern.core.history.invocation import HistoryFilter
 
+Values = Literal["current", "recorded"]
+"""Which four values a replay carries: as the mapping finds them now, or as they were recorded when the call was
+first started."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replay:
@@ -23,3 +27,4 @@ class Replay:
     started_at: float | None = None
     ended_at: float | None = None
     error: str = ""
+    fields: Values = "current"

@@ -100,6 +100,8 @@ class Delivery(msgspec.Struct):
     """When the last of its runs was over."""
     ask_at: float | None = None
     """When the engine is asked again how its runs ended; None where that is known, or the engine cannot tell."""
+    asked_by: str | None = None
+    """Who admitted the call or had it replayed; None where the call itself started it."""
 
 
 class Entry(msgspec.Struct):

@@ -39,6 +39,7 @@ _INVOCATION_COLUMNS = (
 )  # fmt: skip
 _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "error", "answer_code",
+    "asked_by",
 )  # fmt: skip
 
 _RECORDED = Receipt()
@@ -103,6 +104,7 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         delivery.key, delivery.invocation_id, delivery.webhook_id, delivery.emission, delivery.state, delivery.attempts,
         milliseconds(delivery.next_at), msgspec.json.encode(delivery.fields), milliseconds(delivery.created_at),
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.error, delivery.answer_code,
+        delivery.asked_by,
     )  # fmt: skip
 
 
@@ -139,7 +141,12 @@ def insert_delivery(connection: Connection, delivery: Delivery) -> None:
 
 
 def emit(
-    connection: Connection, invocation_id: str, fields: dict[str, str], state: State, now: float
+    connection: Connection,
+    invocation_id: str,
+    fields: dict[str, str],
+    state: State,
+    now: float,
+    asked_by: str,
 ) -> Delivery | None:
     """One more emission of an invocation; None where retention has just taken it. Its number is taken in the
     transaction, so two replays are two."""
@@ -151,8 +158,9 @@ def emit(
     emission = (
         connection.scalar(select(func.max(deliveries.c.emission)).where(belongs(invocation_id))) or 0
     ) + 1
+    key = delivery_key(invocation_id, emission)
     delivery = Delivery(
-        delivery_key(invocation_id, emission), invocation_id, webhook_id, emission, state, 0, now, fields, now
+        key, invocation_id, webhook_id, emission, state, 0, now, fields, now, asked_by=asked_by
     )
     insert_delivery(connection, delivery)
     return delivery

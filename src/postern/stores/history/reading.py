@@ -111,6 +111,15 @@ class History:
 
         return await self._database.read(query)
 
+    async def first_fields(self, invocation_ids: list[str]) -> dict[str, dict[str, str]]:
+        """Of those that were ever started: the four values that they were first started with."""
+
+        def query(connection: Connection) -> dict[str, dict[str, str]]:
+            newest_first = reversed(_deliveries(connection, invocation_ids))
+            return {delivery.invocation_id: delivery.fields for delivery in newest_first}
+
+        return await self._database.read(query)
+
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]:
         def query(connection: Connection) -> dict[str, Invocation]:
             rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
-from postern.core.deliveries.replay import Replay
+from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import emit
@@ -64,8 +64,13 @@ class Replays:
 
         return await self._database.read(query)
 
-    async def begin(self, replay_id: str, now: float, note: AuditEntry) -> bool:
-        values = {"state": "running", "started_at": milliseconds(now), "next_at": milliseconds(now)}
+    async def begin(self, replay_id: str, fields: Values, now: float, note: AuditEntry) -> bool:
+        values = {
+            "state": "running",
+            "fields": fields,
+            "started_at": milliseconds(now),
+            "next_at": milliseconds(now),
+        }
         return await self._turn(replay_id, ("planned",), values, note)
 
     async def end(
@@ -148,7 +153,8 @@ class Replays:
             ):
                 return False
             made = [
-                emit(connection, invocation_id, fields, state, now) for invocation_id, fields, state in starts
+                emit(connection, invocation_id, fields, state, now, replay.created_by)
+                for invocation_id, fields, state in starts
             ]
             done = sum(one is not None for one in made)
             counted = {
@@ -183,4 +189,5 @@ def _replay_of(row: Row[Any]) -> Replay:
         started_at=seconds(row.started_at),
         ended_at=seconds(row.ended_at),
         error=row.error,
+        fields=row.fields,
     )

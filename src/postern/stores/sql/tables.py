@@ -132,6 +132,7 @@ deliveries = Table(
     Column("released_at", BigInteger),
     Column("ended_at", BigInteger),
     Column("ask_at", BigInteger),  # when the engine is asked how its runs ended; none when that is over
+    Column("asked_by", Text),  # who admitted the call or had it replayed; none where the call itself did
     _partial("deliveries_to_ask_about", "ask_at", where="ask_at IS NOT NULL"),
     _partial("deliveries_due", "next_at", where="state = 'queued'"),
     _partial(
@@ -361,6 +362,7 @@ replays = Table(
     Column("started_at", BigInteger),
     Column("ended_at", BigInteger),
     Column("error", Text, nullable=False, server_default=""),
+    Column("fields", Ascii(8), nullable=False, server_default="current"),
     _partial("replays_due", "next_at", where="state = 'running'"),
 )
 

@@ -32,6 +32,13 @@ def _json_asked(asked: bool) -> bool:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.", callback=_json_asked)]
 Limit = Annotated[int, typer.Option(min=1, max=200, clamp=True, help="How many, at most 200.")]
+Recorded = Annotated[
+    bool,
+    typer.Option(
+        "--recorded",
+        help="With the four values as they were recorded, not as the mapping finds them now.",
+    ),
+]
 Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 
 

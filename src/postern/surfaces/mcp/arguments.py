@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from postern.core.deliveries.replay import Values
 from postern.core.documents import Patch
 from postern.core.history.invocation import Status
-from postern.usecases.history.history import Values
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[
@@ -107,6 +107,15 @@ class OneReplay(Shape):
     replay_id: Annotated[
         str, Field(description="The replay's id, like rpl_…; plan_replay tells it.", max_length=80)
     ]
+
+
+class RunReplay(OneReplay):
+    fields: Annotated[
+        Values,
+        Field(
+            description="The four values of each call as the field mapping finds them now, or as they were recorded when it was first started."
+        ),
+    ] = "current"
 
 
 class OnePage(Shape):

@@ -75,11 +75,11 @@ async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> 
     return await replays.plan(gateway, actor, history.filter_of(**asked.model_dump()))
 
 
-@tool("Run a planned replay", "write", ask.OneReplay, repeatable=False)
-async def run_replay(gateway: Gateway, actor: Actor, asked: ask.OneReplay) -> Replay:
+@tool("Run a planned replay", "write", ask.RunReplay, repeatable=False)
+async def run_replay(gateway: Gateway, actor: Actor, asked: ask.RunReplay) -> Replay:
     """The second step: start the workflow again for every call of a plan, the oldest first, in the
     background. Workflows really run. Follow it with show_replay; cancel_replay stops it."""
-    return await replays.begin(gateway, actor, asked.replay_id)
+    return await replays.begin(gateway, actor, asked.replay_id, asked.fields)
 
 
 @tool("Show a replay's progress", "read", ask.OneReplay)

@@ -2,7 +2,7 @@
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import OnePage, ReplayRequest
+from postern.surfaces.rest.requests import OnePage, ReplayQuery, ReplayRequest
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
@@ -37,9 +37,10 @@ async def show_replay(gateway: Gateway, actor: Actor, replay_id: str) -> Replay:
     status=202,
     refuses=("conflict",),
 )
-async def run_replay(gateway: Gateway, actor: Actor, replay_id: str) -> Replay:
-    """In the background, the oldest call first, each with the mapping as it is now."""
-    return await replays.begin(gateway, actor, replay_id)
+async def run_replay(gateway: Gateway, actor: Actor, replay_id: str, query: ReplayQuery) -> Replay:
+    """In the background, the oldest call first, each with the values that its mapping finds now, or with those
+    that were recorded."""
+    return await replays.begin(gateway, actor, replay_id, query.fields)
 
 
 @row("POST", "/replays/{replay_id}/cancel", "Cancel a replay", level="write", refuses=("conflict",))

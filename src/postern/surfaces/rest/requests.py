@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from postern.core.access.accounts import Level
+from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import Status
-from postern.usecases.history.history import Values
 from postern.usecases.shapes import Shape
 
 _CURSOR = "^[a-z]{2,4}_[0-9a-f]{32}$"

@@ -74,7 +74,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
         admitted = await gateway.store.deliveries.admit(
-            invocation, verdict.fields, now, state, verdict.duplicate_key, until, note
+            invocation, verdict.fields, now, state, verdict.duplicate_key, until, actor.name, note
         )
     except Gone:
         return not_admitted("retention has taken it just now")

@@ -11,7 +11,7 @@ import structlog
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
-from postern.core.deliveries.replay import Replay
+from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter, Invocation
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
@@ -51,13 +51,13 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
     return views.replay_of(plan)
 
 
-async def begin(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
-    """Start a planned replay of many; it runs in whichever process serves."""
+async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values = "current") -> views.Replay:
+    """Start a planned replay of many; it runs in whichever process serves. ``values``: the four fields of each
+    call as the mapping finds them then, or as they were recorded when it was first started."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
-    if not await gateway.store.replays.begin(
-        replay_id, gateway.clock(), noted(gateway, actor, "replay begun", replay_id)
-    ):
+    note = noted(gateway, actor, "replay begun", replay_id, fields=values)
+    if not await gateway.store.replays.begin(replay_id, values, gateway.clock(), note):
         raise Refused("conflict", f"this replay is {found.state}; a plan is run once")
     return await show(gateway, actor, replay_id)
 
@@ -103,7 +103,10 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     """Queue the next few; the replay as it is then, or None when there is nothing left for us to do."""
     ids, position = await gateway.store.replays.next_of(replay, STEP)
     whole = await gateway.store.history.many(ids)
-    starts = [start for one in ids if (start := _start_of(gateway, whole.get(one))) is not None]
+    recorded = await gateway.store.history.first_fields(ids) if replay.fields == "recorded" else {}
+    starts = [
+        start for one in ids if (start := _start_of(gateway, whole.get(one), recorded.get(one))) is not None
+    ]
     skipped = len(ids) - len(starts)
     now = gateway.clock()
     if not await gateway.store.replays.step(
@@ -120,13 +123,16 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     return replace(replay, position=position)
 
 
-def _start_of(gateway: Gateway, invocation: Invocation | None) -> tuple[str, dict[str, str], State] | None:
-    """With the mapping as it is now; None where the webhook is disabled, or it or the body is gone."""
+def _start_of(
+    gateway: Gateway, invocation: Invocation | None, recorded: dict[str, str] | None
+) -> tuple[str, dict[str, str], State] | None:
+    """With the recorded values where they are given, else with what the mapping finds now; None where the
+    webhook is disabled, or it or the body is gone."""
     webhook = None if invocation is None else gateway.runtime.directory.by_id(invocation.webhook_id)
     payload = None if invocation is None else payload_of(invocation)
     if invocation is None or webhook is None or not webhook.enabled or payload is None:
         return None
-    fields, _ = webhook.mapping.apply(payload)
+    fields = webhook.mapping.apply(payload)[0] if recorded is None else recorded
     return invocation.id, fields, "held" if webhook.held else "queued"
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from postern.core.deliveries.replay import Replay as StoredReplay
+from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import HistoryFilter, Status
 from postern.usecases.answers import Time, View
 
@@ -18,9 +19,13 @@ class ReplayedCalls(View):
 
 
 class Replay(View):
+    """``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
+    chooses."""
+
     id: str
     state: Literal["planned", "running", "completed", "cancelled", "failed"]
     filter: ReplayedCalls
+    fields: Values
     count: int
     done: int
     skipped: int
@@ -50,6 +55,7 @@ def replay_of(replay: StoredReplay) -> Replay:
         id=replay.id,
         state=replay.state,
         filter=filter_of(replay.wanted),
+        fields=replay.fields,
         count=replay.count,
         done=replay.done,
         skipped=replay.skipped,

@@ -2,13 +2,14 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import cast
 
 import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import State, Trigger
+from postern.core.deliveries.replay import Values
 from postern.core.documents import Payload
 from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
 from postern.core.history.sample import sample_of
@@ -19,8 +20,6 @@ from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.history.curl import curl
 from postern.usecases.runtime.gateway import Gateway, require
-
-Values = Literal["current", "recorded"]
 
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
 
@@ -70,7 +69,9 @@ async def replay(
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
     try:
-        delivery = await gateway.store.deliveries.replay(invocation_id, fields, now, state, sample, note)
+        delivery = await gateway.store.deliveries.replay(
+            invocation_id, fields, now, state, actor.name, sample, note
+        )
     except Gone:
         raise Refused("not_found", "retention has taken this invocation just now") from None
     gateway.runtime.due.set()

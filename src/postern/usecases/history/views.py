@@ -61,8 +61,11 @@ class Attempt(View):
 
 
 class Delivery(View):
+    """``asked_by``: who admitted the call or had it replayed; null where the call itself started it."""
+
     key: str
     emission: int
+    asked_by: str | None
     state: State
     fields: dict[str, str]
     created_at: Time
@@ -273,6 +276,7 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
     return Delivery(
         key=one.key,
         emission=one.emission,
+        asked_by=one.asked_by,
         state=one.state,
         fields=one.fields,
         created_at=Time(one.created_at),

@@ -12,6 +12,7 @@ from postern.surfaces.cli.run import (
     Cursor,
     Json,
     Limit,
+    Recorded,
     end,
     report,
     show_json,
@@ -118,16 +119,10 @@ def preview(
 
 def replay(
     invocation: InvocationId,
-    recorded: Annotated[
-        bool,
-        typer.Option(
-            "--recorded",
-            help="With the four values as they were recorded, not as the mapping finds them now.",
-        ),
-    ] = False,
+    recorded: Recorded = False,
     as_json: Json = False,
 ) -> None:
-    """Start the workflow again with a recorded call's payload and the field mapping as it is now."""
+    """Start the workflow again with a recorded call's payload."""
     values = "recorded" if recorded else "current"
     done = api.post(Replayed, "invocations", invocation, "replay", fields=values)
     report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)

@@ -7,7 +7,7 @@ import typer
 
 from postern.core.history.invocation import STATUSES
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, err, report, show_page
+from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, Recorded, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
 
@@ -61,10 +61,9 @@ def plan(
 
 
 @commands.command("run")
-def run(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
-    """Run a planned replay, the oldest call first, each with the field mapping as it is now. A running
-    gateway works it off."""
-    begun = api.post(Replay, "replays", replay, "run")
+def run(replay: ReplayId, recorded: Recorded = False, watch: Watch = False, as_json: Json = False) -> None:
+    """Run a planned replay, the oldest call first. A running gateway works it off."""
+    begun = api.post(Replay, "replays", replay, "run", fields="recorded" if recorded else "current")
     _tell(_watched(replay) if watch else begun, as_json, watched=watch)
 
 
@@ -123,6 +122,7 @@ def _watched(replay: str) -> Replay:
 def _tell(replay: Replay, as_json: bool, watched: bool = False) -> None:
     skipped = f", {replay.skipped} skipped because their webhook or body is gone" if replay.skipped else ""
     error = f": {replay.error}" if replay.error else ""
-    report(replay, f"{replay.state}: {replay.done} of {replay.count} calls{skipped}{error}", as_json)
+    values = " with their recorded values" if replay.fields == "recorded" else ""
+    report(replay, f"{replay.state}: {replay.done} of {replay.count} calls{values}{skipped}{error}", as_json)
     if watched and replay.state != "completed":
         raise typer.Exit(FAILED)

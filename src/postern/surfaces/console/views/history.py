@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import STORE_AWAY, View, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
@@ -110,10 +111,14 @@ def staying(action: View) -> View:
     return stays
 
 
+def values_in(form: Form) -> Values:
+    """Which values whoever pressed the button wants in the replay."""
+    return "recorded" if form.text("values") == "recorded" else "current"
+
+
 @staying
 async def replay(visit: Visit) -> Response:
-    form = await visit.form()
-    values: history.Values = "recorded" if form.text("values") == "recorded" else "current"
+    values = values_in(await visit.form())
     done = await history.replay(visit.gateway, visit.actor, visit.at("invocation"), values)
     is_held = done.delivery.state == "held"
     return visit.to(f"/history/{visit.at('invocation')}", "replay-held" if is_held else "replayed")

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from postern.surfaces.console.views.history import chosen_in, names, wanted
+from postern.surfaces.console.views.history import chosen_in, names, values_in, wanted
 from postern.surfaces.console.visit import Visit
 from postern.usecases.deliveries import replays
 
@@ -24,7 +24,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def begin(visit: Visit) -> Response:
-    await replays.begin(visit.gateway, visit.actor, visit.at("replay"))
+    await replays.begin(visit.gateway, visit.actor, visit.at("replay"), values_in(await visit.form()))
     return visit.to(f"/replays/{visit.at('replay')}")
 
 

@@ -12,7 +12,7 @@ from postern.surfaces.console import senders, tree, words
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
-from postern.usecases.history.views import Invocation, InvocationSummary
+from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
 from postern.usecases.signatures import remedies, signatures
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
@@ -49,6 +49,7 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "fixes": _fixes(item, webhook),
         "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
         "fields": FIELD_LABELS,
+        "started_by": lambda delivery: _started_by(item, delivery),
         "mapped": as_plain(webhook.field_mapping) if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item.code in AUTHENTICATION_CODES,
         **await _advice(visit, item),
@@ -187,6 +188,14 @@ def _caller(item: Invocation) -> str:
     if first is not None and first.answer is not None:
         return f"was to hear {item.http_status}; that it was there for it is not noted"
     return f"heard {item.http_status} at once" if item.http_status else "heard nothing that is noted"
+
+
+def _started_by(item: Invocation, delivery: Delivery) -> str:
+    """What a delivery is called in the call's trace, and who asked for it, where somebody did."""
+    by = f", by {delivery.asked_by}" if delivery.asked_by else ""
+    if delivery.emission > 1:
+        return f"Replay {delivery.emission - 1}{by}"
+    return "Workflow engine" if item.code == "accepted" else f"Checked again and admitted{by}"
 
 
 def _answered(item: InvocationSummary) -> str:
