@@ -85,6 +85,7 @@ LATE_IMPORTS: dict[str, set[str]] = {
         "postern.wiring.workers.slot",
         "postern.workflows.example",
     },
+    "outbound/fetch.py": {"postern.outbound.client"},  # an HTTP client, for gateways that ask somebody
     "surfaces/cli/gateway/api.py": {
         "postern.surfaces.cli.gateway.remote"
     },  # an HTTP client, for commands that go somewhere

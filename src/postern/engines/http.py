@@ -59,7 +59,7 @@ class HttpEngine:
         inline: bool = False,
         timeout: float = 10.0,
         allowed_ranges: Allowlist = NEAR,
-        tls: ssl.SSLContext | bool = True,
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Raises ``FetchFailed`` or ``ValueError`` for settings that cannot work, so that the start says

@@ -58,7 +58,7 @@ class ShopifyFlowEngine:
         timeout: float = 10.0,
         endpoint: str | None = None,
         allowed_ranges: Allowlist = NOBODY,
-        tls: ssl.SSLContext | bool = True,
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """``endpoint`` replaces the shop's own address: for a proxy in front of it, and for trying things

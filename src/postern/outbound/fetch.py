@@ -2,31 +2,31 @@
 
 import asyncio
 import re
+import socket
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urljoin, urlsplit
 
-import httpcore2
-import httpx2
+from yarl import URL
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.calls.call import Headers, header_values
-from postern.outbound.guard import (
-    FetchFailed,
-    GuardedNetwork,
-    Reason,
-    Resolve,
-    guarded_transport,
-    system_resolve,
-)
+from postern.core.webhooks.names import is_header_name
+from postern.outbound.guard import FetchFailed, Guard, Resolve, system_resolve
+
+if TYPE_CHECKING:
+    from postern.outbound.client import Client
 
 USER_AGENT = "Postern"
-LARGEST_HEADERS = 32 * 1024
 LONGEST_CONNECT = 5.0
 
 _OWN_HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "gzip"}
-_REDIRECTS = {301, 302, 303, 307, 308}
+_SAFE = "%/:@!$&'()*+,;=~?[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,14 @@ class Fetcher:
         self,
         *,
         allowed_ranges: Allowlist = NOBODY,
-        tls: ssl.SSLContext | bool = True,
+        tls: ssl.SSLContext | None = None,
         resolve: Resolve = system_resolve,
     ) -> None:
-        self._network = GuardedNetwork(allowed_ranges, resolve)
-        # The bare transport, not a client: a client would remember cookies, read the environment and follow
-        # redirects by itself.
-        self._transport = guarded_transport(self._network, tls)
+        """``tls`` replaces what the system trusts."""
+        self._guard = Guard(allowed_ranges, resolve)
+        self._tls = tls
+        self._client: Client | None = None
+        self._making = asyncio.Lock()
 
     async def fetch(
         self,
@@ -87,11 +88,20 @@ class Fetcher:
         Connecting has half of it, at most five seconds: ``timeout`` as the reason then means that the request
         has gone out.
         """
+        target = parse_url(url)
+        client = self._client or await self._made()
         try:
             # A time-out per read would let a server that sends a byte now and then hold us for ever.
             async with asyncio.timeout(timeout):
                 return await self._follow(
-                    parse_url(url), method, headers or {}, content, timeout, max_bytes, max_redirects
+                    client,
+                    target,
+                    method,
+                    _checked(headers or {}),
+                    content,
+                    min(timeout / 2, LONGEST_CONNECT),
+                    max_bytes,
+                    max_redirects,
                 )
         except TimeoutError as error:
             raise FetchFailed("timeout", f"no complete answer within {timeout:g} seconds") from error
@@ -99,47 +109,58 @@ class Fetcher:
     async def reach(self, url: str, timeout: float = 5.0) -> None:
         """Connect and hang up: says whether somebody listens there without asking them anything."""
         target = parse_url(url)
+        host, port = str(target.raw_host), target.port or 0
         try:
-            stream = await self._network.connect_tcp(
-                target.raw_host.decode("ascii"), _origin(target)[2], timeout
-            )
-        except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+            async with asyncio.timeout(timeout):
+                await _first_to_answer(await self._guard.addresses(host, port), port)
+        except OSError as error:  # time-outs included
             raise FetchFailed("connection_failed", f"nobody answers at {_shown(target)}") from error
-        await stream.aclose()
 
     async def aclose(self) -> None:
-        await self._transport.aclose()
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _made(self) -> "Client":
+        async with self._making:
+            if self._client is None:
+                make = await asyncio.to_thread(_prepared, self._guard, self._tls)
+                self._client = make()
+        return self._client
 
     async def _follow(
         self,
-        url: httpx2.URL,
+        client: "Client",
+        url: URL,
         method: str,
         headers: Mapping[str, str],
         content: bytes | None,
-        timeout: float,
+        connect_within: float,
         max_bytes: int,
         redirects: int,
     ) -> Fetched:
         left = redirects
         while True:
-            answer = await self._send(_request(url, method, headers, content, timeout), max_bytes)
-            if isinstance(answer, Fetched):
-                return answer
+            answer = await client.exchange(
+                method, url, _with_ours(headers), content, connect_within, max_bytes
+            )
+            if answer.leads_to is None:
+                return Fetched(answer.status, answer.headers, answer.body, str(url))
+            target = parse_url(answer.leads_to.decode("latin-1"), url)
             if left == 0:
                 raise FetchFailed(
                     "too_many_redirects",
                     f"more than {redirects} redirects"
                     if redirects
-                    else f"the answer is a redirect to {_shown(answer.target)}; redirects are not followed here",
+                    else f"the answer is a redirect to {_shown(target)}; redirects are not followed here",
                 )
             left -= 1
-            target = answer.target
             if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
                 method, content = ("HEAD" if method == "HEAD" else "GET"), None
                 headers = {
                     name: value for name, value in headers.items() if not name.lower().startswith("content-")
                 }
-            if _origin(target) != _origin(url):
+            if target.origin() != url.origin():
                 # The user gave these to one site, not to wherever it points. They stay off even if a later
                 # redirect comes back.
                 headers = {}
@@ -149,107 +170,74 @@ class Fetcher:
                     )
             url = target
 
-    async def _send(self, request: httpx2.Request, max_bytes: int) -> "Fetched | _Redirect":
+
+def _prepared(guard: Guard, tls: ssl.SSLContext | None) -> Callable[[], "Client"]:
+    """What takes a while: the library, and reading the certificates that the system trusts."""
+    from postern.outbound.client import Client, system_tls
+
+    return partial(Client, guard, tls or system_tls())
+
+
+async def _first_to_answer(addresses: list[str], port: int) -> None:
+    failure = OSError()
+    for address in addresses:
         try:
-            response = await self._transport.handle_async_request(request)
-        except httpx2.HTTPError as error:
-            raise _explained(error) from error
-        try:
-            return await _received(request.url, response, max_bytes)
-        except httpx2.HTTPError as error:
-            raise _explained(error) from error
-        finally:
-            await response.aclose()
+            _, writer = await asyncio.open_connection(address, port)
+        except OSError as error:
+            failure = error
+        else:
+            writer.close()
+            return
+    raise failure
 
 
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    status: int
-    target: httpx2.URL
-
-
-async def _received(url: httpx2.URL, response: httpx2.Response, max_bytes: int) -> "Fetched | _Redirect":
-    headers = tuple((name.lower(), value) for name, value in response.headers.raw)
-    if sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
-        raise FetchFailed(
-            "too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes", response.status_code
-        )
-    location = header_values(headers, b"location")
-    if response.status_code in _REDIRECTS and location:
-        return _Redirect(response.status_code, parse_url(location[0].decode("latin-1"), url))
-    if len(response.headers.get_list("content-encoding", split_commas=True)) > 1:
-        # Nested compression multiplies, and would be undone before a byte is counted.
-        raise FetchFailed("bad_response", "the answer is compressed more than once")
-    body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > max_bytes:
-            raise FetchFailed(
-                "too_large", f"the answer is larger than {max_bytes} bytes", response.status_code
-            )
-    return Fetched(response.status_code, headers, bytes(body), str(url))
-
-
-def _request(
-    url: httpx2.URL, method: str, headers: Mapping[str, str], content: bytes | None, timeout: float
-) -> httpx2.Request:
+def _with_ours(headers: Mapping[str, str]) -> dict[str, str]:
     given = {name.lower() for name in headers}
-    sent = [(name, value) for name, value in _OWN_HEADERS.items() if name.lower() not in given] + list(
-        headers.items()
-    )
-    step = {"connect": min(timeout / 2, LONGEST_CONNECT), "read": timeout, "write": timeout, "pool": timeout}
-    try:
-        return httpx2.Request(method, url, headers=sent, content=content, extensions={"timeout": step})
-    except (UnicodeError, ValueError, TypeError) as error:
-        raise FetchFailed("bad_request", "a header holds characters that HTTP does not carry") from error
+    ours = {name: value for name, value in _OWN_HEADERS.items() if name.lower() not in given}
+    return {**ours, **headers}
 
 
-def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not is_header_name(name) or not value.isascii() or not value.replace("\t", " ").isprintable():
+            raise FetchFailed("bad_request", "a header holds characters that HTTP does not carry")
+    return headers
+
+
+@lru_cache(maxsize=256)  # the same few again and again
+def parse_url(text: str, base: URL | None = None) -> URL:
     """The URL, or ``FetchFailed`` with what is wrong with it: asked when it is configured, and again when it
     is used."""
     try:
-        url = httpx2.URL(text.strip()) if base is None else base.join(text)
-        port = url.port
-    except (httpx2.InvalidURL, UnicodeError, ValueError, TypeError) as error:
+        written = text.strip() if base is None else urljoin(str(base), text)
+        url, parts = URL(written), urlsplit(written)
+        host, port = url.host_subcomponent, url.explicit_port
+        if url.scheme in ("http", "https") and host and port != 0 and not (url.user or url.password):
+            # Path and query go out as they were written: a decoded %2F is another URL to whoever signed it.
+            return URL.build(
+                scheme=url.scheme,
+                authority=_number(host) + (f":{port}" if port else ""),
+                path=quote(parts.path, safe=_SAFE) or "/",
+                query_string=quote(parts.query, safe=_SAFE),
+                encoded=True,
+            )
+    except (UnicodeError, ValueError, TypeError) as error:
         raise FetchFailed("bad_url", "this is not a URL") from error
     if url.scheme not in ("http", "https"):
         raise FetchFailed("bad_url", "the URL must begin with http:// or https://")
-    if not url.host or (port is not None and not 0 < port < 65536):
+    if not host or port == 0:
         raise FetchFailed("bad_url", "the URL names no host")
-    if url.userinfo:
-        raise FetchFailed("bad_url", "a URL must not carry a username or password; use a header")
-    return url
+    raise FetchFailed("bad_url", "a URL must not carry a username or password; use a header")
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int]:
-    return url.scheme, url.host, url.port or {"http": 80, "https": 443}[url.scheme]
+def _number(host: str) -> str:
+    """An address that is written as one number, in octal or with parts left out, in the way that everybody reads."""
+    if re.fullmatch(r"[0-9][0-9a-fx.]*", host):
+        with suppress(OSError):
+            return socket.inet_ntoa(socket.inet_aton(host))
+    return host
 
 
-def _shown(url: httpx2.URL) -> str:
+def _shown(url: URL) -> str:
     """Without its query, which may hold what nobody should read in a log."""
-    return f"{url.scheme}://{url.netloc.decode('latin-1')}{url.path}"[:200]
-
-
-def _explained(error: httpx2.HTTPError) -> FetchFailed:
-    if any(isinstance(cause, ssl.SSLError) for cause in _causes(error)):
-        return FetchFailed("tls", f"no secure connection: {error}")
-    explained: list[tuple[type[httpx2.HTTPError], Reason, str]] = [
-        (httpx2.ConnectTimeout, "connection_failed", "nobody answered the attempt to connect"),
-        (httpx2.PoolTimeout, "connection_failed", "too many requests are being sent at once"),
-        (httpx2.TimeoutException, "timeout", "no complete answer in time"),
-        (httpx2.LocalProtocolError, "bad_request", f"the request cannot be sent: {error}"),
-        (httpx2.RemoteProtocolError, "bad_response", f"the answer is not valid HTTP: {error}"),
-        (httpx2.DecodingError, "bad_response", f"the answer cannot be decompressed: {error}"),
-        (httpx2.UnsupportedProtocol, "bad_url", "the URL must begin with http:// or https://"),
-    ]
-    for kind, reason, detail in explained:
-        if isinstance(error, kind):
-            return FetchFailed(reason, detail)
-    return FetchFailed("connection_failed", f"no connection, or it broke off: {error}")
-
-
-def _causes(error: BaseException) -> Iterable[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+    return f"{url.scheme}://{url.raw_authority}{url.raw_path}"[:200]
