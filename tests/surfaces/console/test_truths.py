@@ -156,6 +156,44 @@ def test_saving_a_custom_scheme_unchanged_changes_nothing(console: Console) -> N
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["scheme"] == before
 
 
+def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(console: Console) -> None:
+    how = {"method": "hmac", "provider": "stripe", "secret": "a secret", "toleranceSeconds": 60}
+    webhook = console.webhook(name="An hour late", authentication=how)
+    field = console.page.locator("[data-when='provider:stripe']").get_by_label("Valid for seconds")
+
+    def saved(text: str | None) -> object:
+        console.open(f"/webhooks/{webhook['id']}/authentication")
+        if text is not None:
+            field.fill(text)
+        console.click("Save")
+        expect(console.page.get_by_text("Saved. It applies from the next call on.")).to_be_visible()
+        return console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["toleranceSeconds"]
+
+    assert saved(None) == 60
+    assert (saved("0"), saved(None), saved("7200"), saved("")) == (0, 0, 7200, None)
+    field.fill("an hour")
+    console.click("Save")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_value("an hour")
+
+
+def test_a_custom_scheme_keeps_the_url_and_the_time_that_were_set_beside_it(console: Console) -> None:
+    how = {"method": "hmac", "provider": "custom", "secret": "a secret", "scheme": UNUSUAL}
+    beside = {"publicUrl": "https://hooks.example.com/in", "toleranceSeconds": 45}
+    webhook = console.webhook(name="Beside", authentication={**how, **beside})
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    expect(console.page.get_by_label("Valid for seconds").last).to_have_value("45")
+    console.click("Save")
+    expect(console.page.get_by_text("Saved. It applies from the next call on.")).to_be_visible()
+    after = console.api.get(f"webhooks/{webhook['id']}").json["authentication"]
+    # The time is the scheme's own from now on, and the same.
+    assert (after["publicUrl"], after["toleranceSeconds"], after["scheme"]["toleranceSeconds"]) == (
+        beside["publicUrl"],
+        None,
+        45,
+    )
+
+
 @pytest.mark.parametrize("preset", ["hubspot", "klaviyo"])
 def test_a_custom_scheme_is_made_while_creating_from_a_preset_with_all_of_it(
     console: Console, preset: str

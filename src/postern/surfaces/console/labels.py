@@ -21,6 +21,7 @@ LABELS = {
     "authentication.secondToken": "Second valid secret",
     "authentication.verifyToken": "Verify token",
     "authentication.publicUrl": "URL the sender was given",
+    "authentication.toleranceSeconds": "Valid for seconds",
     "authentication.username": "Username",
     "authentication.headerName": "Header",
     "authentication.parameterName": "URL parameter",

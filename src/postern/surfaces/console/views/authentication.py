@@ -46,6 +46,8 @@ def _page(
     provider = how.get("provider", "")
     start = visit.query.get("start", "")
     scheme = senders.about(start).scheme if start in names() else how.get("scheme") or {}
+    if provider == "custom" and how.get("toleranceSeconds") is not None:
+        scheme = scheme | {"toleranceSeconds": how["toleranceSeconds"]}  # it counts, whatever the scheme says
     is_in_url = isinstance(saved, WithToken) and saved.placement == "url"
     full_url = snippets.target(webhook, secrets.get("main", "…"))[0] if is_in_url else ""
     return tab(
@@ -154,13 +156,23 @@ def request_of(form: Form) -> Document:
             return made
         case "hmac":
             provider = form.text("provider") or "generic"
-            made = {"method": "hmac", "provider": provider, "publicUrl": form.text("publicUrl") or None}
+            made = {"method": "hmac", "provider": provider}
+            stays = form.get("was") == f"hmac {provider}"
+            # What this sender has no field for stays as it is, and another sender begins without it.
+            for name in ("publicUrl", "toleranceSeconds"):
+                if name in form or not stays:
+                    made[name] = form.text(name) or None
+            if made.get("toleranceSeconds"):
+                made["toleranceSeconds"] = _number(made["toleranceSeconds"])
             if form.get("verifyToken"):
                 made["verifyToken"] = form["verifyToken"]
             if provider == "generic":
                 made["requireTimestampAndDigest"] = form.on("requireTimestampAndDigest")
-            made["scheme"] = scheme_of(form) if provider == "custom" else None
-            if form.get("newSecret") or form.get("was") != f"hmac {provider}":
+            if provider == "custom":
+                made |= {"scheme": scheme_of(form), "toleranceSeconds": None}  # its scheme says for how long
+            else:
+                made["scheme"] = None
+            if form.get("newSecret") or not stays:
                 made["secret"] = form.get("newSecret") or GENERATE
             return made
         case _:
@@ -189,13 +201,17 @@ def scheme_of(form: Form) -> Document:
             part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()
         ] or None
     tolerance = form.text("scheme.toleranceSeconds")
-    scheme["toleranceSeconds"] = whole_number(tolerance) if tolerance else None
-    if tolerance and scheme["toleranceSeconds"] is None:
-        scheme["toleranceSeconds"] = tolerance  # refused by its name
+    scheme["toleranceSeconds"] = _number(tolerance) if tolerance else None
     others = _others_of(form)
     if "{timestamp}" in str(scheme["signedContent"]):
         others.pop("timestampRequired", None)  # a time that is signed is always required
     return scheme | others
+
+
+def _number(text: str) -> int | str:
+    """What is none is left as it is, and refused by its field's name."""
+    number = whole_number(text)
+    return text if number is None else number
 
 
 def _others_of(form: Form) -> Document:
