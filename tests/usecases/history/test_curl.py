@@ -214,6 +214,20 @@ def test_nothing_in_the_command_moves_a_terminal() -> None:
         assert all(char.isprintable() or char == "\n" for char in curl("http://127.0.0.1", call))
 
 
+def test_no_older_bash_finds_its_history_in_a_body_of_several_lines() -> None:
+    """Before 5.2 it looked for ! at each line by itself, and knew of a quote only if that had begun there."""
+    many = 0
+    for call in hostile_calls():
+        for line in curl("http://127.0.0.1", call).split("\n"):
+            quote = ""
+            for char in line:
+                assert char != "!" or quote == "'", line
+                if char in "'\"" and quote in ("", char):
+                    quote = "" if quote else char
+        many += b"\n" in (call.body or b"") and b"!" in (call.body or b"")
+    assert many > 1  # or nothing was asked
+
+
 def test_an_ordinary_call_stays_easy_to_read() -> None:
     call = recorded(
         7,
