@@ -82,6 +82,7 @@ WEBHOOKS: dict[str, dict[str, Any]] = {
     },
     "Price list (test)": {"authentication": {"method": "none"}, "enabled": False},
 }
+DELETED = "Last year's importer"
 
 
 async def fill(settings: Settings, calls: int = 420) -> None:
@@ -91,6 +92,9 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         chance = random.Random(7)
         for name, settings_of in reversed(WEBHOOKS.items()):
             await webhooks.create(gateway, ACTOR, validated(WebhookRequest, {"name": name, **settings_of}))
+        gone = {"name": DELETED, "authentication": {"method": "none"}}
+        made = await webhooks.create(gateway, ACTOR, validated(WebhookRequest, gone))
+        await webhooks.remove(gateway, ACTOR, made.id)
         ids = {webhook.name: webhook.id for webhook in (await webhooks.listing(gateway, ACTOR)).items}
         now = time.time()
         moments = sorted(now - 60 - _spread(chance) for _ in range(calls))

@@ -298,7 +298,10 @@ class Console:
         self._send(f"/webhooks/{webhook}/{'enable' if enabled else 'disable'}")
 
     def delete(self, webhook: str) -> None:
-        self._send(f"/webhooks/{webhook}/delete")
+        page = self._page(f"/webhooks/{webhook}/confirm/delete")
+        name = re.search(r'data-repeats="([^"]*)"', page)
+        assert name is not None
+        self._send(f"/webhooks/{webhook}/delete", typed=name[1])
 
     def history(self, webhook: str) -> list[str]:
         return list(

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, Row, delete, false, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, false, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
 from postern.core.webhooks.stored import (
+    BinnedWebhook,
     ChangedWebhooks,
     StoredSecret,
     StoredWebhook,
@@ -41,6 +42,11 @@ from postern.stores.sql.writer import Writer
 log = structlog.get_logger("postern.webhooks")
 
 Stored = StoredWebhook | UnreadableWebhook
+
+NOTHING_LEFT = "{}"
+"""What stands for the settings of a webhook that is gone for good."""
+
+IN_THE_BIN = and_(webhooks.c.deleted_at.is_not(None), webhooks.c.document != NOTHING_LEFT)
 
 SecretChanges = dict[str, bytes | None]
 """By field: a new value, or None to remove it. What is not named stays."""
@@ -104,33 +110,90 @@ class Webhooks:
         return await self._writer.write(job)
 
     async def delete(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
-        """The row stays as a tombstone: its short code is never given out again."""
+        """Into the bin: everything of it stays, and nothing of it is served."""
 
         def job(connection: Connection) -> bool:
             changed = connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
                 .values(
-                    deleted_at=milliseconds(now),
-                    updated_at=milliseconds(now),
-                    document="{}",
-                    enabled=False,
-                    epoch=next_epoch(connection),
+                    deleted_at=milliseconds(now), updated_at=milliseconds(now), epoch=next_epoch(connection)
                 )
             )
-            connection.execute(delete(secrets).where(secrets.c.webhook_id == webhook_id))
-            if changed.rowcount == 1:
-                # Nobody can release or drop them any more, and what is held is never taken by retention.
-                held = update(deliveries).where(
-                    deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id
-                )
-                connection.execute(held.values(state="dropped"))
-            for table in (duplicate_keys, samples, tables.schedules):
-                connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
-            write_note(connection, note if changed.rowcount == 1 else None)
-            return changed.rowcount == 1
+            if changed.rowcount != 1:
+                return False
+            # A run that is under way loses its lease, and with it what it would have started.
+            schedule = update(tables.schedules).where(tables.schedules.c.webhook_id == webhook_id)
+            connection.execute(schedule.values(next_run_at=None, lease_until=None))
+            write_note(connection, note)
+            return True
 
         return await self._writer.write(job)
+
+    async def restore(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
+        """Out of the bin, as it was."""
+
+        def job(connection: Connection) -> bool:
+            changed = connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id, IN_THE_BIN)
+                .values(
+                    deleted_at=None,
+                    updated_at=milliseconds(now),
+                    version=webhooks.c.version + 1,
+                    epoch=next_epoch(connection),
+                )
+                .returning(webhooks)
+            ).all()
+            if not changed:
+                return False
+            (restored,) = self._stored_all(connection, changed)
+            if isinstance(restored, UnreadableWebhook):
+                raise Refused("temporarily_unavailable", restored.explanation)
+            schedules.follow(connection, restored, touched=False)
+            write_note(connection, note)
+            return True
+
+        return await self._writer.write(job)
+
+    async def purge(self, webhook_id: str, note: AuditEntry | None = None) -> bool:
+        """Out of the bin for good. The row stays as a tombstone: its short code is never given out again."""
+
+        def job(connection: Connection) -> bool:
+            changed = connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id, IN_THE_BIN)
+                .values(document=NOTHING_LEFT, enabled=False)
+            )
+            if changed.rowcount != 1:
+                return False
+            # Nobody can release or drop them any more, and what is held is never taken by retention.
+            held = update(deliveries).where(
+                deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id
+            )
+            connection.execute(held.values(state="dropped"))
+            for table in (secrets, duplicate_keys, samples, tables.schedules):
+                connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
+            write_note(connection, note)
+            return True
+
+        return await self._writer.write(job)
+
+    async def binned(self, before: float | None = None, webhook_id: str | None = None) -> list[BinnedWebhook]:
+        """What is in the bin, the last deleted first: all of it, what was deleted before then, or this one."""
+
+        def query(connection: Connection) -> list[BinnedWebhook]:
+            among = select(webhooks).where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id)
+            if before is not None:
+                among = among.where(webhooks.c.deleted_at < milliseconds(before))
+            if webhook_id is not None:
+                among = among.where(webhooks.c.id == webhook_id)
+            return [
+                BinnedWebhook(row.id, row.short_code, row.name, seconds(row.deleted_at))
+                for row in connection.execute(among)
+            ]
+
+        return await self._database.read(query)
 
     async def get(self, webhook_id: str) -> Stored | None:
         def query(connection: Connection) -> Stored | None:

@@ -35,6 +35,8 @@ PAGES = [
     "/webhooks/{signed}/advanced",
     "/webhooks/{signed}/history",
     "/webhooks/{signed}/rejected",
+    "/webhooks/{token}/confirm/delete",
+    "/bin",
     "/history",
     "/history?status=rejected",
     "/history?search=not-there",
@@ -116,7 +118,7 @@ def test_an_opened_call_and_an_open_dialog_are_clean_too(console: Console, known
     console.page.set_viewport_size({"width": 1280, "height": 860})
     console.open("/webhooks")
     console.click("Actions for Shop")
-    console.page.get_by_role("button", name="Delete…").locator("visible=true").click()
+    console.page.get_by_role("link", name="Delete…").locator("visible=true").click()
     expect(console.page.get_by_role("dialog", name="Delete Shop?")).to_be_visible()
     assert console.violations() == []
 
@@ -161,9 +163,10 @@ def test_a_webhook_is_made_and_deleted_with_the_keyboard_alone(console: Console)
             break
     keys.press("Enter")
     expect(console.page.get_by_role("dialog")).to_be_visible()
-    keys.press("Tab")
+    expect(console.page.get_by_label("Type its name")).to_be_focused()
+    keys.type(console.page.locator(".typed").inner_text())
     keys.press("Enter")
-    expect(console.page.get_by_text("The webhook is gone.")).to_be_visible()
+    expect(console.page.get_by_text("Deleted: its URL answers 404.")).to_be_visible()
 
 
 def test_typing_narrows_the_list_without_a_reload(console: Console, known: dict[str, str]) -> None:
@@ -178,7 +181,10 @@ def test_the_row_menu_disables_and_enables(console: Console, known: dict[str, st
     webhook = console.webhook(name=f"Switched {time.time()}")
     console.open(f"/webhooks?search={webhook['id']}")
     console.click(f"Actions for {webhook['name']}")
-    console.click("Disable")
+    console.click("Disable…", "link")
+    expect(console.page.get_by_text("It has never been called.")).to_be_visible()
+    console.click("Disable the webhook")
+    expect(console.page.get_by_text("now rejects calls")).to_be_visible()
     assert console.call(webhook["url"])[1]["code"] == "webhook_disabled"
     console.open(f"/webhooks?search={webhook['id']}")
     console.click(f"Actions for {webhook['name']}")

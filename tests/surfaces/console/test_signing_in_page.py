@@ -111,7 +111,9 @@ def test_another_sites_form_changes_nothing(served: Program, cookie: str, header
     webhook = (
         admin_of(served).post("webhooks", {"name": "Kept", "authentication": {"method": "none"}}).json["id"]
     )
-    status, _, _ = ask(served, "POST", f"/webhooks/{webhook}/delete", {}, Cookie=cookie, **headers)
+    status, _, _ = ask(
+        served, "POST", f"/webhooks/{webhook}/delete", {"typed": "Kept"}, Cookie=cookie, **headers
+    )
     assert status == 403
     assert admin_of(served).get(f"webhooks/{webhook}").status == 200
 

@@ -163,6 +163,9 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     overwrite(served.data_dir, newer)
     assert [one["id"] for one in api.checked("GET", "webhooks")["unreadable"]] == [newer]
     api.delete(f"webhooks/{newer}")
+    api.delete(f"webhooks/{signed['id']}")
+    assert [one["id"] for one in api.checked("GET", "bin")["items"][:1]] == [signed["id"]]
+    api.checked("POST", f"bin/{signed['id']}/restore")
     for path in ("settings", "status"):
         api.checked("GET", path)
     for method in ("POST", "DELETE"):

@@ -21,7 +21,7 @@ from postern.usecases.history import history, samples
 from postern.usecases.operations import key_rotation, retention
 from postern.usecases.schedules import schedules
 from postern.usecases.signatures import remedies
-from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks import as_code, bin, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from support.house import House
 
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.anyio
 WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
 
 ONLY_READ = {
+    "bin.listing",
     *(
         "accounts.keys",
         "accounts.sessions",
@@ -148,6 +149,23 @@ simple("key_rotation.rotate_key", lambda on: key_rotation.rotate_key(on.gateway,
 simple("webhooks.change", lambda on: webhooks.change(on.gateway, WHO, on.id, {"name": "Other"}))
 simple("webhooks.switch", lambda on: webhooks.switch(on.gateway, WHO, on.id, False))
 simple("webhooks.remove", lambda on: webhooks.remove(on.gateway, WHO, on.id))
+
+
+async def in_the_bin(stage: Stage) -> str:
+    await webhooks.remove(stage.gateway, WHO, stage.id)
+    return stage.id
+
+
+@changes("bin.restore")
+async def restore(stage: Stage) -> Deed:
+    webhook_id = await in_the_bin(stage)
+    return lambda: bin.restore(stage.gateway, WHO, webhook_id)
+
+
+@changes("bin.delete_for_good")
+async def delete_for_good(stage: Stage) -> Deed:
+    webhook_id = await in_the_bin(stage)
+    return lambda: bin.delete_for_good(stage.gateway, WHO, webhook_id)
 
 
 @changes("webhooks.create")

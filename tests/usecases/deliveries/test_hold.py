@@ -11,7 +11,7 @@ from postern.usecases.deliveries import holds, replays
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import bin, webhooks
 from support.desk import ACTOR, Desk
 
 pytestmark = pytest.mark.anyio
@@ -106,11 +106,15 @@ async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) ->
     assert await everything_due(desk) == [invocation]
 
 
-async def test_what_waits_behind_the_hold_of_a_deleted_webhook_is_dropped(desk: Desk) -> None:
+async def test_what_waits_behind_the_hold_of_a_webhook_is_dropped_when_it_is_gone_for_good(
+    desk: Desk,
+) -> None:
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, {"n": 1})
     await webhooks.remove(desk.gateway, ACTOR, webhook)
+    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["held"]
+    await bin.delete_for_good(desk.gateway, ACTOR, webhook)
     assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["dropped"]
 
 

@@ -59,6 +59,16 @@ class UnreadableWebhook:
 
 
 @dataclass(frozen=True, slots=True)
+class BinnedWebhook:
+    """A webhook that was deleted and can still be restored."""
+
+    id: str
+    short_code: str
+    name: str
+    deleted_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedWebhooks:
     """What was changed after an epoch, and the epoch to ask from next time."""
 

@@ -4,6 +4,7 @@ from postern.core.access.accounts import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp import views
 from postern.surfaces.mcp.table import tool
+from postern.usecases.answers import Listing
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.history import samples
@@ -11,9 +12,9 @@ from postern.usecases.history.views import NotRecording, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.views import ScheduleRun
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
-from postern.usecases.webhooks.views import Webhook
+from postern.usecases.webhooks.views import Binned, Webhook
 
 
 @tool("List webhooks", "read", ask.ListWebhooks)
@@ -88,9 +89,30 @@ async def adopt_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) ->
 
 @tool("Delete a webhook", "write", ask.OneVersion, destructive=True)
 async def delete_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> views.Deleted:
-    """Delete a webhook for good: its URL never works again and cannot be had back. Its history stays until
-    retention takes it. To stop calls for a while use disable_webhook."""
+    """Put a webhook into the bin: its URL answers 404, and restore_webhook has it back for seven days. Its history
+    stays until retention takes it. To stop calls for a while use disable_webhook."""
     await webhooks.remove(gateway, actor, asked.webhook_id, asked.version)
+    return views.Deleted(deleted=asked.webhook_id)
+
+
+@tool("List deleted webhooks", "read", ask.Nothing)
+async def list_bin(gateway: Gateway, actor: Actor, asked: ask.Nothing) -> Listing[Binned]:
+    """The webhooks that were deleted in the last seven days, each with the time at which it is gone for good.
+    Their URLs answer 404."""
+    return await bin.listing(gateway, actor)
+
+
+@tool("Restore a deleted webhook", "write", ask.OneWebhook)
+async def restore_webhook(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> views.WebhookInShort:
+    """Take a webhook out of the bin, as it was: URL, settings, secrets. It serves calls again at once."""
+    return views.webhook_in_short(await bin.restore(gateway, actor, asked.webhook_id))
+
+
+@tool("Delete a webhook for good", "write", ask.OneWebhook, destructive=True)
+async def delete_for_good(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> views.Deleted:
+    """Take a deleted webhook out of the bin before its seven days are over: its settings and secrets cannot be had
+    back. Only when the user wants them gone now."""
+    await bin.delete_for_good(gateway, actor, asked.webhook_id)
     return views.Deleted(deleted=asked.webhook_id)
 
 

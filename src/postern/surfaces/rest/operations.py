@@ -2,6 +2,7 @@
 
 from postern.surfaces.rest import (
     access,
+    bin,
     configuration,
     deliveries,
     engine,
@@ -17,6 +18,7 @@ from postern.surfaces.rest import (
 
 OPERATIONS = [
     *webhooks.row.operations,
+    *bin.row.operations,
     *samples.row.operations,
     *schedules.row.operations,
     *deliveries.row.operations,

@@ -71,7 +71,8 @@ async def change_webhook(
 
 @row("DELETE", "/webhooks/{webhook_id}", "Delete a webhook", level="write", status=204)
 async def delete_webhook(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> None:
-    """Its URL stops answering for ever. Its history stays until retention takes it."""
+    """Into the bin: its URL answers 404, and for seven days it can be restored. Its history stays until retention
+    takes it."""
     version = await seen_version(gateway, actor, webhook_id, if_match)
     await webhooks.remove(gateway, actor, webhook_id, version)
 

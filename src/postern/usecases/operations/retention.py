@@ -21,6 +21,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
+from postern.usecases.webhooks import bin
 
 EVERY = 600.0
 FIRST_AFTER = 30.0
@@ -71,7 +72,7 @@ async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dic
 
 async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
-    counts: Counter[str] = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, engineCopies=0)
+    counts = Counter(invocations=0, bodies=0, rejected=0, expired=0, volumes=0, webhooks=0, engineCopies=0)
 
     def count(what: str, number: int) -> None:
         counts[what] += number
@@ -114,6 +115,7 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
         count("volumes", number)
     while number := await gently(store.expire(now, now - SESSION_IDLE, policy.records_before(now))):
         count("expired", number)
+    count("webhooks", await bin.empty(gateway))
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
     summary = msgspec.json.encode(counts).decode()
     await store.reach("pruned", "", gateway.clock(), summary)

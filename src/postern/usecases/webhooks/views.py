@@ -114,6 +114,17 @@ class Webhooks(Listing[Webhook]):
     unreadable: list[Unreadable] | UnsetType = UNSET
 
 
+class Binned(View):
+    """A deleted webhook that can be restored until ``goneAt``."""
+
+    id: str
+    name: str
+    url: str
+    deleted_at: Time
+    gone_at: Time
+    call_count: int
+
+
 class Configuration(View):
     """Every webhook with what differs from the defaults; of secrets only where ``postern apply`` looks for them."""
 

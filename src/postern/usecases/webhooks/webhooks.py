@@ -240,7 +240,8 @@ async def adopt(
 
 
 async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None) -> None:
-    """The URL stops answering, for ever; its history stays until retention takes it."""
+    """Into the bin: its URL answers 404, and for seven days it can be restored with everything it was. Its history
+    stays until retention takes it."""
     require(actor, "write")
     # Not `stored`: one whose settings cannot be read can be deleted, too.
     webhook = await gateway.store.webhooks.get(webhook_id)

@@ -14,6 +14,7 @@ _NAMES = {
     "bodies": "bodies",
     "expired": "expired keys and sessions, old audit notes and replays",
     "volumes": "old counts",
+    "webhooks": "webhooks in the bin",
     "engineCopies": "copies in the engine",
 }
 

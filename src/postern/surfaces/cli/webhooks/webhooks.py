@@ -23,8 +23,9 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
+from postern.usecases.answers import Listing
 from postern.usecases.runtime.site import out_of_reach
-from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature, WithToken
+from postern.usecases.webhooks.views import Binned, Webhook, Webhooks, WithSignature, WithToken
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 
@@ -246,11 +247,48 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete a webhook: its URL never works again. Its history stays until retention takes it."""
+    """Delete a webhook: its URL answers 404. For seven days `postern webhooks restore` has it back; its history stays
+    until retention takes it."""
     if not yes and not as_json:
-        typer.confirm("Its URL will never work again. Delete it?", abort=True)
+        typer.confirm("Its URL will answer 404. Delete it?", abort=True)
     api.delete("webhooks", webhook)
-    report({"deleted": webhook}, "Deleted.", as_json)
+    report(
+        {"deleted": webhook},
+        f"Deleted. Until seven days from now: postern webhooks restore {webhook}",
+        as_json,
+    )
+
+
+@commands.command("bin")
+def in_the_bin(as_json: Json = False) -> None:
+    """The webhooks that were deleted in the last seven days."""
+    show_page(
+        api.get(Listing[Binned], "bin"),
+        as_json,
+        ["id", "name", "calls", "deleted", "gone for good"],
+        "The bin is empty.",
+        lambda one: [one.id, one.name, one.call_count, str(one.deleted_at), str(one.gone_at)],
+    )
+
+
+@commands.command("restore")
+def restore(webhook: WebhookId, as_json: Json = False) -> None:
+    """Take a deleted webhook out of the bin, as it was: URL, settings, secrets."""
+    done = api.post(Webhook, "bin", webhook, "restore")
+    report(done, f"{done.name} is there again: {done.url}", as_json)
+
+
+@commands.command("delete-for-good")
+def delete_for_good(
+    webhook: WebhookId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the settings and secrets of a webhook that is in the bin, before its seven days are over."""
+    if not yes and not as_json:
+        typer.confirm("Its settings and secrets cannot be had back. Delete them?", abort=True)
+    api.delete("bin", webhook)
+    report({"deleted": webhook}, "Deleted for good.", as_json)
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:

@@ -3,15 +3,17 @@
 from starlette.responses import Response
 
 from postern.surfaces.console.senders import titles
+from postern.surfaces.console.views.confirmations import typed_name
 from postern.surfaces.console.visit import Visit
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import bin, webhooks
 
 
 async def listing(visit: Visit) -> Response:
     search = visit.query.get("search", "").strip()
     found = await webhooks.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), search or None)
+    binned = (await bin.listing(visit.gateway, visit.actor)).items
     days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id for webhook in found.items])
     return visit.page(
         "webhooks.html",
@@ -21,6 +23,8 @@ async def listing(visit: Visit) -> Response:
         days=days,
         search=search,
         titles=titles(),
+        binned=binned,
+        undo=next((one for one in binned if one.id == visit.query.get("undo")), None),
     )
 
 
@@ -50,8 +54,11 @@ async def drop(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
+    again = await typed_name(visit, "delete")
+    if again is not None:
+        return again
     await webhooks.remove(visit.gateway, visit.actor, visit.at("webhook"))
-    return visit.to("/webhooks", "deleted")
+    return visit.to(f"/webhooks?undo={visit.at('webhook')}", "deleted")
 
 
 async def _back(visit: Visit) -> str:

@@ -10,6 +10,24 @@ export function marks() {
   });
   window.addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
 
+  // A question that was asked for opens as a dialog; its way back closes it.
+  document.addEventListener("htmx:after:swap", () => {
+    const dialog = document.getElementById("question");
+    if (dialog?.firstElementChild && !dialog.open) dialog.showModal();
+  });
+  document.addEventListener("click", (event) => {
+    const dialog = event.target.closest("[data-close]")?.closest("dialog");
+    if (!dialog) return;
+    event.preventDefault();
+    dialog.close();
+  });
+  document.getElementById("question")?.addEventListener("close", (event) => event.target.replaceChildren());
+  document.addEventListener("input", (event) => {
+    const wanted = event.target.dataset?.repeats;
+    const same = (text) => text.trim().replace(/\s+/g, " ");
+    if (wanted !== undefined) event.target.setCustomValidity(same(event.target.value) === same(wanted) ? "" : `Type: ${wanted}`);
+  });
+
   if (!("commandForElement" in HTMLButtonElement.prototype)) {
     document.addEventListener("click", (event) => {
       const button = event.target.closest("[commandfor]");

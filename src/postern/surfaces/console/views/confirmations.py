@@ -1,0 +1,136 @@
+"""Asking before something is lost: a page, or a dialog of the page before, that says what will follow."""
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console import words
+from postern.surfaces.console.visit import Visit
+from postern.usecases.history import volumes
+from postern.usecases.webhooks import bin, webhooks
+from postern.usecases.webhooks.views import Webhook
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """Something milder that may be what was wanted."""
+
+    action: str
+    label: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    title: str
+    consequences: list[str]
+    action: str
+    """Where the form goes."""
+    label: str
+    keep: str
+    typed: str = ""
+    """What has to be typed."""
+    instead: Instead | None = None
+
+
+async def ask(visit: Visit) -> Response:
+    return await _page(visit, visit.at("action"))
+
+
+async def _page(visit: Visit, action: str, status: int = 200, typed: str = "", wrong: str = "") -> Response:
+    question = await _question(visit, visit.at("webhook"), action)
+    template = "confirm/dialog.html" if visit.wants_part else "confirm/page.html"
+    back = f"/webhooks/{visit.at('webhook')}"
+    return visit.page(template, status, question=question, back=back, typed=typed, wrong=wrong)
+
+
+async def typed_name(visit: Visit, action: str) -> Response | None:
+    """The question again, where what was typed is not the webhook's name."""
+    if not visit.actor.may("write"):
+        return None  # whoever may not do it hears that, and no question
+    name = await _name(visit, visit.at("webhook"))
+    typed = (await visit.form()).text("typed")
+    if typed.split() == name.split():  # a browser shows many blanks as one
+        return None
+    return await _page(visit, action, 422, typed, f"Type the name as it is: {name}")
+
+
+async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
+    name = await _name(visit, webhook_id)
+    at = f"/webhooks/{webhook_id}"
+    match action:
+        case "delete":
+            return Question(
+                f"Delete {name}?",
+                [
+                    *await _lately(visit, webhook_id),
+                    "From now on whoever calls its URL hears 404.",
+                    "For seven days it can be restored from the bin, with its URL, settings, secrets and history. Then "
+                    "its settings and secrets are gone for good.",
+                ],
+                f"{at}/delete",
+                "Delete the webhook",
+                "Keep it",
+                typed=name,
+            )
+        case "disable":
+            return Question(
+                f"Disable {name}?",
+                [
+                    *await _lately(visit, webhook_id),
+                    "From now on each call hears 403. Many senders try again for some hours or days; some give the "
+                    "webhook up.",
+                ],
+                f"{at}/disable",
+                "Disable the webhook",
+                "Leave it enabled",
+                instead=Instead(
+                    f"{at}/hold",
+                    "Hold instead",
+                    "Calls are checked, stored and answered as ever, and their workflows wait until you release them.",
+                ),
+            )
+        case "delete-for-good":
+            return Question(
+                f"Delete {name} for good?",
+                [
+                    "Its settings and secrets are deleted now, and cannot be had back.",
+                    "Its URL is never given out again. Its history stays until retention takes it.",
+                ],
+                f"/bin/{webhook_id}/delete",
+                "Delete it for good",
+                "Leave it in the bin",
+                typed=name,
+            )
+    raise Refused("not_found")
+
+
+async def _name(visit: Visit, webhook_id: str) -> str:
+    """Also of one that is in the bin, or whose settings cannot be read."""
+    name = (await webhooks.names(visit.gateway, visit.actor, [webhook_id])).get(webhook_id)
+    if name is None:
+        binned = (await bin.listing(visit.gateway, visit.actor)).items
+        name = next((one.name for one in binned if one.id == webhook_id), None)
+    if name is None:
+        raise Refused("not_found", webhooks.NO_WEBHOOK)
+    return name
+
+
+async def _lately(visit: Visit, webhook_id: str) -> list[str]:
+    """Who would notice."""
+    try:
+        webhook = await webhooks.show(visit.gateway, visit.actor, webhook_id)
+    except Refused:
+        return []  # one that cannot be served has no callers to lose
+    waits = ["What waits behind its hold waits on."] if webhook.held else []
+    day = (await volumes.last_day(visit.gateway, visit.actor, [webhook_id]))[webhook_id]
+    return [came_lately(webhook, day), *waits]
+
+
+def came_lately(webhook: Webhook, day: volumes.Day) -> str:
+    if day.calls:
+        return f"{words.plural(day.calls, 'call')} came in the last 24 hours."
+    if webhook.last_call_at is not None:
+        return f"No call came in the last 24 hours; the last one came {words.ago(webhook.last_call_at)}."
+    return "It has never been called."

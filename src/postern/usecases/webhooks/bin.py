@@ -1,0 +1,69 @@
+"""The bin: a deleted webhook stays for seven days with everything it was, and can be restored until then."""
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.core.webhooks.stored import BinnedWebhook
+from postern.usecases.access.audit import noted
+from postern.usecases.answers import Listing, Time, whole
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks import views
+from postern.usecases.webhooks.webhooks import show
+
+KEPT_FOR = 7 * 86_400.0
+"""Seconds."""
+
+NOT_IN_THE_BIN = "there is no webhook with this id in the bin"
+
+
+async def listing(gateway: Gateway, actor: Actor) -> Listing[views.Binned]:
+    """The webhooks that were deleted in the last seven days, the last one first. Their URLs answer 404."""
+    require(actor, "read")
+    found = await gateway.store.webhooks.binned()
+    tallies = await gateway.store.webhooks.tallies([one.id for one in found])
+    return whole(
+        views.Binned(
+            id=one.id,
+            name=one.name,
+            url=gateway.site.webhook_url(one.short_code),
+            deleted_at=Time(one.deleted_at),
+            gone_at=Time(one.deleted_at + KEPT_FOR),
+            call_count=calls.count if (calls := tallies[one.id].get("calls")) else 0,
+        )
+        for one in found
+    )
+
+
+async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook:
+    """A webhook out of the bin, as it was: URL, settings, secrets, what it holds."""
+    require(actor, "write")
+    one = await _in_the_bin(gateway, webhook_id)
+    note = noted(gateway, actor, "webhook restored", webhook_id, name=one.name)
+    if not await gateway.store.webhooks.restore(webhook_id, gateway.clock(), note):
+        raise Refused("not_found", NOT_IN_THE_BIN)
+    await gateway.runtime.directory.refresh()
+    gateway.runtime.due.set()
+    return await show(gateway, actor, webhook_id)
+
+
+async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
+    """Out of the bin before its seven days are over: its settings and secrets are deleted now. Its history stays
+    until retention takes it."""
+    require(actor, "write")
+    one = await _in_the_bin(gateway, webhook_id)
+    note = noted(gateway, actor, "webhook deleted for good", webhook_id, name=one.name)
+    if not await gateway.store.webhooks.purge(webhook_id, note):
+        raise Refused("not_found", NOT_IN_THE_BIN)
+
+
+async def empty(gateway: Gateway) -> int:
+    """What was in the bin for its seven days. How many went."""
+    gone = 0
+    for one in await gateway.store.webhooks.binned(before=gateway.clock() - KEPT_FOR):
+        gone += await gateway.store.webhooks.purge(one.id)
+    return gone
+
+
+async def _in_the_bin(gateway: Gateway, webhook_id: str) -> BinnedWebhook:
+    for one in await gateway.store.webhooks.binned(webhook_id=webhook_id):
+        return one
+    raise Refused("not_found", NOT_IN_THE_BIN)

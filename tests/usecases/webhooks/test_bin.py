@@ -1,0 +1,85 @@
+"""A deleted webhook can be had back for seven days, with everything it was."""
+
+import pytest
+from sqlalchemy import select
+
+from postern.core.problems import Refused
+from postern.stores.sql.tables import secrets
+from postern.usecases.deliveries import holds
+from postern.usecases.operations.retention import prune
+from postern.usecases.webhooks import bin, webhooks
+from support.desk import ACTOR, Desk
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+TOKEN = {"X-Api-Key": "a token of the tests"}
+
+
+def later(desk: Desk, days: float) -> None:
+    now = desk.gateway.clock()
+    desk.gateway.clock = lambda: now + days * 86_400
+
+
+async def guarded(house: House) -> str:
+    made = await house.webhook(
+        authentication={"method": "token", "token": TOKEN["X-Api-Key"]}, fieldMapping={"fieldOne": "n"}
+    )
+    return made.id
+
+
+async def test_a_restored_webhook_is_what_it_was(house: House) -> None:
+    webhook_id = await guarded(house)
+    before = await webhooks.show(house.gateway, OWNER, webhook_id)
+    assert (await house.call(before, headers=TOKEN)).status == 200
+    before = await webhooks.show(house.gateway, OWNER, webhook_id)
+    await webhooks.remove(house.gateway, OWNER, webhook_id)
+    assert (await house.call(before, headers=TOKEN)).status == 404
+    (binned,) = (await bin.listing(house.gateway, OWNER)).items
+    assert (binned.id, binned.name, binned.call_count) == (webhook_id, "Orders", 1)
+    assert binned.gone_at - binned.deleted_at == 7 * 86_400
+
+    after = await bin.restore(house.gateway, OWNER, webhook_id)
+    assert after.version == before.version + 1
+    assert (after.url, after.authentication, after.field_mapping, after.call_count) == (
+        before.url,
+        before.authentication,
+        before.field_mapping,
+        before.call_count,
+    )
+    assert (await house.call(before, headers=TOKEN)).status == 200
+    assert (await house.call(before)).status == 401
+    assert (await bin.listing(house.gateway, OWNER)).items == []
+
+
+async def test_what_waited_behind_its_hold_waits_again(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, {"n": 1})
+    await webhooks.remove(desk.gateway, ACTOR, webhook)
+    await bin.restore(desk.gateway, ACTOR, webhook)
+    assert (await holds.release(desk.gateway, ACTOR, webhook)).released == 1
+
+
+async def test_after_seven_days_it_is_gone_and_its_secrets_with_it(desk: Desk) -> None:
+    webhook = await desk.webhook(authentication={"method": "token", "token": TOKEN["X-Api-Key"]})
+    await webhooks.remove(desk.gateway, ACTOR, webhook)
+    later(desk, 6.9)
+    assert (await prune(desk.gateway, ACTOR))["webhooks"] == 0
+    assert len(await desk.rows(select(secrets.c.id))) == 1
+    later(desk, 0.2)
+    assert (await prune(desk.gateway, ACTOR))["webhooks"] == 1
+    assert (await prune(desk.gateway, ACTOR))["webhooks"] == 0
+    assert await desk.rows(select(secrets.c.id)) == []
+    with pytest.raises(Refused, match="in the bin"):
+        await bin.restore(desk.gateway, ACTOR, webhook)
+
+
+async def test_what_is_not_in_the_bin_cannot_be_taken_out_of_it(house: House) -> None:
+    webhook_id = await guarded(house)
+    for action in (bin.restore, bin.delete_for_good):
+        with pytest.raises(Refused, match="in the bin"):
+            await action(house.gateway, OWNER, webhook_id)
+    await webhooks.remove(house.gateway, OWNER, webhook_id)
+    await bin.delete_for_good(house.gateway, OWNER, webhook_id)
+    with pytest.raises(Refused, match="in the bin"):
+        await bin.restore(house.gateway, OWNER, webhook_id)
