@@ -134,11 +134,6 @@ def test_what_cannot_be_a_workflow_or_an_answer_is_refused_where_it_is_written()
         workflow([])
     with pytest.raises(ValueError, match="cannot be a workflow's name"):
         workflow(name="a/b")(lambda event: None)
-    with pytest.raises(TypeError, match="async function"):
-
-        @workflow
-        async def flow(event: Any) -> None: ...
-
     with pytest.raises(ValueError, match="200 to 599"):
         respond({}, status=99)
     with pytest.raises(RuntimeError, match="works while a workflow runs"):

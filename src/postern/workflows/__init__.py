@@ -1,6 +1,6 @@
 """What a workflow file imports: ``from postern.workflows import workflow, respond, step, sleep``.
 
-A workflow is a plain function that takes the event. The words mean the same wherever the function runs: in
+A workflow is a function that takes the event. The words mean the same wherever the function runs: in
 the embedded engine, where steps, sleeps and the answer survive a crash, and in a rehearsal, where nothing
 leaves the machine.
 """

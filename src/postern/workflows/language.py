@@ -9,8 +9,8 @@ import inspect
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,18 +64,26 @@ class Declared:
         return not self.webhook_ids or webhook_id in self.webhook_ids
 
 
+@dataclass(slots=True)
+class Once:
+    """What is done once for a run, however often that is taken up again."""
+
+    result: str | None = None
+    """As JSON. None: it is still to be done, and this is to be set."""
+
+
 class Runner(Protocol):
     """Whoever runs a workflow, and what the words mean there."""
 
-    def durable(self, name: str, action: Callable[[], str]) -> str:
-        """Do it once for this run, however often the run is taken up again: its result, as JSON, or
-        ``StepFailed``."""
+    def once(self, name: str) -> AbstractContextManager[Once]:
+        """Around a step: its result is recorded at the end, and so is a ``StepFailed`` from within. What is recorded
+        already is handed out, or raised."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
 
-    def respond(self, document: str) -> bool:
-        """The answer as JSON: status, headers, body."""
+    def answer(self, document: str) -> bool:
+        """Hand the answer over, as JSON: status, headers, body. True if it is the one that the caller gets."""
         ...
 
 
@@ -111,8 +119,6 @@ def workflow(webhook_id: Any = None, *, name: str | None = None, at_once: int | 
 
     def declare(function: F) -> F:
         title = name or function.__name__
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(f"the workflow {title} is an async function; write it with a plain def")
         if not WORKFLOW_NAME.fullmatch(title):
             raise ValueError(
                 f"{title!r} cannot be a workflow's name: use letters, digits, spaces, dots, dashes and underscores"
@@ -141,39 +147,81 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
     """
     if function is None:
         return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload]
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"the step {function.__name__} is an async function; write it with a plain def")
-    title = name or function.__name__
+    trying = _Trying(name or function.__name__, retries, wait)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        runner = _runner.get()
-        if (
-            runner is None or _in_step.get()
-        ):  # a step within a step is part of it, and one without a run is a plain function
+        if (runner := _runner_of_steps()) is None:
             return function(*args, **kwargs)
+        with runner.once(trying.title) as once:
+            if once.result is None:
+                once.result = trying.as_result(trying.call(lambda: function(*args, **kwargs)))
         # Read back: the first run sees exactly what a later one will.
-        return json.loads(
-            runner.durable(title, lambda: _attempt(title, retries, wait, lambda: function(*args, **kwargs)))
-        )
+        return json.loads(once.result)
 
-    return call
+    @functools.wraps(function)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        if (runner := _runner_of_steps()) is None:
+            return await function(*args, **kwargs)
+        with runner.once(trying.title) as once:
+            if once.result is None:
+                once.result = trying.as_result(await trying.call_async(lambda: function(*args, **kwargs)))
+        return json.loads(once.result)
+
+    return call_async if inspect.iscoroutinefunction(function) else call
 
 
-def _attempt(title: str, retries: int, wait: float, action: Callable[[], Any]) -> str:
+def _runner_of_steps() -> Runner | None:
+    """None: it is a plain function here. A step within a step is part of it."""
+    return None if _in_step.get() else _runner.get()
+
+
+@dataclass(frozen=True, slots=True)
+class _Trying:
+    """How often a step is tried, and what becomes of its result."""
+
+    title: str
+    retries: int
+    wait: float
+
+    def call(self, action: Callable[[], Any]) -> Any:
+        with _within_a_step():
+            attempt = 0
+            while True:
+                try:
+                    return action()
+                except Exception as error:
+                    time.sleep(self._pause(attempt, error))
+                attempt += 1
+
+    async def call_async(self, action: Callable[[], Awaitable[Any]]) -> Any:
+        import asyncio
+
+        with _within_a_step():
+            attempt = 0
+            while True:
+                try:
+                    return await action()
+                except Exception as error:
+                    await asyncio.sleep(self._pause(attempt, error))
+                attempt += 1
+
+    def _pause(self, attempt: int, error: Exception) -> float:
+        if attempt == self.retries:
+            raise StepFailed(f"{self.title} failed: {type(error).__name__}: {error}") from error
+        return min(self.wait * float(2**attempt), 60.0)
+
+    def as_result(self, value: Any) -> str:
+        return as_json(value, f"what {self.title} returned")
+
+
+@contextmanager
+def _within_a_step() -> Iterator[None]:
     token = _in_step.set(True)
     try:
-        for attempt in range(retries + 1):
-            try:
-                result = action()
-                break
-            except Exception as error:
-                if attempt == retries:
-                    raise StepFailed(f"{title} failed: {type(error).__name__}: {error}") from error
-            time.sleep(min(wait * 2**attempt, 60.0))
+        yield
     finally:
         _in_step.reset(token)
-    return as_json(result, f"what {title} returned")
 
 
 def sleep(seconds: float) -> None:
@@ -194,7 +242,13 @@ def respond(body: Any = None, status: int = 200, headers: dict[str, str] | None 
         raise ValueError(f"{status!r} cannot be an answer's status: it is a number from 200 to 599")
     fields = {"status": int(status), "headers": dict(headers or {}), "body": body}
     members = (f'"{name}": {as_json(value, f"the {name}")}' for name, value in fields.items())
-    return _running("respond").respond("{" + ", ".join(members) + "}")
+    runner, document = _running("respond"), "{" + ", ".join(members) + "}"
+    if _in_step.get():  # it is a part of the step
+        return runner.answer(document)
+    with runner.once("respond") as once:
+        if once.result is None:
+            once.result = as_json(runner.answer(document), "whether it was taken")
+    return once.result == "true"
 
 
 def as_json(value: Any, what: str) -> str:
@@ -222,6 +276,16 @@ def running(runner: Runner) -> Iterator[None]:
         yield
     finally:
         _runner.reset(token)
+
+
+def carry_out(function: Automation, event: Any) -> None:
+    """Run the workflow to its end, in this thread. One written with ``async def`` gets an event loop of its own, so
+    that what blocks in it holds up nobody else."""
+    result = function(event)
+    if inspect.iscoroutine(result):
+        import asyncio  # here: most workflows do without, and so should their start
+
+        asyncio.run(result)
 
 
 @contextmanager

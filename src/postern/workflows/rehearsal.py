@@ -5,12 +5,12 @@ import contextlib
 import io
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postern.workflows.language import running
+from postern.workflows.language import Once, carry_out, running
 from postern.workflows.load import load
 
 
@@ -28,18 +28,19 @@ class Rehearsal:
 class _Rehearsing:
     """Steps run, sleeps pass in no time, the first answer is kept."""
 
-    answer: dict[str, Any] | None = field(default=None)
+    first_answer: dict[str, Any] | None = field(default=None)
 
-    def durable(self, name: str, action: Callable[[], str]) -> str:
-        return action()
+    @contextlib.contextmanager
+    def once(self, name: str) -> Iterator[Once]:
+        yield Once()
 
     def sleep(self, seconds: float) -> None:
         print(f"(would sleep for {seconds:g} seconds)")
 
-    def respond(self, document: str) -> bool:
-        if self.answer is not None:
+    def answer(self, document: str) -> bool:
+        if self.first_answer is not None:
             return False
-        self.answer = json.loads(document)
+        self.first_answer = json.loads(document)
         return True
 
 
@@ -59,7 +60,7 @@ def rehearse(path: Path, name: str, event: dict[str, Any]) -> Rehearsal:
             error = f"there is no workflow called {name} in {path}; there is: {names}"
         else:
             try:
-                function(event)
+                carry_out(function, event)
             except (Exception, SystemExit):
                 error = traceback.format_exc(limit=-3).strip()
-    return Rehearsal(runner.answer, error, printed.getvalue())
+    return Rehearsal(runner.first_answer, error, printed.getvalue())

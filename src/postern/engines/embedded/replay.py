@@ -2,10 +2,11 @@
 is recorded before it counts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from postern.workflows.language import StepFailed
+from postern.workflows.language import Once, StepFailed
 
 SHORTEST_LEAVE = 0.05
 """A sleep that is shorter is slept through; for a longer one the run gives its thread to others."""
@@ -48,28 +49,30 @@ class Replay:
     answer: Callable[[str], bool]
     position: int = 0
     busy: bool = False
-    """Within a step, what else is durable is part of it."""
+    """Within a step."""
     over: BaseException | None = None
     """Once the run has to let go it does nothing durable any more, even if the workflow's code has caught
     this."""
 
-    def durable(self, name: str, action: Callable[[], str]) -> str:
-        if self.busy:
-            return action()
+    @contextmanager
+    def once(self, name: str) -> Iterator[Once]:
         found = self._recorded(name)
-        if found is None:
-            self.busy = True
-            try:
-                found = Recorded(name, result=action())
-            except StepFailed as failed:
-                self._record(Recorded(name, error=str(failed)))
-                raise
-            finally:
-                self.busy = False
-            self._record(found)
-        if found.error is not None:
-            raise StepFailed(found.error)
-        return found.result or "null"
+        if found is not None:
+            if found.error is not None:
+                raise StepFailed(found.error)
+            yield Once(found.result or "null")
+            return
+        once, self.busy = Once(), True
+        try:
+            yield once
+        except StepFailed as failed:
+            self._record(Recorded(name, error=str(failed)))
+            raise
+        except LeftOff as left_off:
+            self._let_go(left_off)
+        finally:
+            self.busy = False
+        self._record(Recorded(name, result=once.result))
 
     def sleep(self, seconds: float) -> None:
         found = self._recorded("sleep")
@@ -84,13 +87,15 @@ class Replay:
             self._let_go(Asleep())
         time.sleep(max(0.0, left))
 
-    def respond(self, document: str) -> bool:
-        return self.durable("respond", lambda: "true" if self.answer(document) else "false") == "true"
-
     def _recorded(self, name: str) -> Recorded | None:
         """What is recorded of the next step, which the workflow calls ``name``; None when it is to be done."""
         if self.over is not None:
             raise self.over
+        if self.busy:
+            raise RuntimeError(
+                f"{name} was begun while another step of this run was at work: a run takes its steps one after the other,"
+                " or it could not be taken up again. What is to happen at the same moment belongs into one step"
+            )
         position, self.position = self.position, self.position + 1
         if position >= len(self.recorded):
             return None

@@ -25,7 +25,7 @@ from postern.engines.embedded.frames import Start
 from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.replay import Forgotten, LeftOff, Recorded, Replay
 from postern.workflows.event import event_of
-from postern.workflows.language import Automation, Declared, running
+from postern.workflows.language import Automation, Declared, carry_out, running
 
 log = logging.getLogger("postern.engine")
 
@@ -339,22 +339,24 @@ class WorkflowRuns:
         )
         function = self._backlogs[run.workflow].function
         assert function is not None
-        state, error = "completed", ""
+        stopped: BaseException | None = None
         try:
             with running(replay):
-                function(event_of(run.event))
-            if replay.over is not None:  # the workflow's code has caught what was to stop it
-                raise replay.over
-        except LeftOff:
+                carry_out(function, event_of(run.event))
+        except BaseException as failure:
+            stopped = failure
+        # The workflow's code may have caught what was to stop it, or made something else of it.
+        stopped = stopped if replay.over is None else replay.over
+        if isinstance(stopped, LeftOff):
             with self._lock:
                 self._in_memory.pop(run.seq, None)
             if run.again:
                 self._admit([replace(run, again=False, fresh=False)])
-            return
-        except BaseException as failure:
-            log.error("workflow %s failed in run %s: %s", run.workflow, run.id, _traceback(failure))
-            state, error = "failed", _words(failure)
-        self._end(run, state, error)
+        elif stopped is not None:
+            log.error("workflow %s failed in run %s: %s", run.workflow, run.id, _traceback(stopped))
+            self._end(run, "failed", _words(stopped))
+        else:
+            self._end(run, "completed", "")
 
     def _recorded(self, run: Run) -> list[Recorded]:
         while True:

@@ -1,0 +1,211 @@
+"""Workflows and steps that are written with ``async def``."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engines.embedded_stage import AnswerEndpoint, Stage, until
+from postern.workflows import rehearse
+
+pytestmark = pytest.mark.anyio
+
+FLOWS = """
+    import asyncio
+
+    @step
+    async def fetch(number):
+        mark("fetched", number)
+        return {"number": number}
+
+    @step
+    def save(order):
+        mark("saved", order["number"])
+
+    @workflow("story")
+    async def story(event):
+        order = await fetch(event["fieldOne"])
+        await asyncio.sleep(0)
+        respond(order)
+        sleep(0.3)
+        save(order)
+        mark("woke", order == await fetch("again") | {"number": event["fieldOne"]})
+
+    attempts = 0
+    @step(retries=2, wait=0.01)
+    async def flaky():
+        global attempts
+        attempts += 1
+        if attempts < 3:
+            raise OSError("not yet")
+        return attempts
+
+    @step
+    async def hopeless():
+        raise LookupError("no such thing")
+
+    @workflow("tries")
+    async def tries(event):
+        mark("flaky", await flaky())
+        try:
+            await hopeless()
+        except StepFailed as failed:
+            mark("hopeless", str(failed).replace(" ", "_"))
+
+    @step
+    async def both():
+        return await asyncio.gather(fetch("1"), fetch("2"))
+
+    @workflow("inside")
+    async def inside(event):
+        mark("both", len(await both()))
+
+    @step
+    async def slow(number):
+        await asyncio.sleep(0.01)
+
+    @workflow("beside")
+    async def beside(event):
+        await asyncio.gather(slow(1), slow(2))
+
+    @workflow("group")
+    async def group(event):
+        async def part():
+            sleep(0.1)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(part())
+        mark("group")
+
+    @workflow("blocks")
+    async def blocks(event):
+        while not marked("go"):
+            time.sleep(0.01)
+
+    @workflow("quick")
+    async def quick(event):
+        await slow(3)
+"""
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    stage = Stage(tmp_path_factory.mktemp("async"))
+    await stage.open(FLOWS)
+    yield stage
+    await stage.engine.close()
+
+
+async def test_awaited_and_plain_steps_are_done_once_though_the_run_sleeps_in_between(stage: Stage) -> None:
+    endpoint: AnswerEndpoint = stage.endpoint
+    await stage.start("a.1", webhook_id="story", slot=endpoint.slot(), fieldOne="7")
+    assert await stage.ended("a.1") == "completed"
+    assert endpoint.answers[0]["body"] == {"number": "7"}
+    assert (stage.marked("fetched")[:1], stage.marked("saved"), stage.marked("woke")) == (
+        ["7"],
+        ["7"],
+        ["True"],
+    )
+    assert stage.marked("fetched").count("7") == 1
+    [run] = await stage.engine.runs(delivery_key="a.1") or []
+    assert run.steps == ("fetch", "respond", "sleep", "save", "fetch")
+
+
+async def test_an_awaited_step_is_tried_again_and_its_failure_can_be_caught(stage: Stage) -> None:
+    await stage.start("b.1", webhook_id="tries")
+    assert await stage.ended("b.1") == "completed"
+    assert stage.marked("flaky") == ["3"]
+    assert stage.marked("hopeless") == ["hopeless_failed:_LookupError:_no_such_thing"]
+
+
+async def test_what_happens_at_the_same_moment_belongs_into_one_step(stage: Stage) -> None:
+    await stage.start("c.1", webhook_id="inside")
+    await stage.start("c.2", webhook_id="beside")
+    assert await stage.ended("c.1") == "completed"
+    assert stage.marked("both") == ["2"]
+    assert await stage.ended("c.2") == "failed"
+    [run] = await stage.engine.runs(delivery_key="c.2") or []
+    assert "one after the other" in run.error
+
+
+async def test_a_sleep_within_a_task_group_is_a_sleep(stage: Stage) -> None:
+    await stage.start("d.1", webhook_id="group")
+    assert await stage.ended("d.1") == "completed"
+    assert stage.marked("group") == ["x"]
+
+
+async def test_one_that_blocks_holds_up_no_other(stage: Stage) -> None:
+    await stage.start("e.1", webhook_id="blocks")
+    await stage.start("e.2", webhook_id="quick")
+    assert await stage.ended("e.2") == "completed"
+    stage.mark("go")
+    assert await stage.ended("e.1") == "completed"
+
+
+async def test_an_interrupted_one_goes_on_where_it_was(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.open("""
+        import asyncio
+        @step
+        async def first():
+            mark("first")
+        @workflow
+        async def flow(event):
+            await first()
+            mark("between")
+            while not marked("go"):
+                await asyncio.sleep(0.01)
+        """)
+    try:
+        await stage.start("inv.1")
+        await until(lambda: stage.marked("between"))
+        process = stage.engine.process_id
+        assert process is not None
+        os.kill(process, 9)
+        await until(lambda: len(stage.marked("between")) == 2)
+        stage.mark("go")
+        assert await stage.ended("inv.1") == "completed"
+        assert stage.marked("first") == ["x"]
+    finally:
+        await stage.engine.close()
+
+
+def test_a_rehearsal_runs_one_too(tmp_path: Path) -> None:
+    file = tmp_path / "flows.py"
+    file.write_text(
+        "from postern.workflows import respond, step, workflow\n"
+        "@step\nasync def look(): return 1\n"
+        "@workflow\nasync def flow(event): respond(await look())\n"
+    )
+    rehearsed = rehearse(file, "flow", {})
+    assert rehearsed.answer is not None and rehearsed.answer["body"] == 1
+
+
+async def test_many_runs_that_wait_in_a_step_share_a_bounded_number_of_threads(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.open(
+        """
+        @step
+        def wait(): time.sleep(0.2)
+        @workflow
+        def flow(event): wait()
+        """,
+        at_once=50,
+    )
+    try:
+        await stage.up()
+        process = stage.engine.process_id
+        await asyncio.gather(*(stage.start(f"inv{number}.1") for number in range(200)))
+        most = 0
+        while any(run.state != "completed" for run in await stage.engine.runs(limit=200) or []):
+            most = max(most, int(Path(f"/proc/{process}/status").read_text().split("Threads:")[1].split()[0]))
+            await asyncio.sleep(0.02)
+        assert 50 <= most <= 60
+    finally:
+        await stage.engine.close()
