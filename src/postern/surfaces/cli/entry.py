@@ -2,6 +2,7 @@
 
 import os
 import sys
+from copy import copy
 
 import typer
 import typer.main
@@ -21,9 +22,10 @@ def run_typed(app: typer.Typer, arguments: list[str]) -> int:
     if "_POSTERN_COMPLETE" in os.environ:
         completion_init()
     try:
-        command = typer.main.get_command(app)
-
-        code = command.main(_profile_first(arguments), "postern", standalone_mode=False)
+        profile, words = _profile_apart(arguments)
+        if "_POSTERN_COMPLETE" not in os.environ:
+            app = _branch(app, words)
+        code = typer.main.get_command(app).main([*profile, *words], "postern", standalone_mode=False)
     except ClickException as error:
         if "--json" in arguments:
             show_problem(error.format_message(), "", {})
@@ -40,11 +42,28 @@ def run_typed(app: typer.Typer, arguments: list[str]) -> int:
     return code or 0
 
 
-def _profile_first(arguments: list[str]) -> list[str]:
-    """It is an option of the program, and may stand anywhere before a `--`."""
+def _branch(app: typer.Typer, words: list[str]) -> typer.Typer:
+    """The table of commands with no other than the one that was typed, if it is one: Typer takes longer to read the
+    parameters of all of them than most commands take to run."""
+    typed = words[0] if words else ""
+    commands = [one for one in app.registered_commands if one.name == typed]
+    groups = [one for one in app.registered_groups if one.name == typed]
+    if not commands and not groups:
+        return app
+    branch = copy(app)
+    branch.registered_commands = commands
+    branch.registered_groups = [copy(one) for one in groups]
+    for group in branch.registered_groups:
+        if group.typer_instance is not None:
+            group.typer_instance = _branch(group.typer_instance, words[1:])
+    return branch
+
+
+def _profile_apart(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """It is an option of the program, and may stand anywhere before a `--`. It goes first, the words after it."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for place, argument in enumerate(own):
         width = 2 if argument == PROFILE else 1 if argument.startswith(f"{PROFILE}=") else 0
         if width:
-            return [*arguments[place : place + width], *arguments[:place], *arguments[place + width :]]
-    return arguments
+            return arguments[place : place + width], arguments[:place] + arguments[place + width :]
+    return [], arguments

@@ -1,0 +1,63 @@
+"""Of the table of commands, what was typed is read, and no more; what it says is the same."""
+
+import contextlib
+import io
+
+import pytest
+import typer.main
+
+from postern.surfaces.cli.entry import run_typed
+from postern.surfaces.cli.main import app
+
+
+def said(*words: str) -> tuple[str, int]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = run_typed(app, list(words))
+    return out.getvalue(), code
+
+
+def names(monkeypatch: pytest.MonkeyPatch, *words: str) -> set[str]:
+    """Of the commands that Typer read."""
+    read = set()
+    as_ever = typer.main.get_command_from_info
+
+    def noting(*given: object, **named: object) -> object:
+        command = as_ever(*given, **named)  # type: ignore[arg-type]
+        read.add(command.name or "")
+        return command
+
+    monkeypatch.setattr(typer.main, "get_command_from_info", noting)
+    said(*words)
+    return read
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        (["webhooks", "list", "--help"], {"list"}),
+        (["--profile", "local", "webhooks", "list", "--help"], {"list"}),
+        (["webhooks", "list", "--profile=local", "--help"], {"list"}),
+        (["export", "--help"], {"export"}),
+    ],
+)
+def test_only_the_command_that_was_typed_is_read(
+    words: list[str], read: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert names(monkeypatch, *words) == read
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--help"], {"export", "webhooks", "keys"}),
+        (["webhooks", "--help"], {"list", "create", "show"}),
+        (["webhoks", "list"], {"webhooks"}),
+        (["webhooks", "lst"], {"list"}),
+        (["--bogus", "webhooks", "list"], {"--bogus"}),
+    ],
+)
+def test_a_list_and_a_typing_error_know_of_all_of_them(words: list[str], named: set[str]) -> None:
+    text, code = said(*words)
+    assert code == (0 if "--help" in words else 2)
+    assert {one for one in named if one in text} == named
