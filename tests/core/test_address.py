@@ -9,6 +9,7 @@ from postern.core.address import (
     InvalidRanges,
     client_address,
     forbidden,
+    inside,
     limit_key,
     names_another,
     reach_of,
@@ -273,3 +274,21 @@ def test_a_zone_is_no_part_of_an_address_and_belongs_to_ipv6_alone() -> None:
     assert read_address("192.0.2.1%eth0") is None
     assert read_address("::ffff:192.0.2.1") == read_address("192.0.2.1")
     assert read_address("1" * 65) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "is_inside"),
+    [
+        ("127.0.0.1", True),
+        ("10.1.2.3", True),
+        ("100.64.0.1", True),
+        ("169.254.1.1", True),
+        (UNIX, True),
+        ("8.8.8.8", False),
+        ("192.0.2.1", False),
+        ("", False),
+        ("no address", False),
+    ],
+)
+def test_a_proxy_in_front_is_mostly_inside(address: str, is_inside: bool) -> None:
+    assert inside(address) is is_inside

@@ -198,6 +198,30 @@ def test_the_duplicate_key_is_the_webhooks_own_header_or_path_or_else_the_body()
     assert key(by_path, b'{"n":1}') == key(by_body, b'{"n":1}')
 
 
+def test_the_senders_own_id_is_the_key_where_the_webhook_names_none() -> None:
+    def key(rules: DuplicateKey, content: str, body: bytes, id: str) -> bytes:
+        scheme = SignatureScheme(
+            signature=("header:X-Sign",), signed_content=content, delivery_id=("header:X-Id",)
+        )
+        signed = content.replace("{id}", id).replace("{body}", body.decode()).encode()
+        signature = hmac.digest(b"secret", signed, "sha256").hex()
+        headers = (("X-Sign", signature), ("X-Id", id))
+        rule = webhook(SignatureCredential(scheme, b"secret"), duplicates=rules)
+        found = judged(rule, call(body, *headers)).duplicate_key
+        assert found is not None
+        return found
+
+    signed, unsigned = "{id}.{body}", "{body}"
+    assert key(DuplicateKey(60), signed, b"{}", "1") == key(DuplicateKey(60), signed, b'{"a":1}', "1")
+    assert key(DuplicateKey(60), signed, b"{}", "1") != key(DuplicateKey(60), signed, b"{}", "2")
+    # An id that is not signed could be anybody's: it counts together with the body.
+    assert key(DuplicateKey(60), unsigned, b"{}", "1") != key(DuplicateKey(60), unsigned, b'{"a":1}', "1")
+    assert key(DuplicateKey(60), unsigned, b"{}", "1") != key(DuplicateKey(60), unsigned, b"{}", "2")
+    # Whoever names a header or a path of their own means that, and what is without it is known by its body.
+    for own in (DuplicateKey(60, header=b"x-event"), DuplicateKey(60, path=("id",))):
+        assert key(own, signed, b"{}", "1") == key(own, signed, b"{}", "2")
+
+
 names = st.binary(min_size=1, max_size=30)
 headers = st.lists(
     st.tuples(

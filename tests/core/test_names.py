@@ -1,37 +1,31 @@
-"""Which header may carry a webhook's token."""
+"""Which headers, parameters and usernames a user may choose."""
 
 import pytest
 
-from postern.core.webhooks.names import header_name_problem
+from postern.core.webhooks.names import (
+    header_name_problem,
+    parameter_name_problem,
+    sent_header_problem,
+    username_problem,
+)
 
-SET_BY_OTHERS = [
-    "Host",
-    "Cookie",
-    "X-Forwarded-For",
-    "X-Webhook-Id",
-    "CF-Connecting-IP",
-    "CDN-Loop",
-    "Client-IP",
-    "Fly-Client-IP",
-    "X-Cluster-Client-IP",
-    "X-Original-Forwarded-For",
-    "X-Original-Host",
-    "X-Forwarded",
-    "X-Remote-Addr",
-    "Incap-Client-IP",
-    "Ali-Cdn-Real-Ip",
-    "X-Sucuri-ClientIP",
-    "X-Nf-Client-Connection-Ip",
-    "X-ARR-LOG-ID",
-    "X-Cloud-Trace-Context",
-    "X-B3-TraceId",
-    "Range",
-    "If-Match",
-    "Priority",
-]
+_SET_BY_OTHERS = """
+Host Cookie Set-Cookie Connection Transfer-Encoding TE Upgrade Forwarded Via X-Real-IP True-Client-IP X-Client-IP
+X-Request-Id X-Signature Origin Referer User-Agent Traceparent Tracestate Keep-Alive Trailer Expect Date Server Range
+Priority Early-Data DNT Save-Data Pragma Cache-Control Max-Forwards Upgrade-Insecure-Requests HTTP2-Settings Baggage B3
+Uber-Trace-Id Warning X-Requested-With Client-IP CDN-Loop X-Forwarded Forwarded-For X-Host X-Cluster-Client-IP
+X-ProxyUser-Ip X-Originating-IP X-Correlation-Id X-Real-Port X-HTTP-Method-Override X-Rewrite-URL X-Served-By X-Timer
+X-Varnish X-Cache X-Forwarded-For X-Webhook-Id CF-Connecting-IP Content-Type Proxy-Authorization Sec-Fetch-Site Accept
+Accept-Language X-Amz-Date X-Azure-ClientIP X-Vercel-Id Fastly-Client-IP Akamai-Origin-Hop Access-Control-Request-Method
+X-Invocation-Id X-Envoy-External-Address X-Goog-Channel-Id X-AppEngine-Country If-Match CDN-Cache Fly-Client-IP
+True-Anything Edge-Control Surrogate-Key WL-Proxy-Client-IP X-Original-Host X-Original-Forwarded-For X-Remote-Addr
+X-B3-TraceId X-Cloud-Trace-Context X-Datadog-Trace-Id X-Trace-Id X-ARR-LOG-ID X-Nf-Client-Connection-Ip X-Sucuri-ClientIP
+X-Akamai-Edgescape X-Edge-Id Incap-Client-IP X-Proxy-Id X-Client-Data X-Accel-Redirect Ali-Cdn-Real-Ip EagleEye-TraceId
+X-MS-Client-Id X-BlueCoat-Via X-Railway-Edge X-Render-Id X-Heroku-Dynos
+"""
 
 
-@pytest.mark.parametrize("name", SET_BY_OTHERS)
+@pytest.mark.parametrize("name", _SET_BY_OTHERS.split())
 def test_what_proxies_and_browsers_set_is_reserved_in_any_case(name: str) -> None:
     for written in (name, name.lower(), name.upper()):
         assert "is reserved" in (header_name_problem(written) or "")
@@ -47,3 +41,40 @@ def test_a_name_of_ones_own_is_free(name: str) -> None:
 @pytest.mark.parametrize("name", ["_under_score", "X_Api_Key", "X.Key", "X Key", "", "é", "x" * 101])
 def test_a_name_that_a_proxy_would_drop_is_refused(name: str) -> None:
     assert "letters, digits and hyphens" in (header_name_problem(name) or "")
+
+
+_NOT_SENT_ALONG = """
+Host Connection Content-Length Transfer-Encoding TE Trailer Upgrade Keep-Alive Expect Accept-Encoding Proxy-Connection
+If-None-Match
+"""
+
+
+@pytest.mark.parametrize("name", _NOT_SENT_ALONG.split())
+def test_what_belongs_to_the_gateways_own_request_is_not_sent_along(name: str) -> None:
+    assert "itself" in (sent_header_problem(name) or "")
+    assert sent_header_problem("Authorization") is None
+    assert "letters" in (sent_header_problem("a b") or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("token", True),
+        ("a[b]~.-_9", True),
+        ("t" * 100, True),
+        ("t" * 101, False),
+        ("a b", False),
+        ("", False),
+        ("a&b", False),
+    ],
+)
+def test_a_parameter_of_ones_own(name: str, taken: bool) -> None:
+    assert (parameter_name_problem(name) is None) is taken
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [("a", True), ("n" * 100, True), ("", False), ("n" * 101, False), ("a:b", False), ("a\tb", False)],
+)
+def test_a_username_of_ones_own(name: str, taken: bool) -> None:
+    assert (username_problem(name) is None) is taken

@@ -49,6 +49,7 @@ def test_a_path_leads_to_its_value(path: str, text: str) -> None:
         "total[0]",
         "items[999999999]",
         "customer[0]",
+        "items.١.sku",  # a digit, and no index
     ],
 )
 def test_a_path_that_leads_nowhere_finds_nothing(path: str) -> None:

@@ -149,8 +149,20 @@ def test_the_next_run_is_always_later(seconds: int, cron: str, key: str) -> None
     )
 
 
-def test_nicknames_are_known() -> None:
-    assert parse_schedule(cron="@daily").cron == "0 0 * * *"
+@pytest.mark.parametrize(
+    ("name", "cron"),
+    [
+        ("@hourly", "0 * * * *"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+    ],
+)
+def test_nicknames_are_known(name: str, cron: str) -> None:
+    assert parse_schedule(cron=name).cron == cron
 
 
 def test_jitter_is_fixed_per_schedule_bounded_and_spread() -> None:

@@ -12,9 +12,9 @@ _PARAMETER = re.compile(r"[A-Za-z0-9._~\-\[\]]{1,100}")
 # or forged.
 _RESERVED = {
     "host", "authorization", "cookie", "set-cookie", "connection", "transfer-encoding", "te", "upgrade", "forwarded", "via", "x-real-ip",
-    "true-client-ip", "x-client-ip", "x-request-id", "x-signature", "origin", "referer", "user-agent", "traceparent", "tracestate", "keep-alive",
+    "x-request-id", "x-signature", "origin", "referer", "user-agent", "traceparent", "tracestate", "keep-alive",
     "trailer", "expect", "date", "server", "range", "priority", "early-data", "dnt", "save-data", "pragma", "cache-control", "max-forwards",
-    "upgrade-insecure-requests", "http2-settings", "baggage", "b3", "uber-trace-id", "warning", "x-requested-with", "client-ip", "cdn-loop",
+    "upgrade-insecure-requests", "http2-settings", "baggage", "b3", "uber-trace-id", "warning", "x-requested-with", "client-ip",
     "x-forwarded", "forwarded-for", "x-host", "x-cluster-client-ip", "x-proxyuser-ip", "x-originating-ip", "x-correlation-id", "x-real-port",
     "x-http-method-override", "x-rewrite-url", "x-served-by", "x-timer", "x-varnish", "x-cache",
 }  # fmt: skip

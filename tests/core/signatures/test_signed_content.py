@@ -1,0 +1,142 @@
+"""The template of what is signed, and the places in a call that it names."""
+
+import pytest
+
+from postern.core.calls.call import Call
+from postern.core.signatures.select import InvalidReference, finder, parse_ref
+from postern.core.signatures.signed_content import (
+    LONGEST,
+    MOST_TOKENS,
+    InvalidTemplate,
+    Missing,
+    SignedContent,
+    parse_template,
+)
+
+JSON = (b"content-type", b"application/json")
+
+
+def call(body: bytes = b"{}", query: bytes = b"", *headers: tuple[bytes, bytes]) -> Call:
+    return Call("POST", b"/webhook/x", query, (JSON, *headers), body, "203.0.113.9", 0.0, "https://h.example")
+
+
+def signed(template: str, of: Call, public_url: str | None = None) -> bytes | Missing:
+    return SignedContent(template, public_url=public_url).of(of, b"17", b"id_1")
+
+
+@pytest.mark.parametrize(
+    ("template", "content"),
+    [
+        ("{body}", b'{"a":1}'),
+        ("{timestamp}.{id}.{body}", b'17.id_1.{"a":1}'),
+        ("{{{method}}} {path}", b"{POST} /webhook/x"),
+        ("{url}", b"https://h.example/webhook/x?q=1&q2=%20"),
+        ("{header:X-One}|{query:q}|{bodyfield:a}", b"1|1|1"),
+        ("{headers:X-*}", b"1\n2"),
+    ],
+)
+def test_what_is_signed_is_what_arrived(template: str, content: bytes) -> None:
+    came = call(b'{"a":1}', b"q=1&q2=%20", (b"x-two", b" 2 "), (b"x-one", b"1"))
+    assert signed(template, came) == content
+
+
+@pytest.mark.parametrize(
+    ("public", "content"),
+    [
+        ("https://shop.example/in", b"https://shop.example/in?q=1"),
+        ("https://shop.example/in?own=1", b"https://shop.example/in?own=1"),
+    ],
+)
+def test_the_url_is_the_one_that_the_sender_was_given(public: str, content: bytes) -> None:
+    assert signed("{url}", call(b"", b"q=1"), public) == content
+    assert signed("{path}{body}", call(b"!"), public) == b"/in!"
+
+
+def test_the_fields_of_an_array_are_found_where_a_mapping_finds_them() -> None:
+    assert signed("{bodyfield:items[1].id}", call(b'[{"id":"a"},{"id":"b"}]')) == b"b"
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{header:X-None}{body}", "was not sent"),
+        ("{header:X-Twice}{body}", "was sent 2 times"),
+        ("{headers:X-None-*}", "nothing of this call is signed"),
+        ("{headers:X-Twice*}", "sent twice"),
+        ("{bodyfield:none}:{bodyfield:nothing}", "none of the signed body fields"),
+    ],
+)
+def test_what_is_not_there_is_no_empty_text(template: str, why: str) -> None:
+    came = call(b'{"none":null}', b"", (b"x-twice", b"1"), (b"x-twice", b"2"))
+    missing = signed(template, came)
+    assert isinstance(missing, Missing) and why in missing.detail
+
+
+def test_fields_of_a_body_that_cannot_be_read_sign_nothing() -> None:
+    missing = signed("{bodyfield:a}", call(b"{"))
+    assert isinstance(missing, Missing) and "cannot be read" in missing.detail
+
+
+@pytest.mark.parametrize("template", ["{body}" * MOST_TOKENS, "{body}" + "x" * (LONGEST - 6)])
+def test_a_template_of_the_longest_kind_is_taken(template: str) -> None:
+    assert parse_template(template)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "",
+        "only text",
+        "{body}" * (MOST_TOKENS + 1),
+        "{body}" + "x" * (LONGEST - 5),
+        "{body} {",
+        "}{body}",
+        "{nothing}",
+        "{header:X-*}",
+        "{query:}",
+    ],
+)
+def test_what_is_no_template_is_said(template: str) -> None:
+    with pytest.raises(InvalidTemplate):
+        parse_template(template)
+
+
+@pytest.mark.parametrize("place", ["query:" + "q" * 100, "item:t", "header:X-*", "body:a.b[0]", " query:q "])
+def test_a_place_in_a_call_is_read(place: str) -> None:
+    assert str(parse_ref(place)).casefold() == place.strip().casefold()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "",
+        "header",
+        "query",
+        "query:",
+        "item:",
+        "query:" + "q" * 101,
+        "item:a\nb",
+        "header:X *",
+        "body:[",
+        "cookie:a",
+    ],
+)
+def test_what_is_no_place_is_said(place: str) -> None:
+    with pytest.raises(InvalidReference):
+        parse_ref(place)
+
+
+def test_every_value_at_a_place_is_found_in_its_order() -> None:
+    came = call(
+        b'{"a":{"b":"text"},"n":null}', b"q=2&p=0&q=1", (b"x-a", b" 1\t"), (b"x-a", b"2"), (b"x-ab", b"3")
+    )
+    found = {
+        place: finder(parse_ref(place))(came) for place in ("query:q", "header:X-A", "header:X-A*", "item:t")
+    }
+    assert found == {
+        "query:q": [b"2", b"1"],
+        "header:X-A": [b"1", b"2"],
+        "header:X-A*": [b"1", b"2", b"3"],
+        "item:t": [],
+    }
+    assert (finder(parse_ref("body:a.b"))(came), finder(parse_ref("body:n"))(came)) == ([b"text"], [])

@@ -1,0 +1,15 @@
+"""The codes of problems: programs decide by them, so none may vanish or change unnoticed."""
+
+import re
+from pathlib import Path
+
+from postern.core.problems import PROBLEMS
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "problems.md"
+
+
+def test_the_codes_are_those_that_are_described() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", REFERENCE.read_text("utf-8"), re.MULTILINE)
+    assert {code: int(status) for code, status in rows} == {
+        code: entry.status for code, entry in PROBLEMS.items()
+    }
