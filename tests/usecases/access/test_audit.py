@@ -334,3 +334,13 @@ async def test_what_happens_by_itself_leaves_none(house: House) -> None:
     await retention.RetentionLoop(house.gateway).round()
     assert await notes(house) == before
     assert (await history.listing(house.gateway, WHO, HistoryFilter())).items == []
+
+
+def test_a_note_has_every_field_that_differs_and_of_a_long_value_its_beginning() -> None:
+    before = {"same": 1, "gone": "a", "in": {"deep": {"x": 1}, "same": 2}, "long": "o" * 500}
+    after = {"same": 1, "new": None, "in": {"deep": {"x": 2}, "same": 2}, "long": "n" * 501}
+    assert audit.differences(before, after) == {
+        "gone": {"before": "a", "after": None},
+        "in.deep.x": {"before": 1, "after": 2},
+        "long": {"before": "o" * 500, "after": "n" * 500 + "…"},
+    }

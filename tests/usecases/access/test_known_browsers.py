@@ -1,0 +1,40 @@
+"""The cookie of a browser in which somebody has signed in before."""
+
+import pytest
+
+from postern.usecases.access.known_browsers import browser_token, known_browser
+from support.house import House
+
+pytestmark = pytest.mark.anyio
+DAY = 24 * 3600
+
+
+async def test_a_browser_is_known_for_its_own_name_alone(house: House) -> None:
+    token = browser_token(house.gateway, "ada")
+    known = known_browser(house.gateway, "ada", token)
+    assert known is not None and known.startswith("kb_") and token.startswith(known)
+    assert known_browser(house.gateway, "bob", token) is None
+    assert browser_token(house.gateway, "ada") != token
+
+
+async def test_a_browser_is_known_for_half_a_year(house: House) -> None:
+    token, began = browser_token(house.gateway, "ada"), house.gateway.clock()
+    for days, is_known in ((179, True), (181, False)):
+        house.gateway.clock = lambda days=days: began + days * DAY  # type: ignore[misc]
+        assert (known_browser(house.gateway, "ada", token) is not None) is is_known
+
+
+async def test_a_token_that_was_changed_is_nobodys(house: House) -> None:
+    token = browser_token(house.gateway, "ada")
+    body, _, signature = token.rpartition(".")
+    identifier, _, since = body.rpartition(".")
+    younger = f"{identifier}.{int(since) + DAY}.{signature}"
+    wrong = ["", ".", "..", token[:-1], token + "0", f"{body}.", younger, f"{identifier}.٣.{signature}"]
+    for one in [
+        *wrong,
+        f"{identifier}..{signature}",
+        f"{identifier}.x.{signature}",
+        f"{body}.\ud800",
+        "x" * 9_999,
+    ]:
+        assert known_browser(house.gateway, "ada", one) is None

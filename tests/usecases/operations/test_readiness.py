@@ -1,0 +1,135 @@
+"""What balancers, the console, the metrics and the log are told about whether the gateway can do its work."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from postern.core.deliveries.delivery import EngineHealth
+from postern.core.webhooks.stored import UnreadableWebhook
+from postern.observe import REGISTRY
+from postern.usecases.operations import readiness
+from postern.usecases.operations.readiness import MOST_NAMED, status, watch
+from support.house import OWNER, House
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+class Sick:
+    """An engine with this health."""
+
+    def __init__(self, health: EngineHealth, name: str = "embedded") -> None:
+        self._health = health
+        self.name = name
+        self.asked = 0
+
+    async def health(self) -> EngineHealth:
+        self.asked += 1
+        return self._health
+
+
+async def told(house: House) -> tuple[bool, dict[str, tuple[bool, str]]]:
+    now = await status(house.gateway, OWNER)
+    return now.ready, {
+        name: (part.ok, part.detail)
+        for name, part in (("store", now.store), ("webhooks", now.webhooks), ("engine", now.engine))
+    }
+
+
+def measured() -> dict[str, float | None]:
+    return {
+        part: REGISTRY.get_sample_value("postern_ready", {"part": part})
+        for part in ("store", "webhooks", "engine")
+    }
+
+
+async def test_a_gateway_that_is_well_says_so(house: House) -> None:
+    await house.webhook()
+    assert await told(house) == (
+        True,
+        {
+            "store": (True, "calls are stored, schema up to date"),
+            "webhooks": (True, "1 served"),
+            "engine": (True, "noting"),
+        },
+    )
+
+
+async def test_an_engine_that_is_away_makes_calls_wait_and_stays_ready(house: House) -> None:
+    house.gateway.engine = Sick(EngineHealth(False, "starting"))  # type: ignore[assignment]
+    assert await told(house) == (True, (await told(house))[1] | {"engine": (False, "starting")})
+    house.gateway.engine = None
+    assert await told(house) == (True, (await told(house))[1] | {"engine": (False, "none in this process")})
+
+
+async def test_one_that_cannot_be_started_does_not(house: House) -> None:
+    house.gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
+    is_ready, parts = await told(house)
+    assert (is_ready, parts["engine"]) == (False, (False, "it cannot be started: no file"))
+
+
+async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) -> None:
+    directory = house.gateway.runtime.directory
+    for number in range(MOST_NAMED + 2):
+        id = f"wh_{number:02}"
+        directory.not_served[id] = UnreadableWebhook(
+            id, f"code{number}", "Orders", 1, "its secret cannot be read"
+        )
+        detail = (await told(house))[1]["webhooks"][1]
+        assert detail.count("wh_") == min(number + 1, MOST_NAMED)
+        assert ("more" in detail) == (number >= MOST_NAMED)
+    assert await told(house) == (True, (await told(house))[1] | {"webhooks": (False, detail)})
+    assert detail.endswith("wh_09 (its secret cannot be read), and 2 more")
+
+
+async def test_changes_that_are_not_followed_make_it_unready(house: House) -> None:
+    house.gateway.runtime.directory.trouble = "no such table"
+    is_ready, parts = await told(house)
+    assert not is_ready
+    assert parts["webhooks"] == (False, "Changes to webhooks are not followed: no such table")
+
+
+async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "LOOK_EVERY", 0.01)
+    gateway, trouble = house.gateway, "the disk is full"
+
+    async def full() -> str | None:
+        return trouble or None
+
+    monkeypatch.setattr(gateway.store, "trouble", full)
+    well, gateway.engine = gateway.engine, Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
+    gateway.runtime.directory.trouble = "no such table"
+    with capture_logs() as lines:
+        watching = asyncio.create_task(watch(gateway))
+        await until(lambda: len(gateway.runtime.alarms) == 3)
+        assert gateway.runtime.alarms == [
+            "Calls are rejected with 503: the disk is full.",
+            "Changes to webhooks are not followed: no such table.",
+            "No workflow is started: no file.",
+        ]
+        assert measured() == {"store": 0, "webhooks": 0, "engine": 0}
+        trouble, gateway.engine, gateway.runtime.directory.trouble = "", well, None
+        await until(lambda: not gateway.runtime.alarms)
+        assert measured() == {"store": 1, "webhooks": 1, "engine": 1}
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    said = [line["event"] for line in lines if line["log_level"] in ("error", "info")]
+    assert said == ["the gateway needs help"] * 3 + ["everything is well again"]
+
+
+async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> None:
+    other: Any = Sick(EngineHealth(False, "over the network", cannot_start=True), "http")
+    house.gateway.engine = other
+    await readiness._look(house.gateway)
+    assert (other.asked, house.gateway.runtime.alarms) == (0, [])
