@@ -1,7 +1,11 @@
 """What costs something says so first, and what is lost by mistake can be had back."""
 
-from playwright.sync_api import expect
+from typing import Any
 
+from playwright.sync_api import Dialog, expect
+
+from support.client import PASSWORD
+from support.waiting import wait_until
 from surfaces.console.conftest import Console
 
 
@@ -71,3 +75,100 @@ def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) ->
     console.click("Hold instead")
     expect(console.page.get_by_text("On hold: calls are checked")).to_be_visible()
     assert console.call(webhook["url"])[0] == 200
+
+
+def another_tab_saves(console: Console, webhook: dict[str, Any], patch: dict[str, Any]) -> None:
+    assert console.api.patch(f"webhooks/{webhook['id']}", patch).status == 200
+
+
+def test_what_two_tabs_change_apart_from_each_other_is_both_saved(console: Console) -> None:
+    webhook = console.webhook(name="Two tabs")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    another_tab_saves(
+        console, webhook, {"rateLimit": {"burst": 77}, "synchronousResponse": {"enabled": True}}
+    )
+    console.page.get_by_label("Calls a second").fill("33")
+    console.click("Save settings")
+    expect(console.page.get_by_text("together with what somebody else changed meanwhile")).to_be_visible()
+    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    assert saved["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
+    assert saved["synchronousResponse"]["enabled"] is True
+
+
+def test_what_two_tabs_change_differently_is_shown_before_either_wins(console: Console) -> None:
+    webhook = console.webhook(name="Collides")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    another_tab_saves(console, webhook, {"rateLimit": {"burst": 77, "callsPerSecond": 12}})
+    console.page.get_by_label("Calls a second").fill("33")
+    console.click("Save settings")
+    expect(
+        console.page.locator(".wrong").get_by_text("Somebody saved 12 meanwhile, and here it is 33")
+    ).to_be_visible()
+    expect(console.page.get_by_label("At once")).to_have_value("77")
+    assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"]["callsPerSecond"] == 12
+    assert console.violations() == []
+    console.click("Save settings")
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"] == {
+        "callsPerSecond": 33,
+        "burst": 77,
+    }
+
+
+def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
+    webhook = console.webhook(name="Half typed")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    console.page.on("dialog", stay)
+    console.page.get_by_label("Calls a second").fill("33")
+    console.page.get_by_role("link", name="Mapping").click(no_wait_after=True)
+    wait_until(lambda: asked == ["beforeunload"] or console.page.evaluate("1") is None, what="the question")
+    expect(console.page.get_by_label("Calls a second")).to_have_value("33")
+    console.click("Save settings")
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    assert asked == ["beforeunload"]
+
+
+def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) -> None:
+    webhook = console.webhook(name="Interrupted")
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.page.get_by_label("Static token").check()
+    console.page.get_by_label("Header", exact=True).fill("X-Shop-Key")
+    console.page.get_by_label("Token", exact=True).fill("a secret that is typed")
+    cookies = console.page.context.cookies()
+    console.page.context.clear_cookies(name="postern_session")
+    console.page.get_by_role("button", name="Save", exact=True).click()
+    expect(console.page.get_by_text("what you typed is given back, but for secrets")).to_be_visible()
+    assert "a secret that is typed" not in console.page.evaluate("JSON.stringify(sessionStorage)")
+    assert console.violations() == []
+    console.page.get_by_label("Name").fill("admin")
+    console.page.get_by_label("Password").fill(PASSWORD)
+    console.click("Sign in")
+    expect(console.page.get_by_text("What you typed is here again")).to_be_visible()
+    assert cookies and console.path == f"/webhooks/{webhook['id']}/authentication"
+    expect(console.page.get_by_label("Header", exact=True)).to_have_value("X-Shop-Key")
+    expect(console.page.get_by_label("Token", exact=True)).to_have_value("")
+    console.page.get_by_role("button", name="Save", exact=True).click()
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["headerName"] == "X-Shop-Key"
+
+
+def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
+    webhook = console.webhook(name="Guarded", authentication={"method": "token", "token": "0123456789abcdef"})
+    path = f"/webhooks/{webhook['id']}/authentication"
+    console.open(path)
+    console.page.locator("input[name=method][value=none]").check()
+    console.page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
+    console.page.get_by_role("button", name="Save", exact=True).click()
+    expect(console.page.locator(".wrong:visible").first).to_contain_text("Tick that callers")
+    assert console.violations() == []
+    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["method"] == "token"
+    console.page.get_by_label("Delete the token that is set here").check()
+    console.page.get_by_role("button", name="Save", exact=True).click()
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["method"] == "none"

@@ -1,6 +1,10 @@
 """What stands beside the inputs, by the name a setting has everywhere else: a message on a page speaks of
 what the page shows."""
 
+from typing import Any
+
+from postern.surfaces.console import words
+
 IN_UNITS = {
     "duplicateProtection.windowSeconds": "write a number of hours, from 0.02 (about a minute) to 168",
     "payloadLimitBytes": "write a number of KiB, up to 25600",
@@ -8,12 +12,31 @@ IN_UNITS = {
 """What is wrong with a number that the page asks for in another unit than the setting has."""
 
 
+UNITS = {"duplicateProtection.windowSeconds": (3600, "hours"), "payloadLimitBytes": (1024, "KiB")}
+
+
 def message(field: str, text: str) -> str:
-    return IN_UNITS.get(field, text)
+    return text if text.startswith(BOTH) else IN_UNITS.get(field, text)
+
+
+BOTH = "somebody saved"
+"""What is said of a setting that two people changed differently begins so."""
+
+
+def both(field: str, theirs: Any, mine: Any) -> str:
+    return f"{BOTH} {_value(field, theirs)} meanwhile, and here it is {_value(field, mine)}; saving again keeps yours"
+
+
+def _value(field: str, value: Any) -> str:
+    if field in UNITS and isinstance(value, int | float):
+        size, unit = UNITS[field]
+        return f"{value / size:g} {unit}"
+    return f"{value:g}" if isinstance(value, float) else words.shown(value)
 
 
 LABELS = {
     "name": "Name",
+    "understood": "What follows",
     "authentication.provider": "Who signs",
     "authentication.secret": "Signing secret",
     "authentication.token": "Token",

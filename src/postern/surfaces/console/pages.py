@@ -42,6 +42,7 @@ HEADERS = {
 # on our pages.
 NOTICES = {
     "saved": "Saved. It applies from the next call on.",
+    "merged": "Saved, together with what somebody else changed meanwhile: you changed different things.",
     "created": "The webhook is ready.",
     "enabled": "The webhook accepts calls again.",
     "disabled": "The webhook now rejects calls with 403.",

@@ -247,6 +247,12 @@ def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:
     return list(zip(first, second, strict=True))
 
 
+def seen(webhook: Webhook, *names: str) -> str:
+    """The settings that a form is about, as they are when it is opened."""
+    settings = as_plain(webhook)
+    return json.dumps({name: settings[name] for name in names})
+
+
 def verbatim(text: str) -> Markup:
     """As it is, carriage returns too, which a browser would read as line feeds."""
     return Markup(str(escape(text)).replace("\r", "&#13;"))

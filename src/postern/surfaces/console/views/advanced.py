@@ -45,6 +45,6 @@ def request_of(form: Form) -> Patch:
 def _whole(form: Form, name: str, times: int = 1) -> int | str | None:
     text = form.text(name)
     try:
-        return int(float(text) * times) if text else None
+        return round(float(text) * times) if text else None
     except (ValueError, OverflowError):
         return text

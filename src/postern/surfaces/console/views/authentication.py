@@ -6,14 +6,22 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
-from postern.core.problems import Refused
+from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import senders, snippets
-from postern.surfaces.console.views.webhook import Head, field_messages, loaded, rotation, tab, version_seen
+from postern.surfaces.console.views.confirmations import came_lately
+from postern.surfaces.console.views.webhook import (
+    Head,
+    change,
+    field_messages,
+    loaded,
+    rotation,
+    tab,
+)
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.views import WithToken
+from postern.usecases.webhooks.views import WithSignature, WithToken
 
 GENERATE = {"generate": True}
 
@@ -63,6 +71,7 @@ def _page(
         about=senders.about(provider) if provider in names() else None,
         generic=senders.about("generic") if "generic" in names() else None,
         rotation=rotation(webhook),
+        lately=came_lately(webhook, head.day),
         start=start,
         **scheme_context(scheme, others=start in names() or provider == "custom"),
         snippets=snippets.snippets(webhook, secrets["main"]) if secrets and saved.method == "token" else [],
@@ -119,12 +128,13 @@ async def adopt(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
 
 
-async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
+async def _save(visit: Visit, patch: Document, form: Form) -> Response:
+    wish: Patch = {"authentication": patch}
     try:
-        await webhooks.change(
-            visit.gateway, visit.actor, visit.at("webhook"), {"authentication": patch}, version_seen(form)
-        )
+        await _costs(visit, patch, form)
+        done = await change(visit, wish, form)
     except Refused as refused:
+        patch = wish.get("authentication", {})
         head = await loaded(visit)
         saved = head.webhook.authentication
         wanted = {
@@ -140,7 +150,26 @@ async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
             errors=field_messages(refused),
             problem=problem_of(refused),
         )
-    return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
+    return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", done)
+
+
+async def _costs(visit: Visit, patch: Document, form: Form) -> None:
+    """What deletes a secret that callers use, or puts another one in its place, has to be meant."""
+    if not visit.actor.may("write"):
+        return  # whoever may not do it hears that
+    saved = (await loaded(visit)).webhook
+    how = saved.authentication
+    if how.method == "none" or senders.awaited(saved) or form.on("understood"):
+        return
+    main = "token" if how.method == "token" else "secret"
+    others = patch.get("method", how.method) != how.method or (
+        isinstance(how, WithSignature) and patch.get("provider", how.provider) != how.provider
+    )
+    if others or main in patch:
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("understood", "tick that callers with the present one are rejected")],
+        )
 
 
 def request_of(form: Form) -> Document:

@@ -4,13 +4,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from postern.core.documents import Document
+from postern.core.documents import Document, Patch
 from postern.core.problems import Refused
-from postern.surfaces.console.views.webhook import Head, field_messages, loaded, tab, version_seen
+from postern.surfaces.console.views.webhook import Head, change, field_messages, loaded, tab
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.schedules import schedules
-from postern.usecases.webhooks import webhooks
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "s": "seconds"}
 EMPTY: Document = {
@@ -52,15 +51,17 @@ def _page(visit: Visit, head: Head, status: int = 200, **context: Any) -> Respon
 async def store(visit: Visit) -> Response:
     form = await visit.form()
     setting = None if form.get("remove") else request_of(form)
+    wish: Patch = {}
     try:
         saved = (await loaded(visit)).webhook.schedule
         patch = setting and setting | {
             "headers": _header_changes(setting["headers"], saved.headers if saved else [])
         }
-        await webhooks.change(
-            visit.gateway, visit.actor, visit.at("webhook"), {"schedule": patch}, version_seen(form)
-        )
+        wish["schedule"] = patch
+        done = await change(visit, wish, form)
     except Refused as refused:
+        if refused.code == "version_conflict" and isinstance(wish.get("schedule"), dict):
+            setting = await _with_theirs(visit, wish["schedule"], setting)
         return _page(
             visit,
             await loaded(visit),
@@ -69,7 +70,14 @@ async def store(visit: Visit) -> Response:
             errors=field_messages(refused),
             problem=problem_of(refused),
         )
-    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "saved")
+    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", done)
+
+
+async def _with_theirs(visit: Visit, mine: Document, written: Document | None) -> Document:
+    """What somebody else has saved meanwhile, and over it what was changed in this form."""
+    theirs: Document = as_plain((await loaded(visit)).webhook.schedule) or {}
+    headers = {"headers": written["headers"]} if written and "headers" in mine else {}
+    return theirs | mine | headers
 
 
 async def run_now(visit: Visit) -> Response:
@@ -94,12 +102,19 @@ def request_of(form: Form) -> Document:
         "cron": form.text("cron") if by_cron else None,
         "timeZone": form.text("timeZone") or "UTC",
         "headers": headers,
-        "timeoutSeconds": form.text("timeoutSeconds") or 10,
+        "timeoutSeconds": _number(form, "timeoutSeconds"),
         "onlyWhenChanged": form.on("onlyWhenChanged"),
         "splitArray": form.on("splitArray"),
-        "pauseAfterFailures": form.text("pauseAfterFailures") or 10,
+        "pauseAfterFailures": _number(form, "pauseAfterFailures"),
         "enabled": form.on("enabled"),
     }
+
+
+def _number(form: Form, name: str) -> int | str:
+    """What is no number is refused by its name."""
+    text = form.text(name) or "10"
+    number = whole_number(text)
+    return text if number is None else number
 
 
 def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str, str | None]:

@@ -1,5 +1,6 @@
 """One webhook's pages: a tab for each thing that can be said about it, each with an address of its own."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +8,10 @@ from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
-from postern.core.problems import Refused
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.merging import merged
 from postern.surfaces.console import senders, tree
-from postern.surfaces.console.labels import message
+from postern.surfaces.console.labels import both, message
 from postern.surfaces.console.views import story
 from postern.surfaces.console.views.history import FILTERS
 from postern.surfaces.console.views.history import wanted as history_filter
@@ -188,10 +190,44 @@ async def save(visit: Visit, name: str, patch: Patch, form: Form) -> Response:
     """Change the webhook and come back to the tab; what is wrong is said beside its field, with what was
     typed still there."""
     try:
-        await webhooks.change(visit.gateway, visit.actor, visit.at("webhook"), patch, version_seen(form))
+        done = await change(visit, patch, form)
     except Refused as refused:
         return await refused_tab(visit, name, patch, refused)
-    return visit.to(f"/webhooks/{visit.at('webhook')}/{name}", "saved")
+    return visit.to(f"/webhooks/{visit.at('webhook')}/{name}", done)
+
+
+async def change(visit: Visit, patch: Patch, form: Form) -> str:
+    """The notice that tells what was done. Where somebody else has saved since the form was opened, what was changed
+    in it goes on top of that, unless both changed the same."""
+    webhook_id = visit.at("webhook")
+    seen = _seen(form)
+    try:
+        await webhooks.change(visit.gateway, visit.actor, webhook_id, patch, version_seen(form))
+        return "saved"
+    except Refused as refused:
+        if refused.code != "version_conflict" or seen is None:
+            raise
+    present = await webhooks.show(visit.gateway, visit.actor, webhook_id)
+    mine, collisions = merged(patch, seen, as_plain(present))
+    if collisions:
+        # The form keeps what was typed; what is left alone in it shows what the other one saved.
+        patch.clear()
+        patch.update(mine)
+        errors = [FieldError(one.field, both(one.field, one.theirs, one.mine)) for one in collisions]
+        raise Refused("version_conflict", errors=errors)
+    if mine:
+        await webhooks.change(visit.gateway, visit.actor, webhook_id, mine, present.version)
+    return "merged"
+
+
+def _seen(form: Form) -> Document | None:
+    """What the settings were when the form was opened, by its own word: all it can do is to have its user asked, or
+    not."""
+    try:
+        seen = json.loads(form.get("seen", ""))
+    except (ValueError, RecursionError):
+        return None
+    return seen if isinstance(seen, dict) else None
 
 
 async def refused_tab(visit: Visit, name: str, patch: Patch, refused: Refused) -> Response:

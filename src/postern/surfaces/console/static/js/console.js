@@ -3,10 +3,12 @@
 import { copying } from "./copy.js";
 import { times } from "./times.js";
 import { marks } from "./marks.js";
+import { guard } from "./guard.js";
 
 copying();
 times();
 marks();
+guard();
 
 // On a narrow screen the row of tabs goes on sideways: the one that is open is in sight.
 for (const tab of document.querySelectorAll(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;

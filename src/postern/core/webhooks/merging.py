@@ -1,0 +1,34 @@
+"""Two people change one webhook: what they changed apart from each other goes together, and where they meet both
+are told."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from postern.core.documents import Document, Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """A setting that both changed, to different values."""
+
+    field: str
+    theirs: Any
+    mine: Any
+
+
+def merged(wanted: Patch, seen: Document, present: Document, path: str = "") -> tuple[Patch, list[Collision]]:
+    """Of what a form wants, what its user changed: what is as it was ``seen`` is left as it is at present."""
+    patch: Patch = {}
+    collisions: list[Collision] = []
+    for name, mine in wanted.items():
+        was, theirs, here = seen.get(name), present.get(name), f"{path}{name}"
+        if isinstance(mine, dict) and isinstance(was, dict) and isinstance(theirs, dict):
+            deeper, found = merged(mine, was, theirs, f"{here}.")
+            collisions += found
+            if deeper:
+                patch[name] = deeper
+        elif mine != was:
+            patch[name] = mine
+            if theirs not in (was, mine):
+                collisions.append(Collision(here, theirs, mine))
+    return patch, collisions

@@ -1,0 +1,74 @@
+// What was typed and not saved: the browser asks before it is lost, and what an ended session kept from being saved is given
+// back after signing in. It stays in this tab, for the same user, and secrets are never kept.
+
+const KEY = "postern-typed";
+const user = () => document.querySelector("[data-user]")?.dataset.user;
+
+export function guard() {
+  const changed = new Set();
+  const of = (event) => event.target.closest?.("main form[method=post]:not([data-loose])");
+
+  for (const kind of ["input", "change"]) {
+    document.addEventListener(kind, (event) => {
+      const form = of(event);
+      if (form && event.isTrusted) changed.add(form);
+    });
+  }
+  document.addEventListener("submit", (event) => {
+    changed.clear();
+    const form = of(event);
+    if (form) keep(form);
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if ([...changed].some((form) => form.isConnected)) event.preventDefault();
+  });
+  giveBack(changed);
+}
+
+const isPlain = (one) => one.name && !one.disabled && !["password", "file", "submit", "button"].includes(one.type) && !one.closest("[data-secret]");
+
+function keep(form) {
+  const fields = [...form.elements].filter(isPlain).map(({ name, type, value, checked }) => ({ name, type, value, checked }));
+  if (!user() || fields.every((one) => one.type === "hidden")) return;
+  put({ user: user(), path: location.pathname, action: form.getAttribute("action"), fields });
+}
+
+function put(typed) {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(typed));
+  } catch {
+    sessionStorage.removeItem(KEY); // more than there is room for
+  }
+}
+
+function giveBack(changed) {
+  const typed = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
+  if (!typed) return;
+  if (location.pathname === "/sign-in") {
+    if (new URLSearchParams(location.search).get("ended") === "unsaved") put({ ...typed, ended: true });
+    document.querySelectorAll("[data-kept]").forEach((one) => (one.hidden = false));
+    return;
+  }
+  if (!typed.ended || typed.user !== user()) return sessionStorage.removeItem(KEY);
+  const form = [...document.forms].find((one) => one.getAttribute("action") === typed.action);
+  if (!form) return;
+  sessionStorage.removeItem(KEY);
+  for (const field of typed.fields) fill(form, field);
+  changed.add(form);
+  const note = document.createElement("div");
+  note.className = "notice note warn";
+  note.setAttribute("role", "status");
+  note.textContent = "Your session had ended before this was saved. What you typed is here again, but for secrets.";
+  document.getElementById("main").prepend(note);
+}
+
+// Controls that others depend on come before those, so that these are shown and enabled when it is their turn.
+function fill(form, { name, type, value, checked }) {
+  const isChoice = ["checkbox", "radio"].includes(type);
+  for (const one of form.elements) {
+    if (one.name !== name || one.type !== type || one.disabled || (isChoice && one.value !== value)) continue;
+    if (isChoice) one.checked = checked;
+    else one.value = value;
+    if (!isChoice || checked) one.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+}

@@ -1,0 +1,26 @@
+"""Disjoint changes go together, and colliding ones are both told."""
+
+from postern.core.webhooks.merging import Collision, merged
+
+SEEN = {"name": "Orders", "rate": {"burst": 50, "perSecond": 10}, "list": ["a"]}
+
+
+def test_what_was_not_changed_here_is_left_to_the_other() -> None:
+    present = {**SEEN, "rate": {"burst": 77, "perSecond": 10}}
+    assert merged({**SEEN, "name": "New"}, SEEN, present) == ({"name": "New"}, [])
+
+
+def test_a_field_that_both_changed_is_told_with_both_values() -> None:
+    wanted = {**SEEN, "rate": {"burst": 60, "perSecond": 10}, "list": []}
+    present = {**SEEN, "rate": {"burst": 77, "perSecond": 10}, "list": ["a", "b"]}
+    patch, collisions = merged(wanted, SEEN, present)
+    assert patch == {"rate": {"burst": 60}, "list": []}
+    assert collisions == [Collision("rate.burst", 77, 60), Collision("list", ["a", "b"], [])]
+
+
+def test_the_same_change_of_both_collides_with_nothing() -> None:
+    assert merged({"name": "New"}, SEEN, {**SEEN, "name": "New"}) == ({"name": "New"}, [])
+
+
+def test_what_was_removed_meanwhile_collides_as_a_whole() -> None:
+    assert merged({"rate": {"burst": 60, "perSecond": 10}}, SEEN, {**SEEN, "rate": None})[1] != []
