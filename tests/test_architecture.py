@@ -89,6 +89,9 @@ LATE_IMPORTS: dict[str, set[str]] = {
     "surfaces/cli/gateway/api.py": {
         "postern.surfaces.cli.gateway.remote"
     },  # an HTTP client, for commands that go somewhere
+    "surfaces/cli/develop/send.py": {
+        "postern.surfaces.cli.develop.making"
+    },  # the senders and the requests' models, for calls that the command makes by itself
     "surfaces/cli/webhooks/configuration.py": {
         "postern.surfaces.cli.webhooks.yaml_files"
     },  # a YAML reader, for two commands

@@ -4,6 +4,8 @@ scheme."""
 import base64
 import hmac
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from hashlib import sha256
@@ -25,6 +27,7 @@ from postern.usecases.signatures.senders import about
 from postern.usecases.signatures.views import Provider
 from postern.usecases.webhooks.resolving import preset_update
 from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
+from support.waiting import PATIENCE
 
 NOW = 1_700_000_000
 SENDERS = [name for name in presets.names() if name != presets.GENERIC]
@@ -32,7 +35,16 @@ BASE_URL = "https://hooks.example.com"
 KEY = b"0123456789abcdef0123456789abcdef"
 
 
-def signed_sample(preset: presets.Preset, at: int = NOW) -> Call:
+def filled(text: str, event: str, timestamp: str) -> str:
+    fixed = {"event": event, "timestamp": timestamp, "uuid": "72d3162e-cc78-41e3-a1ab-4c9367dc0958"}
+    fixed |= {"unique": "2kwpbgllafxdpx2ai54ppj85", "number": "820982911946"}
+    fixed |= {"unix": "1700000000", "unix_ms": "1700000000000", "iso": "2023-11-14T22:13:20Z"}
+    for name, value in fixed.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def signed_sample(preset: presets.Preset, at: int = NOW, number: int = 0) -> Call:
     moment = datetime.fromtimestamp(at, UTC)
     timestamp = {
         "unix": str(at),
@@ -40,11 +52,11 @@ def signed_sample(preset: presets.Preset, at: int = NOW) -> Call:
         "iso8601": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "http_date": format_datetime(moment, usegmt=True),
     }[preset.scheme.timestamp_format]
-    sample = preset.samples[0]
-    body = sample.body.replace("{timestamp}", timestamp)
+    sample = preset.samples[number]
+    body = filled(sample.body, sample.event, timestamp)
     digest = sha256(body.encode()).hexdigest()
     headers = {
-        name.lower(): value.replace("{timestamp}", timestamp).replace("{body_sha256}", digest)
+        name.lower(): filled(value, sample.event, timestamp).replace("{body_sha256}", digest)
         for name, value in sample.headers
     }
     ids = [
@@ -155,9 +167,10 @@ def test_a_preset_says_what_to_paste_and_how_its_sender_behaves(name: str) -> No
 @pytest.mark.parametrize("name", presets.names())
 def test_a_preset_verifies_its_sample_and_rejects_it_altered(name: str) -> None:
     preset = presets.get(name)
-    call = signed_sample(preset)
-    verdict = credential(preset).check(call)
-    assert isinstance(verdict, VerifiedCall), verdict
+    for number in range(len(preset.samples)):
+        call = signed_sample(preset, number=number)
+        verdict = credential(preset).check(call)
+        assert isinstance(verdict, VerifiedCall), verdict
     call.body += b" "
     verdict = credential(preset).check(call)
     assert isinstance(verdict, Unproven) and verdict.code == "signature_mismatch"
@@ -184,12 +197,25 @@ def test_a_preset_covers_the_body_and_its_timestamp(name: str) -> None:
 @pytest.mark.parametrize("name", presets.names())
 def test_a_sample_is_a_json_object_once_filled_in(name: str) -> None:
     for sample in presets.get(name).samples:
-        read = read_object(
-            Call("POST", b"", b"", (), sample.body.replace("{timestamp}", "1").encode(), "", NOW),
-            presets.get(name).sends_arrays,
-        )
+        body = filled(sample.body, sample.event, "1").encode()
+        read = read_object(Call("POST", b"", b"", (), body, "", NOW), presets.get(name).sends_arrays)
         assert isinstance(read, Payload)
         assert any("{signature}" in value for _, value in sample.headers)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_a_sender_has_its_usual_events(name: str) -> None:
+    samples = presets.get(name).samples
+    assert len({sample.event for sample in samples}) == len(samples) >= 3
+    assert {file.stem for file in (Path(presets.__file__).parent / "samples").iterdir()} == set(
+        presets.names()
+    )
+
+
+def test_samples_are_not_read_when_the_program_starts() -> None:
+    seen = "import postern.wiring.serving, postern.presets as p; p.load(); print(p._samples.cache_info().currsize)"
+    ran = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, timeout=PATIENCE)
+    assert ran.stdout == "0\n", ran.stderr
 
 
 @pytest.mark.parametrize("name", SENDERS)

@@ -1,4 +1,5 @@
-"""The senders Postern knows and the generic scheme: one TOML file each, and the loader.
+"""The senders Postern knows and the generic scheme: one TOML file each, and the loader. What their calls look like
+lies in a file of the same name in ``samples/`` and is read when somebody asks for it.
 
 A preset is data. When a webhook is saved, the preset's scheme is written into it, so that a newer preset never changes how an existing webhook judges its calls.
 """
@@ -33,9 +34,10 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A call as this sender makes it. ``{timestamp}``, ``{signature}`` and ``{body_sha256}`` stand for what
-    differs each time."""
+    """A call as this sender makes it. Words in braces stand for what differs each time; see
+    ``core/signatures/making.py``."""
 
+    event: str
     title: str
     headers: tuple[tuple[str, str], ...]
     body: str
@@ -52,7 +54,6 @@ class Preset:
     secret: Secret
     sender: Sender
     setup: tuple[str, ...]
-    samples: tuple[Sample, ...]
     sends_arrays: bool = False
     """Its bodies are arrays of events, which are read as the object ``{"items": […]}``."""
     synchronous_timeout_seconds: float | None = None
@@ -63,6 +64,10 @@ class Preset:
         """The user has to say under which URL the sender knows the webhook, where that is not the one
         shown."""
         return "{url}" in self.scheme.signed_content
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return _samples(self.name)
 
     @property
     def identifying_headers(self) -> frozenset[bytes]:
@@ -111,12 +116,18 @@ def _preset(file_name: str, document: Document) -> Preset:
             secret=Secret(**document.pop("secret")),
             sender=Sender(**document.pop("sender")),
             setup=tuple(document.pop("setup")),
-            samples=tuple(_sample(**sample) for sample in document.pop("samples")),
             **document,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"preset {file_name}.toml: {error}") from error
 
 
-def _sample(title: str, headers: dict[str, str], body: str) -> Sample:
-    return Sample(title, tuple(headers.items()), body)
+@cache
+def _samples(name: str) -> tuple[Sample, ...]:
+    text = (resources.files(__package__) / "samples" / f"{name}.toml").read_text("utf-8")
+    try:
+        document = tomllib.loads(text)
+        headers = tuple(document.pop("headers").items())
+        return tuple(Sample(headers=headers, **sample) for sample in document.pop("samples"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"samples/{name}.toml: {error}") from error

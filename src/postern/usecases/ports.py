@@ -91,3 +91,12 @@ class Fetch(Protocol):
     async def __call__(
         self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int
     ) -> Fetched: ...
+
+
+class CallOwn(Protocol):
+    """Make a call at the gateway's own public address, as a sender on the internet would, and nowhere else:
+    ``target`` is what follows that address. Raises ``FetchTrouble``."""
+
+    async def __call__(
+        self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
+    ) -> Fetched: ...

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from postern.core.address import Allowlist
+from postern.core.answer import LARGEST_RESPONSE
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.engines.embedded.engine import EmbeddedEngine
@@ -35,6 +37,8 @@ from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine
 from postern.wiring.starting import CannotStart
 from postern.workflows.load import load
+
+ANYWHERE = Allowlist.parse(["0.0.0.0/0", "::/0"])
 
 
 def secret_keys(settings: Settings) -> list[str]:
@@ -90,6 +94,18 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         except FetchFailed as failure:
             raise FetchTrouble(failure.detail, failure.status) from failure
 
+    own = Fetcher(allowed_ranges=ANYWHERE)
+
+    async def call_own(target: str, *, headers: Mapping[str, str], content: bytes, timeout: float) -> Fetched:
+        # The address is the operator's own setting; what follows it cannot lead to another host.
+        try:
+            return await own.fetch(
+                f"{base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,
+                timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=0,
+            )  # fmt: skip
+        except FetchFailed as failure:
+            raise FetchTrouble(failure.detail, failure.status) from failure
+
     gateway = Gateway(
         store=store,
         site=Site(
@@ -107,7 +123,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         ),
         engine=engine,
         workflow_files=WorkflowFiles(workflows if settings.engine == "embedded" else None, known_workflows),
-        outbound=Outbound(fetch, settings.outbound_allowed if serving_on else None),
+        outbound=Outbound(fetch, settings.outbound_allowed if serving_on else None, call_own),
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
@@ -131,6 +147,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         if engine is not None:
             await engine.close()
         await fetcher.aclose()
+        await own.aclose()
         gateway.runtime.call_log.flush()
         await store.close()
 

@@ -105,6 +105,8 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     token = {"method": "token", "token": "the first token", "secondToken": "the second one"}
     webhook = api.checked("POST", "webhooks", {"name": "Told", "authentication": token, "schedule": schedule})
     of = f"webhooks/{webhook['id']}"
+    api.checked("GET", f"{of}/test-calls")
+    api.checked("POST", f"{of}/test-calls", {"changes": {"a": 1}})
     for action in (
         "schedule/run",
         "schedule/resume",

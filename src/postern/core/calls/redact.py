@@ -11,6 +11,10 @@ from postern.core.signatures.credential import Credential
 MASK = "***"
 _MASK = MASK.encode()
 
+TEST_CALL = b"x-postern-test"
+"""Stands in a call that the gateway made for somebody who may not see what its secrets sign: the signature of such a
+call is masked, too."""
+
 _ALWAYS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
 # By these a body is read, once more when its call is started or replayed. A short secret in there is most
 # likely a word like "json".
@@ -54,11 +58,15 @@ class Mask:
         self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
         self._long_secrets = tuple(secret for secret in self._secrets if len(secret) >= _NO_WORD)
         self._keep = credential.read_headers
+        self._signatures = credential.signature_headers
+        self._signature_parameters = credential.signature_parameters
         self._masks: dict[bytes, tuple[str, bool]] = {}
         """What is known of a header's name: how it is written down, and whether its value is masked."""
 
-    def headers(self, headers: Headers) -> bytes:
+    def headers(self, headers: Headers, is_test: bool = False) -> bytes:
         """The headers as stored: JSON pairs, credentials masked, in order."""
+        if is_test:
+            headers = tuple((name, _MASK if name in self._signatures else value) for name, value in headers)
         learned = self._masks
         pairs = []
         open_values = []
@@ -88,15 +96,16 @@ class Mask:
             self._masks[name] = learned
         return learned
 
-    def query(self, query: bytes) -> bytes:
+    def query(self, query: bytes, is_test: bool = False) -> bytes:
         """The query string as stored. What is not masked keeps every byte: a signature may cover it."""
         if not query:
             return query
+        masked = self._parameters | self._signature_parameters if is_test else self._parameters
         parts = []
         for part in query.split(b"&"):
             name, equals, value = part.partition(b"=")
             plain = unquote_plus(name)
-            if equals and (plain in self._parameters or _holds(self._secrets, unquote_plus(value))):
+            if equals and (plain in masked or _holds(self._secrets, unquote_plus(value))):
                 parts.append(name + b"=" + _MASK)
             elif _holds(self._secrets, plain):  # `?TOKEN`, pasted without its parameter's name
                 parts.append(_MASK + equals + value)

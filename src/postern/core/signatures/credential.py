@@ -60,6 +60,12 @@ class Credential(Protocol):
     read_parameters: frozenset[bytes]
     """Query parameters, likewise."""
 
+    signature_headers: frozenset[bytes]
+    """Headers that carry a signature: stored, so that a call can be checked again."""
+
+    signature_parameters: frozenset[bytes]
+    """Query parameters, likewise."""
+
     body_is_signed: bool
     """False where whoever saw one call could send another body with it."""
 
@@ -75,6 +81,8 @@ class NoCredential:
     secrets: tuple[bytes, ...] = ()
     read_headers: frozenset[bytes] = frozenset()
     read_parameters: frozenset[bytes] = frozenset()
+    signature_headers: frozenset[bytes] = frozenset()
+    signature_parameters: frozenset[bytes] = frozenset()
     body_is_signed = False
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
@@ -97,6 +105,8 @@ class TokenCredential:
     body_is_signed = False
     read_headers: frozenset[bytes] = frozenset()
     read_parameters: frozenset[bytes] = frozenset()
+    signature_headers: frozenset[bytes] = frozenset()
+    signature_parameters: frozenset[bytes] = frozenset()
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ alone.
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
 TimestampFormat = Literal["unix", "unix_ms", "iso8601", "http_date"]
@@ -22,11 +22,27 @@ _HTTP = re.compile(
     re.ASCII,
 )
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def parse_timestamp(text: bytes, form: TimestampFormat) -> float | None:
     """Seconds since 1970, or None where the text is not in this form."""
     return _PARSERS[form](text) if len(text) <= _LONGEST else None
+
+
+def write_timestamp(seconds: float, form: TimestampFormat) -> str:
+    """The moment as a sender writes it, in whole seconds."""
+    moment = _EPOCH + timedelta(seconds=int(seconds))
+    match form:
+        case "unix":
+            return str(int(seconds))
+        case "unix_ms":
+            return str(int(seconds) * 1000)
+        case "iso8601":
+            return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case "http_date":  # in English, whatever language the machine speaks
+            day, month = _DAYS[moment.weekday()], _MONTHS[moment.month - 1].decode()
+            return f"{day}, {moment.day:02} {month} {moment:%Y %H:%M:%S} GMT"
 
 
 def _unix(text: bytes) -> float | None:

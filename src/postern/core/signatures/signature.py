@@ -111,6 +111,11 @@ class SignatureCredential:
         )
         """Headers the scheme reads: stored even where their names look like a credential's."""
         self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
+        places = [parse_ref(text) for text in scheme.signature]
+        self.signature_headers = frozenset(
+            f"{ref.name}{'1' if ref.is_glob else ''}".encode() for ref in places if ref.kind == "header"
+        )
+        self.signature_parameters = frozenset(ref.name.encode() for ref in places if ref.kind == "query")
         self._steps = {
             which: f"the signature in {self._place} was made with the {which} secret"
             for which in ("main", "second")

@@ -1,12 +1,13 @@
 """What the tools ask for. Each is a tool's input schema, so the descriptions are written for a model."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from postern.core.deliveries.replay import Values
 from postern.core.documents import Patch
 from postern.core.history.invocation import Status
+from postern.core.signatures.making import Wrong
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[
@@ -183,3 +184,26 @@ class NewWorkflow(Shape):
     name: Annotated[
         str, Field(description="What to call it, like order look-up.", min_length=1, max_length=80)
     ]
+
+
+class SendTestCall(Shape):
+    webhook_id: WebhookId
+    event: Annotated[
+        str | None,
+        Field(description="One of list_test_calls. Without it the first.", max_length=200),
+    ] = None
+    body: Annotated[
+        str | None,
+        Field(description="A body in the place of the sample's.", max_length=1_000_000),
+    ] = None
+    changes: Annotated[
+        dict[str, Any],
+        Field(description='Values to set in the body, by their paths: {"data.id": 7}.', max_length=50),
+    ] = {}
+    wrong: Annotated[
+        Wrong | None,
+        Field(
+            description="Broken in this way: signed with another secret, another body than the signed one, signed too long ago, "
+            "without its signature or token."
+        ),
+    ] = None

@@ -21,12 +21,17 @@ from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.surfaces.mcp import history, signatures, webhooks
+from postern.surfaces.mcp import history, sending, signatures, webhooks
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks.configuration import validated
 
-__all__ = ["history", "signatures", "webhooks"]  # imported so that they enter their tools in the table
+__all__ = [
+    "history",
+    "sending",
+    "signatures",
+    "webhooks",
+]  # imported so that they enter their tools in the table
 
 log = structlog.get_logger("postern.mcp")
 

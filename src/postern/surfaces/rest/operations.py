@@ -12,6 +12,7 @@ from postern.surfaces.rest import (
     replays,
     samples,
     schedules,
+    sending,
     signatures,
     webhooks,
 )
@@ -20,6 +21,7 @@ OPERATIONS = [
     *webhooks.row.operations,
     *bin.row.operations,
     *samples.row.operations,
+    *sending.row.operations,
     *schedules.row.operations,
     *deliveries.row.operations,
     *readmission.row.operations,

@@ -10,6 +10,7 @@ from postern.core import answer as answers
 from postern.core.admit import Verdict
 from postern.core.answer import Answer
 from postern.core.calls.call import Call
+from postern.core.calls.redact import TEST_CALL
 from postern.core.deliveries.delivery import Trigger, delivery_key
 from postern.core.history.invocation import Answered, Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.history.sample import sample_of
@@ -189,6 +190,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     elif not accepted:
         body = call.body[:LONGEST_REJECTED_BODY]
     waits = accepted and webhook.answer_timeout is not None and not webhook.held
+    is_test = call.first_header(TEST_CALL) is not None
     # By position, here and for the delivery: naming this many costs more than all the rest of making one.
     invocation = Invocation(
         new_id("inv"),
@@ -200,8 +202,8 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
         webhook.version,
         call.method[:20],
         call.path,
-        webhook.mask.query(call.query),
-        webhook.mask.headers(call.headers),
+        webhook.mask.query(call.query, is_test),
+        webhook.mask.headers(call.headers, is_test),
         body,
         len(call.body),
         call.address[:80],

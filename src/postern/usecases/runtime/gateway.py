@@ -12,7 +12,7 @@ from postern.core.operations.retention import RetentionPolicy
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import Refused
 from postern.stores.store import Store
-from postern.usecases.ports import Engine, Fetch
+from postern.usecases.ports import CallOwn, Engine, Fetch
 from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 
@@ -32,11 +32,12 @@ class WorkflowFiles:
 
 @dataclass
 class Outbound:
-    """Requests that the gateway itself makes, for scheduled webhooks."""
+    """Requests that the gateway itself makes: for scheduled webhooks, and test calls."""
 
     fetch: Fetch | None = None
     allowed: Allowlist | None = None
     """The private addresses that were opened; None in a process that does not fetch by itself."""
+    call_own: CallOwn | None = None
 
 
 @dataclass

@@ -33,7 +33,7 @@ def about(name: str) -> Provider:
         sends_arrays=preset.sends_arrays,
         synchronous_timeout_seconds=_seconds(preset.synchronous_timeout_seconds),
         samples=[
-            SampleCall(title=sample.title, headers=list(sample.headers), body=sample.body)
+            SampleCall(event=sample.event, title=sample.title, headers=list(sample.headers), body=sample.body)
             for sample in preset.samples
         ],
     )

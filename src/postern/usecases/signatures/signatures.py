@@ -11,6 +11,7 @@ from pydantic import Field
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
+from postern.core.calls.redact import TEST_CALL
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles
 from postern.core.signatures.diagnosis.variants import Setup
@@ -120,6 +121,7 @@ async def explain(
         isinstance(webhook, StoredWebhook)
         and webhook.settings.authentication.method == "hmac"
         and _concerns_a_signature(invocation.code)
+        and call.first_header(TEST_CALL) is None  # its signature was not kept
     ):
         setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
         result = asdict(await _result(actor, setup, stored, call, None)) | {"code": invocation.code}

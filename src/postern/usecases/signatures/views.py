@@ -19,6 +19,9 @@ class Sender(View):
 
 
 class SampleCall(View):
+    """Words in braces stand for what differs each time, like {uuid} and {timestamp}."""
+
+    event: str
     title: str
     headers: list[tuple[str, str]]
     body: str
@@ -86,3 +89,23 @@ class SignatureExplanation(SignatureResult):
 
     code: str
     invocation_id: str
+
+
+class SentCall(View):
+    """A call that was sent, and what became of it. ``status`` is null where there was no answer; ``invocationId`` is
+    null where the call was not recorded by itself."""
+
+    status: int | None
+    code: str
+    invocation_id: str | None
+    detail: str
+    answer: str
+    """The beginning of the answer's body."""
+    ms: float
+
+
+class Sent(View):
+    webhook_id: str
+    url: str
+    event: str
+    calls: list[SentCall]

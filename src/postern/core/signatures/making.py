@@ -1,0 +1,332 @@
+"""A call as its sender would make it: the other side of ``signature.py``, from the same scheme.
+
+What is signed is read from the finished call by the verifier itself, with a stand-in where the signature will be: so
+the two cannot disagree. Words in braces are filled in, the same everywhere in one call; ``PLACEHOLDERS`` lists them.
+"""
+
+import base64
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Literal, get_args
+from urllib.parse import quote_plus
+
+from postern.core.calls.call import Call
+from postern.core.calls.paths import Path, parse_path, walk
+from postern.core.signatures.credential import Unproven
+from postern.core.signatures.encoding import Encoding
+from postern.core.signatures.freshness import TimestampFormat, write_timestamp
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.select import Ref, covers, parse_ref
+from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.settings import TokenAuthentication
+
+Wrong = Literal["secret", "body", "stale", "missing"]
+"""In which one way a call is to be broken: signed with another secret, another body than the signed one, signed too
+long ago, without its signature or token."""
+WRONGS: tuple[Wrong, ...] = get_args(Wrong)
+
+PLACEHOLDERS = {
+    "{event}": "the event's name",
+    "{uuid}": "a new id in the form of a UUID",
+    "{unique}": "a new id of 24 letters and digits",
+    "{number}": "a new number of 12 digits",
+    "{unix}": "now, in seconds since 1970",
+    "{unix_ms}": "now, in milliseconds since 1970",
+    "{iso}": "now, like 2026-11-21T09:00:00Z",
+    "{timestamp}": "now, as the signature's scheme writes it",
+}
+
+_SIGNATURE = "{signature}"
+_DIGEST = "{body_sha256}"
+_TOO_LATE = 60
+"""Seconds beyond the time for which a signature is valid."""
+
+Value = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+class CannotMake(ValueError):
+    """Such a call cannot be made; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A call before it is signed."""
+
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"{}", repr=False)
+    event: str = ""
+    query: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call ready to be sent. Not to be shown: it carries a credential."""
+
+    headers: tuple[tuple[str, str], ...]
+    query: str
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"Made({len(self.body)} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When and where one call is made, and what makes it differ from every other."""
+
+    at: float
+    chance: bytes
+    base_url: str = ""
+    path: str = "/"
+    query: str = ""
+    """What the URL has of its own, to the byte."""
+
+
+def unsigned(draft: Draft, occasion: Occasion, changes: Mapping[str, Value]) -> Made:
+    """A call that proves nothing."""
+    draft = _changed(_filled(draft, _values(draft, occasion, "unix")), changes)
+    return Made(draft.headers, _query(occasion, draft.query), draft.body)
+
+
+def with_token(
+    how: TokenAuthentication,
+    token: bytes,
+    draft: Draft,
+    occasion: Occasion,
+    changes: Mapping[str, Value],
+    wrong: Wrong | None = None,
+) -> Made:
+    """A call that carries a token where its webhook looks for one."""
+    if wrong in ("body", "stale"):
+        raise CannotMake("a token says nothing about the body or the time, so nothing would be wrong")
+    made = unsigned(draft, occasion, changes)
+    if wrong == "missing":
+        return made
+    text = occasion.chance.hex() if wrong == "secret" else token.decode("utf-8", "replace")
+    if how.placement == "url":
+        return replace(made, query=_query(occasion, (*draft.query, (how.parameter_name, text))))
+    name, value = how.header_name, text
+    if how.placement == "bearer":
+        name, value = "Authorization", f"Bearer {text}"
+    elif how.placement == "basic":
+        pair = f"{how.username or ''}:{text}".encode()
+        name, value = "Authorization", f"Basic {base64.b64encode(pair).decode()}"
+    return replace(made, headers=(*made.headers, (name, value)))
+
+
+def signed(
+    credential: SignatureCredential,
+    draft: Draft,
+    occasion: Occasion,
+    changes: Mapping[str, Value],
+    wrong: Wrong | None = None,
+) -> Made:
+    """A call with the signature that this credential accepts, or one that is wrong in one way."""
+    scheme = credential.scheme
+    draft = _completed(scheme, draft)
+    if wrong == "stale":
+        if not scheme.timestamp:
+            raise CannotMake("this scheme signs no time, so no call is too old")
+        if not credential.tolerance:
+            raise CannotMake("this webhook takes signatures of any age, so no call is too old")
+        occasion = replace(occasion, at=occasion.at - credential.tolerance - _TOO_LATE)
+    carries_digest = any(_DIGEST in value for _, value in (*draft.headers, *draft.query))
+    if wrong == "body" and not (scheme.signs_body or carries_digest):
+        raise CannotMake("this scheme does not sign the body, so another body is accepted")
+    values = _values(draft, occasion, scheme.timestamp_format)
+    draft = _changed(_filled(draft, values), changes)
+    for path, kind in _timestamps_in_body(scheme):
+        draft = replace(draft, body=_set(draft.body, path, _as_json(values["{timestamp}"], kind)))
+    if wrong == "missing":
+        kept = tuple(pair for pair in draft.headers if _SIGNATURE not in pair[1])
+        left = tuple(pair for pair in draft.query if _SIGNATURE not in pair[1])
+        digest = sha256(draft.body).hexdigest()
+        return Made(_put(kept, _DIGEST, digest), _query(occasion, _put(left, _DIGEST, digest)), draft.body)
+    # Bytes that nobody sends: what is signed then is good for no other call.
+    other = occasion.chance.hex().encode() if wrong == "body" else b""
+    digest = sha256(draft.body + other).hexdigest()
+    draft = replace(
+        draft, headers=_put(draft.headers, _DIGEST, digest), query=_put(draft.query, _DIGEST, digest)
+    )
+    stand_in = _written(bytes(32), scheme.encoding)
+    content = _content(credential, draft, occasion, stand_in)
+    signed = content + (other if scheme.signs_body else b"")
+    made = hmac.digest(occasion.chance, signed, "sha256") if wrong == "secret" else credential.sign(signed)
+    text = _written(made, scheme.encoding)
+    if _content(credential, draft, occasion, text) != content:
+        raise CannotMake("by this scheme the signature is a part of what it signs")
+    return Made(
+        _put(draft.headers, _SIGNATURE, text),
+        _query(occasion, _put(draft.query, _SIGNATURE, text)),
+        draft.body,
+    )
+
+
+def _content(credential: SignatureCredential, draft: Draft, occasion: Occasion, signature: str) -> bytes:
+    try:
+        headers = tuple(
+            (name.lower().encode(), value.encode("latin-1"))
+            for name, value in _put(draft.headers, _SIGNATURE, signature)
+        )
+    except UnicodeEncodeError:
+        raise CannotMake("a header holds characters that HTTP does not carry") from None
+    query = _query(occasion, _put(draft.query, _SIGNATURE, signature)).encode()
+    call = Call(
+        "POST", occasion.path.encode(), query, headers, draft.body, "", occasion.at, occasion.base_url
+    )
+    reading = credential.read(call)
+    if isinstance(reading, Unproven):
+        raise CannotMake(f"with this body or these headers it cannot be signed: {reading.detail}")
+    return reading.content
+
+
+def _completed(scheme: SignatureScheme, draft: Draft) -> Draft:
+    """With whatever the scheme looks for and the draft has not: all of it for a scheme of the user's own."""
+    if not any(_SIGNATURE in value for _, value in (*draft.headers, *draft.query)):
+        draft = _with(draft, scheme.signature, _signature_value(scheme), "signature")
+    if any(not text.startswith("item:") for text in scheme.timestamp):
+        draft = _with(draft, scheme.timestamp, "{timestamp}", "timestamp")
+    is_in_body = any(text.startswith("body:") for text in scheme.delivery_id[:1])
+    if scheme.delivery_id and (not is_in_body or "{id}" in scheme.signed_content):
+        draft = _with(draft, scheme.delivery_id, "{uuid}", "id")
+    if scheme.body_digest and not scheme.body_digest[0].startswith("body:"):
+        draft = _with(draft, scheme.body_digest, _DIGEST, "body digest")
+    for ref in scheme.covered_refs:
+        if not ref.is_glob or not any(covers(ref, header) for header in _headers_of(draft)):
+            name = f"{ref.name}test" if ref.is_glob else ref.name
+            draft = _with(draft, (f"{ref.kind}:{name}",), "test", "signed value")
+    return draft
+
+
+def _headers_of(draft: Draft) -> list[Ref]:
+    return [Ref("header", name.lower()) for name, _ in draft.headers]
+
+
+def _with(draft: Draft, places: tuple[str, ...], value: str, what: str) -> Draft:
+    """The value at the first of these places, unless something is at one of them already."""
+    refs = [(text, parse_ref(text)) for text in places]
+    if any(_holds(draft, ref) for _, ref in refs):
+        return draft
+    text, first = refs[0]
+    name = text.partition(":")[2].strip().removesuffix("*") + ("1" if first.is_glob else "")
+    if first.kind == "header":
+        return replace(draft, headers=(*draft.headers, (name, value)))
+    if first.kind == "query":
+        return replace(draft, query=(*draft.query, (first.name, value)))
+    if _SIGNATURE in value or value == _DIGEST:
+        raise CannotMake(f"the {what} is inside the body, and such calls are not made here")
+    if value == "{timestamp}":
+        return draft  # it is set when the body is known
+    return replace(draft, body=_set(draft.body, first.path, value))
+
+
+def _holds(draft: Draft, ref: Ref) -> bool:
+    match ref.kind:
+        case "header":
+            return any(header == ref or covers(ref, header) for header in _headers_of(draft))
+        case "query":
+            return any(name == ref.name for name, _ in draft.query)
+        case "body":
+            return walk(draft.body, ref.path) is not None
+        case "item":  # it is written with the signature
+            return True
+
+
+def _signature_value(scheme: SignatureScheme) -> str:
+    """The value that carries the signature, like ``t={timestamp},v1={signature}``."""
+    between = scheme.key_separator
+    parts = [
+        f"{text.removeprefix('item:')}{between}{value}"
+        for places, value in ((scheme.timestamp[:1], "{timestamp}"), (scheme.delivery_id[:1], "{uuid}"))
+        for text in places
+        if text.startswith("item:")
+    ]
+    parts.append(f"{scheme.signature_key}{between}{_SIGNATURE}" if scheme.signature_key else _SIGNATURE)
+    if len(parts) > 1 and not scheme.item_separator:
+        raise CannotMake("the scheme does not say what divides the parts of its signature")
+    return scheme.item_separator.join(parts)
+
+
+def _timestamps_in_body(scheme: SignatureScheme) -> list[tuple[Path, TimestampFormat]]:
+    """Set last: a body of one's own, edited for a while, must not be too old by its own word."""
+    first = scheme.timestamp[:1]
+    return [(parse_ref(text).path, scheme.timestamp_format) for text in first if text.startswith("body:")]
+
+
+def _as_json(timestamp: str, kind: TimestampFormat) -> Value:
+    return int(timestamp) if kind in ("unix", "unix_ms") else timestamp
+
+
+def _values(draft: Draft, occasion: Occasion, kind: TimestampFormat) -> dict[str, str]:
+    chance = sha256(occasion.chance).digest()
+    digits = chance.hex()
+    return {
+        "{event}": draft.event,
+        "{uuid}": f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}",
+        "{unique}": digits[32:56],
+        "{number}": str(100_000_000_000 + int.from_bytes(chance[:8]) % 900_000_000_000),
+        "{unix}": write_timestamp(occasion.at, "unix"),
+        "{unix_ms}": write_timestamp(occasion.at, "unix_ms"),
+        "{iso}": write_timestamp(occasion.at, "iso8601"),
+        "{timestamp}": write_timestamp(occasion.at, kind),
+    }
+
+
+def _filled(draft: Draft, values: Mapping[str, str]) -> Draft:
+    body = draft.body
+    for name, value in values.items():
+        body = body.replace(name.encode(), value.encode())
+        draft = replace(draft, headers=_put(draft.headers, name, value), query=_put(draft.query, name, value))
+    return replace(draft, body=body)
+
+
+def _put(pairs: tuple[tuple[str, str], ...], placeholder: str, text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value.replace(placeholder, text)) for name, value in pairs)
+
+
+def _query(occasion: Occasion, pairs: tuple[tuple[str, str], ...]) -> str:
+    own = [occasion.query] if occasion.query else []
+    return "&".join([*own, *(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs)])
+
+
+def _written(digest: bytes, encoding: Encoding) -> str:
+    if encoding == "base64":
+        return base64.b64encode(digest).decode()
+    if encoding == "base64url":
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return digest.hex()
+
+
+def _changed(draft: Draft, changes: Mapping[str, Value]) -> Draft:
+    body = draft.body
+    for path, value in changes.items():
+        body = _set(body, parse_path(path), value)
+    return replace(draft, body=body)
+
+
+def _set(body: bytes, path: Path, value: Value) -> bytes:
+    """The body with this value at the path, objects made on the way where there are none."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise CannotMake("the body is not JSON, so nothing can be set in it") from None
+    here: Any = document
+    for number, step in enumerate(path):
+        last = number == len(path) - 1
+        if isinstance(here, list) and str(step).isdecimal() and int(step) < len(here):
+            step = int(step)
+        elif not isinstance(here, dict):
+            shown = ".".join(map(str, path))
+            raise CannotMake(f"the body has no place {shown}")
+        else:
+            step = str(step)
+            if not last and not isinstance(here.get(step), dict | list):
+                here[step] = {}
+        if last:
+            here[step] = value
+        else:
+            here = here[step]
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

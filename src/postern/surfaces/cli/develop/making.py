@@ -1,0 +1,115 @@
+"""Calls that `postern send --to` makes and sends by itself. Loaded late: the senders' files and the requests' models
+take a while."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import httpx2
+
+from postern.core.problems import Refused
+from postern.core.signatures.making import Made, Occasion
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.webhooks import settings
+from postern.surfaces.cli.gateway.api import api, end_refused
+from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
+from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.usecases.answers import Listing
+from postern.usecases.signatures import senders, sending
+from postern.usecases.signatures.sending import SendRequest
+from postern.usecases.signatures.views import SampleCall, SentCall
+from postern.usecases.webhooks.configuration import validated
+from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
+
+ANSWER_WITHIN = 60.0
+
+
+def check_sender(name: str) -> None:
+    if name not in senders.names():
+        end(
+            f"{name!r} is no webhook (wh_…) and no sender; the senders are {', '.join(senders.names())}",
+            USAGE,
+        )
+
+
+class Here:
+    """Calls that this command makes and sends by itself."""
+
+    def __init__(self, target: str, url: str) -> None:
+        parts = _url(url)
+        self.url, self.event = url, ""
+        self._base = f"{parts.scheme}://{parts.netloc}"
+        self._path, self._query = parts.path or "/", parts.query
+        self._scheme: SignatureScheme | None = None
+        self._how: settings.Authentication = settings.NoAuthentication()
+        if not target.startswith("wh_"):
+            check_sender(target)
+            self._scheme = SignatureScheme.from_document(senders.about(target).scheme)
+            self._how = settings.SignatureAuthentication(provider=target)
+            self.known = sending.samples_of(target)
+            return
+        self.known = api.get(Listing[SampleCall], "webhooks", target, "test-calls").items
+        how = api.get(Webhook, "webhooks", target).authentication
+        if isinstance(how, WithSignature):
+            self._scheme = SignatureScheme.from_document(how.scheme or {})
+            self._how = settings.SignatureAuthentication(provider=how.provider)
+        elif isinstance(how, WithToken):
+            self._how = settings.TokenAuthentication(
+                placement=how.placement,
+                header_name=how.header_name,
+                username=how.username,
+                parameter_name=how.parameter_name,
+            )
+
+    def send(
+        self, asked: dict[str, Any], secret: str | None, count: int, rate: float | None
+    ) -> Iterator[SentCall]:
+        if secret is None and self._how.method != "none":
+            end("--to needs --secret: what to sign with, as env:NAME, file:PATH or -", USAGE)
+        key = read_secret(secret).encode() if secret is not None else b""
+        try:
+            request = validated(SendRequest, asked)
+            made = [self._make(key, request)]  # what cannot be made is told before anything is sent
+        except Refused as refused:
+            end_refused(refused)
+        with httpx2.Client(trust_env=False, timeout=ANSWER_WITHIN) as http:
+            began = time.monotonic()
+            for number in range(count):
+                if rate:
+                    time.sleep(max(0.0, number / rate - (time.monotonic() - began)))
+                yield self._send(http, made.pop() if made else self._make(key, request))
+
+    def _make(self, key: bytes, request: SendRequest) -> Made:
+        draft = sending.draft_of(self.known, request)
+        self.event = draft.event
+        occasion = Occasion(time.time(), secrets.token_bytes(32), self._base, self._path, self._query)
+        return sending.made(self._how, self._scheme, key, draft, occasion, request)
+
+    def _send(self, http: Any, made: Made) -> SentCall:
+        url = f"{self._base}{self._path}" + (f"?{made.query}" if made.query else "")
+        began = time.perf_counter()
+        try:
+            heard = http.post(url, content=made.body, headers=dict(made.headers))
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+            end(f"{self._base} cannot be reached: {plain(str(error))}", UNAVAILABLE)
+        return SentCall(
+            status=heard.status_code,
+            code="",
+            invocation_id=None,
+            detail="",
+            answer=heard.text[:2000],
+            ms=round((time.perf_counter() - began) * 1000, 1),
+        )
+
+
+def _url(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        end("--to: write a URL, like http://localhost:3000/hooks", USAGE)
+    return parts

@@ -1,0 +1,223 @@
+"""`postern send`: calls as their sender would make them."""
+
+import base64
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import (
+    CONFLICT,
+    FAILED,
+    NOT_FOUND,
+    USAGE,
+    Json,
+    end,
+    out,
+    plain,
+    show_json,
+    show_page,
+)
+from postern.surfaces.cli.terminal import Style
+from postern.usecases.answers import Listing, View, whole
+from postern.usecases.signatures.views import SampleCall, Sent, SentCall
+from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
+
+if TYPE_CHECKING:
+    from postern.surfaces.cli.develop.making import Here
+
+WRONGS = ("secret", "body", "stale", "missing")
+AT_A_TIME = 10
+"""Calls of one request, where nobody says how many a second."""
+PAGE = 200
+
+
+class SentFromHere(View):
+    """``--json`` of calls that were made and sent by this command."""
+
+    url: str
+    event: str
+    calls: list[SentCall]
+
+
+def send(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="SENDER|WEBHOOK",
+            help="A webhook (wh_…), or a sender like stripe: its webhook here, or any URL with --to.",
+        ),
+    ],
+    event: Annotated[
+        str | None, typer.Option(help="Which of its events; --list shows them. Default: the first.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PATH=VALUE", help="A value in the body, like data.id=7. May be given again."
+        ),
+    ] = None,
+    body: Annotated[str | None, typer.Option(help="Another body: a file, or - for standard input.")] = None,
+    wrong: Annotated[
+        str | None,
+        typer.Option(
+            help="Broken in one way: secret, body (another than the signed one), stale, or missing (no signature, no token)."
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, max=100_000, help="How many, each with new ids.")] = 1,
+    rate: Annotated[
+        float | None, typer.Option(min=0.01, max=100, help="Calls a second. Default: one after the other.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Make it here and send it to this URL; no gateway takes part."),
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="With --to: the secret or token, as env:NAME, file:PATH or -.")
+    ] = None,
+    only_list: Annotated[bool, typer.Option("--list", help="Show the events; send nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Send a call as its sender would: its headers, ids, time and a correct signature. The gateway signs with the
+    webhook's stored secret and calls the webhook's public URL, so that the whole way is tried; nobody is told the
+    signature.
+
+    Words in braces in a body are filled in for each call: {uuid}, {unique}, {number}, {unix}, {unix_ms}, {iso},
+    {timestamp}, {event}.
+
+    It ends with 1 when a call was not taken, or a wrong one was.
+
+    Examples:
+
+      postern send shopify --event orders/create --set customer.email=ada@example.com
+
+      postern send wh_… --wrong stale
+
+      postern send stripe --to http://localhost:3000/hooks --secret env:STRIPE_SECRET
+    """
+    if wrong is not None and wrong not in WRONGS:
+        end(f"--wrong: {wrong!r} is none of {', '.join(WRONGS)}", USAGE)
+    if secret is not None and to is None:
+        end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret", USAGE)
+    asked: dict[str, Any] = {"changes": _changes(changes), **_body(body)}
+    if event is not None:
+        asked["event"] = event
+    if wrong is not None:
+        asked["wrong"] = wrong
+    here = None if to is None else _from_here(target, to)
+    webhook = "" if here else _webhook(target)
+    if only_list:
+        known = here.known if here else api.get(Listing[SampleCall], "webhooks", webhook, "test-calls").items
+        show_page(whole(known), as_json, ["event", "title"], "", lambda one: [one.event, one.title])
+        return
+    if here:
+        calls = list(here.send(asked, secret, count, rate))
+        url, sent_event = here.url, here.event
+    else:
+        parts = list(_over_the_gateway(webhook, asked, count, rate))
+        url, sent_event = parts[0].url, parts[0].event
+        calls = [call for part in parts for call in part.calls]
+    if as_json:
+        show_json(SentFromHere(url=url, event=sent_event, calls=calls))
+    else:
+        _show(sent_event, calls)
+    taken = [call.status is not None and call.status < 400 for call in calls]
+    if any(taken) if wrong else not all(taken):
+        sys.exit(FAILED)
+
+
+def _from_here(target: str, url: str) -> "Here":
+    from postern.surfaces.cli.develop.making import Here
+
+    return Here(target, url)
+
+
+def _changes(pairs: list[str] | None) -> dict[str, Any]:
+    """``data.id=7``: the path stays one, for its steps may be indexes. Values are JSON where they read as JSON."""
+    found: dict[str, Any] = {}
+    for pair in pairs or ():
+        path, equals, text = pair.partition("=")
+        if not equals or not path:
+            end(f"--set: {pair!r}: write path=value, like data.id=7", USAGE)
+        try:
+            found[path] = json.loads(text)
+        except (ValueError, RecursionError):
+            found[path] = text
+    return found
+
+
+def _webhook(target: str) -> str:
+    """The one webhook of this sender, where no webhook is named."""
+    if target.startswith("wh_"):
+        return target
+    from postern.surfaces.cli.develop.making import check_sender
+
+    check_sender(target)
+    found: list[Webhook] = []
+    cursor: str | None = None
+    while True:
+        page = api.get(Webhooks, "webhooks", limit=PAGE, cursor=cursor)
+        found += [one for one in page.items if _provider(one) == target]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    if not found:
+        end(f"No webhook here is set up for {target}. Make one, or say --to URL with --secret.", NOT_FOUND)
+    if len(found) > 1:
+        end(f"Say which webhook: {', '.join(f'{one.id} ({plain(one.name)})' for one in found)}", CONFLICT)
+    return found[0].id
+
+
+def _provider(webhook: Webhook) -> str:
+    how = webhook.authentication
+    return how.provider if isinstance(how, WithSignature) else ""
+
+
+def _body(source: str | None) -> dict[str, str]:
+    if source is None:
+        return {}
+    try:
+        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        end(f"{source} cannot be read: {error.strerror}", USAGE)
+    return {"bodyBase64": base64.b64encode(content).decode()}
+
+
+def _over_the_gateway(webhook: str, asked: dict[str, Any], count: int, rate: float | None) -> Iterator[Sent]:
+    """A few at a time, so that no request lasts long."""
+    size = min(100, max(1, round(rate))) if rate else AT_A_TIME
+    while count:
+        part = min(size, count)
+        count -= part
+        began = time.monotonic()
+        request = asked | {"count": part} | ({"rate": rate} if rate else {})
+        yield api.post(Sent, "webhooks", webhook, "test-calls", body=request)
+        if rate and count:
+            time.sleep(max(0.0, part / rate - (time.monotonic() - began)))
+
+
+def _show(event: str, calls: list[SentCall]) -> None:
+    if len(calls) == 1:
+        (call,) = calls
+        status = "no answer" if call.status is None else str(call.status)
+        style: Style = "green" if call.status is not None and call.status < 400 else "red"
+        what = "  ".join(filter(None, [plain(event), call.code, call.invocation_id or ""]))
+        out.print(f"{out.styled(status, style)}  {what}  {call.ms:.0f} ms")
+        if call.detail:
+            out.print(plain(call.detail))
+        if call.answer:
+            out.print(plain(call.answer))
+        return
+    kinds = Counter((call.status, call.code) for call in calls)
+    for (heard, code), times in kinds.most_common():
+        out.print(f"{times}  {'no answer' if heard is None else heard}  {code}".rstrip())
+    lasted = sorted(call.ms for call in calls)
+    out.print(
+        f"Half of them were answered within {lasted[len(lasted) // 2]:.0f} ms, all within {lasted[-1]:.0f} ms."
+    )

@@ -1,0 +1,341 @@
+"""Make a call as its sender would, and send it the whole way: to the webhook's public URL."""
+
+import asyncio
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from secrets import token_bytes
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import Field
+
+from postern import presets
+from postern.core.access.accounts import Actor
+from postern.core.calls.paths import InvalidPath, parse_path
+from postern.core.calls.redact import TEST_CALL
+from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.core.signatures.making import (
+    CannotMake,
+    Draft,
+    Made,
+    Occasion,
+    Wrong,
+    signed,
+    unsigned,
+    with_token,
+)
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.settings import Authentication, TokenAuthentication
+from postern.core.webhooks.stored import StoredWebhook
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.identity import is_stand_in
+from postern.usecases.access.audit import noted
+from postern.usecases.ports import Fetched, FetchTrouble
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.shapes import Shape
+from postern.usecases.signatures import views
+from postern.usecases.webhooks.compiling import answer_timeout, credential_of
+from postern.usecases.webhooks.resolving import scheme_of
+from postern.usecases.webhooks.webhooks import stored
+
+RECORDED = "recorded"
+MINIMAL = "minimal"
+MOST_CALLS = 100
+AT_ONCE = 20
+ANSWER_WITHIN = 15.0
+LONGEST_ANSWER = 2000
+SKEW = 2.0
+"""Seconds by which the clocks of two machines may differ."""
+
+
+class SendRequest(Shape):
+    """Which call to make: one of the webhook's samples by its event, or a body of one's own. ``wrong`` breaks it in
+    one way. Words in braces, like {uuid} and {timestamp}, are filled in for each call."""
+
+    event: Annotated[str | None, Field(max_length=200)] = None
+    body: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT)] | None = Field(default=None, repr=False)
+    body_base64: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT * 2)] | None = Field(
+        default=None, repr=False
+    )
+    changes: Annotated[dict[str, Any], Field(max_length=50, repr=False)] = {}
+    """Values to set in the body, by their paths: {"data.id": 7}."""
+    wrong: Wrong | None = None
+    count: Annotated[int, Field(ge=1, le=MOST_CALLS)] = 1
+    rate: Annotated[float, Field(gt=0, le=MOST_CALLS)] | None = None
+    """Calls a second. Without it each waits for the answer of the one before."""
+
+
+async def samples(gateway: Gateway, actor: Actor, webhook_id: str) -> list[views.SampleCall]:
+    """The calls that can be sent to a webhook as a test: its sender's usual events, and what was recorded of it."""
+    require(actor, "read")
+    return await _samples(gateway, await stored(gateway, webhook_id))
+
+
+async def send(
+    gateway: Gateway, actor: Actor, webhook_id: str, request: SendRequest, hide_signature: bool = False
+) -> views.Sent:
+    """Make a call as the webhook's sender would, with its stored secret, and send it to the webhook's public URL.
+    The signature is not told."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    _check_can_be_made(webhook)
+    draft = draft_of(await _samples(gateway, webhook), request)
+    # Whoever may not be shown what a stored secret signs (`signatures.test`) must not read it in the history.
+    if hide_signature or (bool(actor.id) and not actor.session):
+        draft = replace(draft, headers=(*draft.headers, (TEST_CALL.decode(), "signature not kept")))
+    url = gateway.site.webhook_url(webhook.short_code)
+    sender = _Sender(gateway, webhook, draft, request, url)
+    sender.make()  # what cannot be made is refused before anything is noted or sent
+    what = {"event": draft.event, "count": request.count, "wrong": request.wrong}
+    await gateway.store.audit.write(
+        noted(
+            gateway, actor, "test calls sent", webhook_id, **{name: one for name, one in what.items() if one}
+        )
+    )
+    return views.Sent(webhook_id=webhook_id, url=url, event=draft.event, calls=await sender.send_all())
+
+
+def samples_of(provider: str) -> list[views.SampleCall]:
+    """The usual events of a built-in sender; none of another one."""
+    if provider not in presets.names():
+        return []
+    return [
+        views.SampleCall(event=one.event, title=one.title, headers=list(one.headers), body=one.body)
+        for one in presets.get(provider).samples
+    ]
+
+
+def draft_of(known: list[views.SampleCall], request: SendRequest) -> Draft:
+    """The sample that was asked for, or the first, with the body that was given in its place."""
+    for path in request.changes:
+        try:
+            parse_path(path)
+        except InvalidPath as error:
+            raise Refused("invalid_request", errors=[FieldError("changes", str(error))]) from None
+    events = [one.event for one in known]
+    if request.event is not None and request.event not in events:
+        raise Refused(
+            "invalid_request",
+            errors=[FieldError("event", f"there is no such sample; there are {', '.join(events)}")],
+        )
+    chosen = known[0 if request.event is None else events.index(request.event)]
+    return Draft(tuple(chosen.headers), _given_body(request, chosen.body.encode()), chosen.event)
+
+
+def made(
+    how: Authentication,
+    scheme: SignatureScheme | None,
+    secret: bytes,
+    draft: Draft,
+    occasion: Occasion,
+    request: SendRequest,
+) -> Made:
+    """A call with a secret that was given with it: nothing of it comes from a gateway."""
+    if isinstance(how, TokenAuthentication):
+        make: Make = _with_token(how, secret)
+    elif scheme is None:
+        make = _unproven
+    else:
+        try:
+            make = _signed(SignatureCredential(scheme, secret))
+        except ValueError as error:
+            raise Refused("invalid_request", errors=[FieldError("secret", str(error))]) from None
+    return _made(make, draft, occasion, request)
+
+
+Make = Callable[[Draft, Occasion, dict[str, Any], Wrong | None], Made]
+
+
+# --- what stands behind them -----------------------------------------------------------------------------------------
+
+
+class _Sender:
+    def __init__(
+        self, gateway: Gateway, webhook: StoredWebhook, draft: Draft, request: SendRequest, url: str
+    ) -> None:
+        self._gateway = gateway
+        self._webhook = webhook
+        self._draft = draft
+        self._request = request
+        self._url = url
+        settings, resolved = webhook.settings, webhook.resolved
+        how = settings.authentication
+        if how.method == "none":
+            self._make: Make = _unproven
+        elif isinstance(how, TokenAuthentication):
+            self._make = _with_token(how, webhook.secrets["main"].value)
+        else:
+            credential = credential_of(how, resolved, webhook.secrets)
+            assert isinstance(credential, SignatureCredential)
+            self._make = _signed(credential)
+        self._timeout = (answer_timeout(settings, resolved) or 0.0) + ANSWER_WITHIN
+
+    def make(self) -> Made:
+        occasion = Occasion(
+            self._gateway.clock(),
+            token_bytes(32),
+            self._gateway.site.base_url,
+            f"/webhook/{self._webhook.short_code}",
+        )
+        return _made(self._make, self._draft, occasion, self._request)
+
+    async def send_all(self) -> list[views.SentCall]:
+        """The first shows whether the URL leads here; the others are sent only then."""
+        first = await self._send()
+        rest = self._request.count - 1
+        if self._request.rate is None:
+            return [first, *[await self._send_on() for _ in range(rest)]]
+        room = asyncio.Semaphore(AT_ONCE)
+        pause = 1 / self._request.rate
+
+        async def one(number: int) -> views.SentCall:
+            await asyncio.sleep(pause * (number + 1))
+            async with room:
+                return await self._send_on()
+
+        return [first, *await asyncio.gather(*map(one, range(rest)))]
+
+    async def _send_on(self) -> views.SentCall:
+        try:
+            return await self._send()
+        except Refused as refused:
+            return views.SentCall(
+                status=None, code=refused.code, invocation_id=None, detail=refused.detail, answer="", ms=0.0
+            )
+
+    async def _send(self) -> views.SentCall:
+        call_own = self._gateway.outbound.call_own
+        if call_own is None:
+            raise Refused("conflict", "this process sends nothing")
+        made = self.make()
+        sent_at, began = self._gateway.clock(), time.monotonic()
+        target = f"/webhook/{self._webhook.short_code}" + (f"?{made.query}" if made.query else "")
+        try:
+            heard = await call_own(
+                target, headers=dict(made.headers), content=made.body, timeout=self._timeout
+            )
+        except FetchTrouble as trouble:
+            raise Refused(
+                "temporarily_unavailable",
+                f"the webhook's public URL cannot be called from here: {trouble.detail}. The address before it is "
+                "POSTERN_BASE_URL, and the gateway must serve",
+            ) from None
+        return await self._told(heard, sent_at, round((time.monotonic() - began) * 1000, 1))
+
+    async def _told(self, heard: Fetched, sent_at: float, ms: float) -> views.SentCall:
+        """What became of it. Nothing is believed of an answer but what the history confirms."""
+        invocation_id = heard.header("x-invocation-id") or ""
+        story = await self._gateway.store.history.get(invocation_id) if invocation_id else None
+        answer = heard.body[:LONGEST_ANSWER].decode("utf-8", "replace")
+        if story is None or story.invocation.webhook_id != self._webhook.id:
+            code = _problem_code(heard.body)
+            if code is None or code == "webhook_not_found":
+                raise Refused(
+                    "conflict",
+                    f"{self._url} answers {heard.status}, and no such call has come in here: the public URL leads "
+                    "somewhere else. POSTERN_BASE_URL says what it begins with",
+                )
+            # Rejected and only counted, as after too many wrong ones.
+            return views.SentCall(
+                status=heard.status, code=code, invocation_id=None, detail=PROBLEMS[code].help, answer=answer, ms=ms
+            )  # fmt: skip
+        invocation = story.invocation
+        before = invocation.received_at < sent_at - SKEW or _status_in(heard.body) == "duplicate"
+        return views.SentCall(
+            status=heard.status,
+            code="duplicate" if before else invocation.code,
+            invocation_id=invocation.id,
+            detail="the same event has come in before, as this invocation" if before else invocation.detail,
+            answer=answer,
+            ms=ms,
+        )
+
+
+async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.SampleCall]:
+    how = webhook.settings.authentication
+    found = samples_of(how.provider) if how.method == "hmac" else []
+    headers = [("Content-Type", "application/json")]
+    kept = await gateway.store.samples.get(webhook.id)
+    if kept is not None and kept.trigger is not None:
+        body = _payload(kept.trigger, webhook.resolved.sends_arrays)
+        headers_of_sender = found[0].headers if found else headers
+        found.append(
+            views.SampleCall(event=RECORDED, title="The recorded event", headers=headers_of_sender, body=body)
+        )
+    if not found or how.method != "hmac":
+        found.append(views.SampleCall(event=MINIMAL, title="An empty object", headers=headers, body="{}"))
+    return found
+
+
+def _payload(trigger: bytes, is_array: bool) -> str:
+    payload = msgspec.json.decode(trigger, type=dict[str, msgspec.Raw])["payload"]
+    items = msgspec.json.decode(payload, type=dict[str, msgspec.Raw]).get("items") if is_array else None
+    return bytes(payload if items is None else items).decode("utf-8", "replace")
+
+
+def _check_can_be_made(webhook: StoredWebhook) -> None:
+    if webhook.unreadable_secrets:
+        raise Refused("temporarily_unavailable", "; ".join(webhook.unreadable_secrets.values()))
+    how = webhook.settings.authentication
+    if how.method == "hmac" and is_stand_in(webhook.secrets["main"].value):
+        raise Refused(
+            "conflict",
+            "the sender's secret has not been set here yet: with it, test calls are signed as the sender signs",
+        )
+    if how.method == "hmac":
+        scheme_of(webhook.resolved)
+
+
+def _given_body(request: SendRequest, otherwise: bytes) -> bytes:
+    if request.body is not None and request.body_base64 is not None:
+        raise Refused("invalid_request", errors=[FieldError("body", "give body or bodyBase64, one of them")])
+    if request.body_base64 is not None:
+        try:
+            return base64.b64decode(request.body_base64, validate=True)
+        except (binascii.Error, ValueError):
+            raise Refused("invalid_request", errors=[FieldError("bodyBase64", "is not base64")]) from None
+    return otherwise if request.body is None else request.body.encode("utf-8", "replace")
+
+
+def _made(make: Make, draft: Draft, occasion: Occasion, request: SendRequest) -> Made:
+    try:
+        return make(draft, occasion, request.changes, request.wrong)
+    except CannotMake as error:
+        raise Refused("conflict", str(error)) from None
+
+
+def _unproven(draft: Draft, occasion: Occasion, changes: dict[str, Any], wrong: Wrong | None) -> Made:
+    if wrong is not None:
+        raise CannotMake("anybody may call this webhook, so nothing would be wrong")
+    return unsigned(draft, occasion, changes)
+
+
+def _with_token(how: TokenAuthentication, token: bytes) -> Make:
+    return lambda draft, occasion, changes, wrong: with_token(how, token, draft, occasion, changes, wrong)
+
+
+def _signed(credential: SignatureCredential) -> Make:
+    return lambda draft, occasion, changes, wrong: signed(credential, draft, occasion, changes, wrong)
+
+
+def _problem_code(body: bytes) -> str | None:
+    code = _member(body, "code")
+    return code if code in PROBLEMS else None
+
+
+def _status_in(body: bytes) -> str | None:
+    return _member(body, "status")
+
+
+def _member(body: bytes, name: str) -> str | None:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
