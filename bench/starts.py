@@ -22,15 +22,18 @@ import uvloop
 
 from bench.__main__ import RESULTS
 from bench.contestants import WORKFLOW, constant, cpu_of
-from bench.rooms import free_port, table
+from bench.rooms import free_port, restate_server, running_restate, table
 from postern.core.deliveries.delivery import Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.http import HttpEngine
+from postern.engines.restate import RestateEngine
+from postern.engines.targets import Target
 from postern.engines.temporal import TemporalEngine
 from postern.identity import new_id
 from postern.usecases.deliveries.dispatch import BATCH
 from postern.usecases.ports import Engine
 
+ECHO = Target("Echo/second", "")
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 
 
@@ -86,6 +89,11 @@ def main(starts: int) -> None:
                 measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: process)
             )
         )
+    with restate() as server:
+        if server is not None:
+            ingress, process = server
+            engine = RestateEngine(f"http://127.0.0.1:{ingress}", targets=[ECHO])
+            rows.append(uvloop.run(measure("Restate", engine, starts, lambda: process)))
     with temporal() as server:
         if server is not None:
             address, process = server
@@ -102,6 +110,17 @@ def main(starts: int) -> None:
         file.write(
             f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{text}\n\n"
         )
+
+
+@contextmanager
+def restate() -> Iterator[tuple[int, int] | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        binary = restate_server()
+        if binary is None:
+            yield None
+            return
+        with running_restate(binary, Path(folder)) as server:
+            yield server.ingress, server.process
 
 
 @contextmanager

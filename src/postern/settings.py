@@ -112,7 +112,7 @@ _seconds = _number(1, 3600, "a number of seconds")
 _days = _number(1, 3650, "a number of days")
 
 
-ENGINES = ("embedded", "temporal", "http", "shopify-flow", "none")
+ENGINES = ("embedded", "temporal", "restate", "http", "shopify-flow", "none")
 """What POSTERN_ENGINE may be; `wiring/engines.py` makes each of them."""
 
 
@@ -172,7 +172,7 @@ class Settings:
     engine = Setting(
         _one_of(*ENGINES),
         "embedded",
-        "The workflow engine: embedded, temporal, http, shopify-flow, or none.",
+        "The workflow engine: embedded, temporal, restate, http, shopify-flow, or none.",
     )
     http_url = Setting(_address, "", "Engine http: the URL that starts a workflow.")
     http_secret = Setting(
@@ -204,6 +204,17 @@ class Settings:
         str,
         "Webhook Trigger@postern",
         "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated.",
+    )
+    restate_url = Setting(
+        _base_address,
+        "",
+        "Engine restate: where the server takes requests (its ingress), like http://127.0.0.1:8081.",
+    )
+    restate_api_key = Setting(str, "", "Engine restate: the API key of Restate Cloud.", secret=True)
+    restate_targets = Setting(
+        str,
+        "WebhookTrigger/run",
+        "Engine restate: what to start, as Service/handler, with #webhook for one webhook only; comma-separated.",
     )
     shopify_shop = Setting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
     shopify_access_token = Setting(str, "", "Engine shopify-flow: the Admin API access token.", secret=True)
@@ -341,6 +352,8 @@ class Settings:
             )
         if self.engine == "http" and not self.http_url:
             problems.append("POSTERN_ENGINE=http needs POSTERN_HTTP_URL")
+        if self.engine == "restate" and not self.restate_url:
+            problems.append("POSTERN_ENGINE=restate needs POSTERN_RESTATE_URL")
         if self.engine == "shopify-flow" and not (self.shopify_shop and self.shopify_access_token):
             problems.append(
                 "POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN"

@@ -1,12 +1,7 @@
-"""A real Node-RED from npm, installed once into a cache folder outside the tree, with the flows that the
-tests ask for."""
+"""A real Node-RED from npm, with the flows that the tests ask for."""
 
-import fcntl
 import json
-import os
-import shutil
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -15,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from engines.npm import from_npm
 from support.waiting import free_port, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node_red_flow.json"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postern-tests"
 
 REMEMBER = """
 const seen = flow.get('seen') || {};
@@ -100,28 +95,7 @@ def installed() -> Path:
     printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
     major, minor = printed.strip().lstrip("v").split(".")[:2]
     version = "5" if (int(major), int(minor)) >= (22, 9) else "4"
-    folder = CACHE / f"node-red-{version}"
-    script = folder / "node_modules" / "node-red" / "red.js"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # test processes run side by side
-        if not script.exists():
-            fresh = Path(tempfile.mkdtemp(dir=CACHE))
-            command = [
-                "npm",
-                "install",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-                str(fresh),
-                f"node-red@{version}",
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=fresh)
-            assert done.returncode == 0, f"npm could not install Node-RED:\n{done.stderr}"
-            shutil.rmtree(folder, ignore_errors=True)
-            fresh.rename(folder)
-    return script
+    return from_npm("node-red", version) / "node_modules" / "node-red" / "red.js"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from engines.conformance import until
 from postern.engines.http import HttpEngine
+from postern.engines.restate import RestateEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
 from postern.engines.temporal import TemporalEngine
 from postern.settings import SettingError, Settings
@@ -40,6 +41,7 @@ def settings(**given: str) -> Settings:
             {"engine": "shopify-flow", "shopify_shop": "a.myshopify.com", "shopify_access_token": "shpat_1"},
             ShopifyFlowEngine,
         ),
+        ({"engine": "restate", "restate_url": "http://restate:8080"}, RestateEngine),
         ({"engine": "none"}, type(None)),
     ],
 )
@@ -54,6 +56,9 @@ async def test_an_engine_is_made_from_its_settings(given: dict[str, str], kind: 
     "given",
     [
         {"engine": "http"},
+        {"engine": "restate"},
+        {"engine": "restate", "restate_url": "http://r:8080", "restate_targets": "Webhook Trigger"},
+        {"engine": "restate", "restate_url": "http://r:8080", "restate_targets": "A/run, A/run#wh_1"},
         {"engine": "http", "http_url": "http://user:pw@n8n/"},
         {"engine": "http", "http_url": "http://n8n/", "http_secret": "nonsense!"},
         {"engine": "http", "http_url": "http://n8n/", "http_headers": "Authorization: x"},

@@ -23,7 +23,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
 from engines.relay import Relay
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
-from postern.engines.temporal import Target, TemporalEngine, read_targets
+from postern.engines.targets import Target, read_targets
+from postern.engines.temporal import TemporalEngine
 from postern.usecases.deliveries.dispatch import START_TIMEOUT
 from support.waiting import PATIENCE
 
@@ -122,7 +123,7 @@ class TemporalHarness:
         self.client = client
         self.queue = queue
         self.relay = relay
-        self.engine = TemporalEngine(f"127.0.0.1:{relay.port}", targets=[Target(task_queue=queue)])
+        self.engine = TemporalEngine(f"127.0.0.1:{relay.port}", targets=[Target(queue=queue)])
 
     async def ran(self) -> list[dict[str, Any]]:
         found = []
@@ -202,7 +203,7 @@ async def test_the_payload_arrives_with_every_digit(harness: TemporalHarness) ->
 
 async def test_several_targets_are_each_started_once(harness: TemporalHarness) -> None:
     targets = [
-        Target(task_queue=harness.queue),
+        Target(queue=harness.queue),
         Target("Second", harness.queue),
         Target("Third", harness.queue, webhook_id="wh_other"),
     ]
@@ -221,20 +222,20 @@ async def test_several_targets_are_each_started_once(harness: TemporalHarness) -
 
 
 def test_two_targets_cannot_share_a_workflow_id() -> None:
-    with pytest.raises(ValueError, match="same workflow type"):
-        TemporalEngine(targets=[Target(), Target(task_queue="other")])
-    with pytest.raises(ValueError, match="same workflow type"):
+    with pytest.raises(ValueError, match="same workflow"):
+        TemporalEngine(targets=[Target(), Target(queue="other")])
+    with pytest.raises(ValueError, match="same workflow"):
         TemporalEngine(targets=[Target(), Target(webhook_id="wh_1")])
 
 
 def test_targets_are_read_from_one_line() -> None:
-    assert read_targets("") == (Target(),)
-    assert read_targets("Webhook Trigger, Refund@refunds#wh_1") == (
+    assert read_targets("", Target()) == (Target(),)
+    assert read_targets("Webhook Trigger, Refund@refunds#wh_1", Target()) == (
         Target(),
         Target("Refund", "refunds", "wh_1"),
     )
-    with pytest.raises(ValueError, match="names no workflow type"):
-        read_targets("@queue")
+    with pytest.raises(ValueError, match="names no workflow"):
+        read_targets("@queue", Target())
 
 
 async def test_a_trigger_nobody_wants_starts_nothing(harness: TemporalHarness) -> None:
@@ -255,7 +256,7 @@ async def test_a_message_over_the_servers_limit_is_rejected(harness: TemporalHar
 
 
 async def test_health_says_when_no_worker_listens(harness: TemporalHarness) -> None:
-    engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(task_queue="nobody")])
+    engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(queue="nobody")])
     health = await engine.health()
     assert health.ok
     assert "no worker" in health.detail
@@ -271,7 +272,7 @@ async def test_a_server_that_was_never_there_is_unavailable_at_once() -> None:
 
 async def test_what_is_forgotten_is_gone_and_what_runs_stays(harness: TemporalHarness) -> None:
     await harness.engine.start(done := trigger())
-    waiting = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(task_queue="nobody")])
+    waiting = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(queue="nobody")])
     await waiting.start(running := trigger())
 
     async def states(key: str) -> list[str]:

@@ -71,6 +71,14 @@ async def test_an_answer_is_handed_back_whole() -> None:
     assert (server.received[0].target, server.received[0].headers["x-key"]) == ("/path?q=1", "k")
 
 
+async def test_a_large_body_arrives_whole() -> None:
+    sent = bytes(range(256)) * 12_000
+    async with stand_in(say_hello) as server, fetcher() as made:
+        await made.fetch(server.url, method="POST", content=sent)
+    assert server.received[0].body == sent
+    assert server.received[0].headers["content-length"] == str(len(sent))
+
+
 async def test_a_body_is_sent() -> None:
     async with stand_in(say_hello) as server, fetcher() as made:
         await made.fetch(

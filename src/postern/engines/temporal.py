@@ -10,7 +10,6 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -46,41 +45,9 @@ from postern.core.deliveries.delivery import (
     end_of_runs,
 )
 from postern.engines.handover import document
-
-WORKFLOW_TYPE = "Webhook Trigger"
-TASK_QUEUE = "postern"
+from postern.engines.targets import Target, checked
 
 _NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusCode.UNIMPLEMENTED}
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A workflow type to start for every trigger, or for one webhook's only."""
-
-    workflow: str = WORKFLOW_TYPE
-    task_queue: str = TASK_QUEUE
-    webhook_id: str | None = None
-
-    def wants(self, trigger: Trigger) -> bool:
-        return self.webhook_id in (None, trigger.webhook_id)
-
-    def workflow_id(self, key: str) -> str:
-        """The delivery's key; other workflow types of the same delivery append their own name."""
-        return key if self.workflow == WORKFLOW_TYPE else f"{key}/{self.workflow}"
-
-
-def read_targets(text: str) -> tuple[Target, ...]:
-    """``Webhook Trigger@postern, Refund@refunds#wh_1``: type, task queue, and the one webhook it is for. The
-    last two may be left out."""
-    targets = []
-    for part in text.split(","):
-        if part.strip():
-            rest, _, webhook_id = part.partition("#")
-            workflow, _, queue = rest.partition("@")
-            if not workflow.strip():
-                raise ValueError(f"{part.strip()!r} names no workflow type; write Type@task-queue")
-            targets.append(Target(workflow.strip(), queue.strip() or TASK_QUEUE, webhook_id.strip() or None))
-    return tuple(targets) or (Target(),)
 
 
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
@@ -108,14 +75,9 @@ class TemporalEngine:
         """``tls`` is on by itself where an API key is given, as Temporal Cloud wants it."""
         if not _ADDRESS.fullmatch(address):
             raise ValueError("the server's address must be written as host:port, like 127.0.0.1:7233")
-        names = [(target.workflow, target.webhook_id) for target in targets]
-        if len(set(names)) < len(names) or any(
-            (workflow, None) in names for workflow, webhook_id in names if webhook_id
-        ):
-            raise ValueError("two targets would start the same workflow type for one webhook")
         self._address = address
         self._namespace = namespace
-        self._targets = tuple(targets)
+        self._targets = checked(targets)
         self._api_key = api_key
         self._tls = tls
         self._timeout = timedelta(seconds=timeout)
@@ -161,7 +123,7 @@ class TemporalEngine:
                         target.workflow,
                         given,
                         id=target.workflow_id(trigger.key),
-                        task_queue=target.task_queue,
+                        task_queue=target.queue,
                         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                         memo={"webhookId": trigger.webhook_id, "invocationId": trigger.invocation_id},
@@ -236,7 +198,7 @@ class TemporalEngine:
                 )
                 idle = [
                     queue
-                    for queue in dict.fromkeys(t.task_queue for t in self._targets)
+                    for queue in dict.fromkeys(t.queue for t in self._targets)
                     if not await self._polled(client, queue)
                 ]
         except (EngineUnavailable, EngineRejected) as failed:
@@ -258,10 +220,7 @@ class TemporalEngine:
         )
 
     async def workflows(self) -> list[Workflow] | None:
-        return [
-            Workflow(t.workflow, (t.webhook_id,) if t.webhook_id else (), f"on task queue {t.task_queue}")
-            for t in self._targets
-        ]
+        return [t.shown(f"on task queue {t.queue}") for t in self._targets]
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
         if delivery_key is not None:

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from io import BytesIO
 from typing import Any
 
 import aiohttp
@@ -25,6 +26,7 @@ MOST_CONNECTIONS = 200
 LARGEST_HEADERS = 32 * 1024
 """Of an answer, all together; the parser itself takes no single one of more than that."""
 MOST_HEADERS = 200
+PIECE = 64 * 1024
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _CERTIFICATES = (  # where a system may have them besides
@@ -81,7 +83,8 @@ class Client:
                 method,
                 url,
                 headers=headers,
-                data=content,
+                # In pieces where it is large: others wait while one is written.
+                data=content if content is None or len(content) <= PIECE else BytesIO(content),
                 skip_auto_headers=("Content-Type",),
                 allow_redirects=False,
                 timeout=_time_to_connect(connect_within),

@@ -5,7 +5,10 @@ import sys
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.handover import read_ranges
 from postern.engines.http import HttpEngine, read_headers
+from postern.engines.restate import DEFAULT_TARGET as RESTATE_TARGET
+from postern.engines.restate import RestateEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
+from postern.engines.targets import Target, read_targets
 from postern.observe import log_style
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
@@ -26,14 +29,20 @@ def make_engine(settings: Settings) -> Engine | None:
                     allowed_ranges=read_ranges(settings.http_allowed_ranges),
                 )
             case "temporal":
-                from postern.engines.temporal import TemporalEngine, read_targets
+                from postern.engines.temporal import TemporalEngine
 
                 return TemporalEngine(
                     settings.temporal_address,
                     namespace=settings.temporal_namespace,
-                    targets=read_targets(settings.temporal_targets),
+                    targets=read_targets(settings.temporal_targets, Target()),
                     api_key=settings.temporal_api_key or None,
                     tls={"auto": None, "on": True, "off": False}[settings.temporal_tls],
+                )
+            case "restate":
+                return RestateEngine(
+                    settings.restate_url,
+                    targets=read_targets(settings.restate_targets, RESTATE_TARGET),
+                    api_key=settings.restate_api_key or None,
                 )
             case "shopify-flow":
                 return ShopifyFlowEngine(

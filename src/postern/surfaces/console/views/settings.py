@@ -27,6 +27,7 @@ RETENTION = ("POSTERN_HISTORY_DAYS", "POSTERN_BODY_DAYS", "POSTERN_HISTORY_ROWS"
 ENGINES = {
     "embedded": ("Built in", "POSTERN_WORKFLOWS"),
     "temporal": ("Temporal", "POSTERN_TEMPORAL_"),
+    "restate": ("Restate", "POSTERN_RESTATE_"),
     "http": ("HTTP: n8n, Node-RED, or any URL", "POSTERN_HTTP_"),
     "shopify-flow": ("Shopify Flow", "POSTERN_SHOPIFY_"),
     "none": ("None", "POSTERN_NO_ENGINE_"),

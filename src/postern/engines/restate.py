@@ -1,0 +1,200 @@
+"""Restate: a start is one request to the server's ingress with the delivery's key as its idempotency key, so that
+the server itself takes a second one for the first.
+
+The gateway needs nothing of Restate's: the ingress is HTTP. Whether a deployment is there to run the handler is
+the server's own affair, once it knows the service: what it took it keeps until one is.
+"""
+
+import asyncio
+import re
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from postern.core.address import Allowlist
+from postern.core.deliveries.delivery import (
+    End,
+    EngineHealth,
+    EngineRejected,
+    EngineUnavailable,
+    Run,
+    Started,
+    Trigger,
+    Workflow,
+    end_of_runs,
+)
+from postern.engines.handover import NEAR, document
+from postern.engines.targets import Target, checked
+from postern.outbound.fetch import Fetched, Fetcher, parse_url
+from postern.outbound.guard import FetchFailed
+
+DEFAULT_TARGET = Target("WebhookTrigger/run", "")
+ASKED_AT_ONCE = 20
+ATTACHED_FOR = 30.0
+"""Seconds of one request that waits for a run's end; then another one goes on waiting."""
+
+_HANDLER = re.compile(r"[A-Za-z0-9_.-]{1,200}/[A-Za-z0-9_.-]{1,200}")
+_NOT_YET = 470
+_LARGEST_ANSWER = 64 * 1024
+"""What handlers return is nobody's concern here."""
+
+_NeverTaken = {400, 413, 415, 422}
+
+
+class _Refusal(msgspec.Struct):
+    message: str = ""
+
+
+class RestateEngine:
+    name = "restate"
+    asked_after: float | None = 1.0
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        targets: Sequence[Target] = (DEFAULT_TARGET,),
+        api_key: str | None = None,
+        timeout: float = 10.0,
+        allowed_ranges: Allowlist = NEAR,
+        tls: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        parse_url(url)
+        for target in targets:
+            if target.queue or not _HANDLER.fullmatch(target.workflow):
+                raise ValueError(f"{target.workflow!r} is no handler; write Service/handler")
+        self._url = url.rstrip("/")
+        self._targets = checked(targets)
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._timeout = timeout
+        self._clock = clock
+        self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
+
+    async def open(self) -> None:
+        return None
+
+    async def start(self, trigger: Trigger) -> Started:
+        wanted = [target for target in self._targets if target.wants(trigger)]
+        body = msgspec.json.encode(document(trigger))
+        headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": trigger.key}
+        for target in wanted:
+            answer = await self._ask(f"/{target.workflow}/send", self._timeout, "POST", headers, body)
+            if 200 <= answer.status < 300:
+                continue
+            detail = f"Restate answered {answer.status}: {_message(answer)}"
+            if answer.status in _NeverTaken:
+                raise EngineRejected(detail)
+            # Wrong settings (no such service, no permission) included: while the operator puts them right,
+            # nothing is lost.
+            raise EngineUnavailable(detail, answer.retry_after(self._clock()))
+        return Started(len(wanted), tuple(target.workflow for target in wanted))
+
+    async def _ask(
+        self,
+        path: str,
+        timeout: float,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> Fetched:
+        try:
+            return await self._fetcher.fetch(
+                self._url + path,
+                method=method,
+                headers=headers or self._headers,
+                content=content,
+                timeout=timeout,
+                max_bytes=_LARGEST_ANSWER,
+                max_redirects=0,
+            )
+        except FetchFailed as failed:
+            if failed.reason_code == "too_large" and failed.status is not None:
+                return Fetched(failed.status, (), b"", self._url + path)  # its status says all
+            raise EngineUnavailable(f"Restate cannot be reached: {failed.detail}") from failed
+
+    async def ended(self, key: str) -> Literal["completed", "failed"]:
+        outcomes = await asyncio.gather(*(self._ended(target, key) for target in self._targets))
+        return "failed" if any(end is not None and end.state == "failed" for end in outcomes) else "completed"
+
+    async def _ended(self, target: Target, key: str) -> End | None:
+        while True:
+            try:
+                known, end = await self._end(target, key, "output", self._timeout)
+                if known and end is None:  # attached to what is not there, it would tell of a failure
+                    known, end = await self._end(target, key, "attach", ATTACHED_FOR)
+            except EngineUnavailable:
+                known, end = True, None
+                await asyncio.sleep(0.5)
+            if end is not None or not known:
+                return end
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        at_once = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def end(key: str) -> tuple[str, bool, End | None]:
+            async with at_once:
+                asked = [await self._end(target, key, "output", self._timeout) for target in self._targets]
+                ends = [end for known, end in asked if known]
+                over = [(one.state, one.at, one.error) for one in ends if one is not None]
+                return key, bool(ends), end_of_runs(over) if ends and len(over) == len(ends) else None
+
+        found = await asyncio.gather(*map(end, keys))
+        return {key: end for key, known, end in found if known}
+
+    async def _end(self, target: Target, key: str, how: str, timeout: float) -> tuple[bool, End | None]:
+        """Whether there is such a run, and how it has ended if it has. When it did, the ingress does not tell."""
+        answer = await self._ask(f"/restate/invocation/{target.workflow}/{key}/{how}", timeout)
+        if answer.status == _NOT_YET:
+            return True, None
+        if 200 <= answer.status < 300:
+            return True, End("completed", self._clock())
+        if answer.header("x-restate-error-source") == "invocation":
+            return True, End("failed", self._clock(), f"{target.workflow}: {_message(answer)}")
+        if answer.status == 404:
+            return False, None  # a target that did not want this trigger, or it is kept no longer
+        raise EngineUnavailable(f"Restate answered {answer.status}: {_message(answer)}")
+
+    async def health(self) -> EngineHealth:
+        try:
+            answer = await self._ask("/restate/health", self._timeout)
+            if answer.status != 200:
+                return EngineHealth(False, f"Restate answered {answer.status}: {_message(answer)}")
+            unknown = [
+                service
+                for service in dict.fromkeys(target.workflow.partition("/")[0] for target in self._targets)
+                if f"service '{service}' not found"
+                in _message(await self._ask(f"/restate/invocation/{service}/-/-/output", self._timeout))
+            ]
+        except EngineUnavailable as failed:
+            return EngineHealth(False, failed.detail)
+        if unknown:
+            return EngineHealth(
+                True,
+                f"reachable, but the service {', '.join(unknown)} is not registered: starts wait until it is",
+            )
+        return EngineHealth(True, f"reachable at {parse_url(self._url).host}")
+
+    async def workflows(self) -> list[Workflow] | None:
+        return [target.shown("a handler") for target in self._targets]
+
+    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
+        return None
+
+    async def forget(self, keys: list[str]) -> None:
+        """The server forgets by itself, after the retention that the service has."""
+
+    async def close(self) -> None:
+        await self._fetcher.aclose()
+
+
+def _message(answer: Fetched) -> str:
+    """What Restate says was wrong, in one line."""
+    try:
+        text = msgspec.json.decode(answer.body, type=_Refusal).message
+    except msgspec.DecodeError:
+        text = answer.body[:300].decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))[:200]

@@ -1,0 +1,183 @@
+"""The Restate engine beside a real Restate server, from npm."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
+from engines.relay import Relay
+from engines.restate_server import Server, restate_server, running_restate
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
+from postern.engines.restate import RestateEngine
+from postern.engines.targets import Target
+from stand_in import Reply, stand_in
+
+ECHO = Target("Echo/run", "")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    binary = restate_server()
+    if binary is None:
+        pytest.skip("RESTATE WAS NOT TESTED: there is no npm on this machine, or no Restate for it")
+    with running_restate(binary, tmp_path_factory.mktemp("restate")) as made:
+        yield made
+
+
+class RestateHarness:
+    idempotent = True
+    tells_the_end = True
+
+    def __init__(self, gateway: AnswerEndpoint, server: Server, relay: Relay) -> None:
+        self.endpoint = gateway
+        self.server = server
+        self.relay = relay
+        self.url = f"http://127.0.0.1:{relay.port}"
+        self.engine = RestateEngine(self.url, targets=[ECHO])
+
+    async def ran(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.server.ran.read_text().splitlines()]
+
+    async def stop(self) -> None:
+        await self.relay.cut()
+
+    async def resume(self) -> None:
+        await self.relay.open()
+
+    def refused(self) -> Any:
+        return (
+            None  # what is over 32 MiB, and then as often as not the connection breaks before it can say so
+        )
+
+
+@asynccontextmanager
+async def restate(server: Server) -> AsyncIterator[RestateHarness]:
+    server.ran.write_text("")
+    relay = Relay(server.ingress)
+    await relay.open()
+    async with endpoint() as gateway:
+        made = RestateHarness(gateway, server, relay)
+        await made.engine.open()
+        yield made
+        await made.engine.close()
+        await relay.cut()
+
+
+@pytest.fixture
+async def harness(server: Server) -> AsyncIterator[RestateHarness]:
+    async with restate(server) as made:
+        yield made
+
+
+class TestRestate(EngineConformance):
+    @pytest.fixture
+    async def harness(self, server: Server) -> AsyncIterator[Harness]:
+        async with restate(server) as made:
+            yield made
+
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_payload_arrives_whole(harness: RestateHarness) -> None:
+    await harness.engine.start(asked := trigger())
+    assert await harness.engine.ended(asked.key) == "completed"
+    [document] = await harness.ran()
+    assert document["payload"]["id"] == 123456789012345678901234567890
+
+
+async def test_several_targets_are_each_started_once(harness: RestateHarness) -> None:
+    targets = [ECHO, Target("Echo/second", ""), Target("WebhookTrigger/run", "", "wh_other")]
+    engine = RestateEngine(harness.url, targets=targets)
+    asked = trigger()
+    assert await engine.start(asked) == Started(2, ("Echo/run", "Echo/second"))
+    assert await engine.start(asked) == Started(2, ("Echo/run", "Echo/second"))
+    assert await engine.ended(asked.key) == "completed"
+    assert len(await harness.ran()) == 1
+    await engine.close()
+
+
+async def test_it_is_asked_how_runs_ended(harness: RestateHarness) -> None:
+    engine = harness.engine
+    for one in (good := trigger(), bad := trigger(field_one="fail"), large := trigger(field_one="large")):
+        await engine.start(one)
+        await engine.ended(one.key)
+    ends = await engine.ends([good.key, bad.key, large.key, "inv_unknown.1"])
+    assert {key: end and (end.state, end.error) for key, end in ends.items()} == {
+        good.key: ("completed", ""),
+        bad.key: ("failed", "Echo/run: as asked"),
+        large.key: ("completed", ""),
+    }
+
+
+async def test_a_service_that_is_not_registered_loses_nothing_and_health_says_so(
+    harness: RestateHarness,
+) -> None:
+    engine = RestateEngine(harness.url, targets=[Target("Nobody/run", "")])
+    with pytest.raises(EngineUnavailable, match="not found"):
+        await engine.start(trigger())
+    health = await engine.health()
+    assert health.ok and "Nobody is not registered" in health.detail
+    await engine.close()
+
+
+async def test_a_trigger_nobody_wants_starts_nothing(harness: RestateHarness) -> None:
+    engine = RestateEngine(harness.url, targets=[replace(ECHO, webhook_id="wh_other")])
+    assert (await engine.start(trigger())).runs == 0
+    await engine.close()
+
+
+async def test_the_example_service_answers_the_order_look_up(harness: RestateHarness) -> None:
+    engine = RestateEngine(harness.url)
+    await engine.start(trigger(field_one="1001", response=harness.endpoint.slot()))
+
+    async def answered() -> list[Any]:
+        return harness.endpoint.accepted
+
+    [answer] = await until(answered)
+    assert answer["body"] == {
+        "orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]
+    }
+    await engine.close()
+
+
+async def test_the_api_key_is_sent_and_an_answer_that_makes_no_sense_loses_nothing() -> None:
+    replies = iter([Reply(401, body=b"who are you?"), Reply(503, {"Retry-After": "7"}), Reply(413)])
+    async with stand_in(lambda _: next(replies)) as server:
+        engine = RestateEngine(server.url, api_key="key_1")
+        with pytest.raises(EngineUnavailable, match="401: who are you"):
+            await engine.start(trigger())
+        with pytest.raises(EngineUnavailable) as caught:
+            await engine.start(trigger())
+        with pytest.raises(EngineRejected):
+            await engine.start(trigger())
+        await engine.close()
+    assert caught.value.retry_after == 7
+    assert {request.headers["authorization"] for request in server.received} == {"Bearer key_1"}
+
+
+async def test_a_run_that_is_not_over_is_waited_for(harness: RestateHarness) -> None:
+    """Its caller holds it up: the answer is taken late."""
+    taken = asyncio.Event()
+
+    async def late(_: Any) -> Reply:
+        await taken.wait()
+        return Reply(200)
+
+    async with stand_in(late) as caller:
+        slot = replace(harness.endpoint.slot(), url=caller.url)
+        await harness.engine.start(asked := trigger(response=slot))
+        await until(lambda: _true(bool(caller.received)))
+        assert await harness.engine.ends([asked.key]) == {asked.key: None}
+        waiting = asyncio.create_task(harness.engine.ended(asked.key))
+        taken.set()
+        assert await waiting == "completed"
+
+
+async def _true(value: bool) -> bool:
+    return value
