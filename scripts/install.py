@@ -27,9 +27,9 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
 def main() -> None:
-    if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13):  # this file is what another Python meets first
         sys.exit(
-            f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.12"
+            f"Python 3.11, 3.12 or 3.13 is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.13"
         )
     for_tests = sys.argv[1:] == ["test"]
     say("installing what the tests need" if for_tests else "installing")

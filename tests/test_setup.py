@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,3 +147,29 @@ def test_a_signal_to_make_run_ends_the_program_before_make(tmp_path: Path, how: 
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(make.pid, signal.SIGKILL)
+
+
+TRIED = ("3.11", "3.12", "3.13")
+
+
+def test_the_pythons_that_were_tried_are_the_ones_that_are_taken() -> None:
+    taken = SpecifierSet(PROJECT["project"]["requires-python"])
+    assert [f"3.{minor}" for minor in range(8, 20) if f"3.{minor}.1" in taken] == list(TRIED)
+    classified = [one.rpartition(" ")[2] for one in PROJECT["project"]["classifiers"] if " :: 3." in one]
+    assert classified == list(TRIED)
+    for file in ("README.md", "docs/versions.md"):
+        assert all(version in (ROOT / file).read_text("utf-8") for version in TRIED)
+
+
+@pytest.mark.parametrize("version", ["3.10.14", "3.14.0", "3.15.2"])
+def test_another_python_is_told_which_ones_it_may_be(version: str) -> None:
+    parts = tuple(map(int, version.split(".")))
+    as_if = f"import sys, runpy; sys.version_info, sys.version = {parts}, '{version} (main)'"
+    started = (
+        f"{as_if}; sys.path.insert(0, 'scripts'); runpy.run_path('scripts/install.py', run_name='__main__')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", started], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"Python 3.11, 3.12 or 3.13 is needed, and this is {version};")

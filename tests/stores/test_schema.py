@@ -1,6 +1,7 @@
 """The migrations make exactly the tables that the code speaks of, and a database of another version is not
 touched."""
 
+import sqlite3
 import tokenize
 from hashlib import sha256
 from pathlib import Path
@@ -13,9 +14,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, insert, inspect, select, text
 
+from postern.core.history.invocation import StoreUnavailable
+from postern.settings import Settings
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import for_migrations, metadata
+from postern.wiring.engines import make_engine
 from support.first_version import unpack_database
 
 
@@ -54,6 +58,23 @@ def test_the_newest_schema_is_told_without_alembic_as_alembic_tells_it() -> None
     config = Config()
     config.set_main_option("script_location", str(schema.MIGRATIONS))
     assert schema.newest() == ScriptDirectory.from_config(config).get_current_head()
+
+
+def test_an_sqlite_that_was_never_tried_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.38.5")
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 38, 5))
+    with pytest.raises(
+        StoreUnavailable, match=r"SQLite 3\.39 or newer is needed, and this Python has 3\.38\.5"
+    ):
+        Database(f"sqlite:///{tmp_path / 'postern.db'}")
+    assert not list(tmp_path.iterdir())
+    # With Postgres too, where the embedded engine keeps its runs in SQLite.
+    with pytest.raises(StoreUnavailable, match="is needed"):
+        make_engine(Settings({"POSTERN_DATA_DIR": str(tmp_path), "POSTERN_ENGINE": "embedded"}))
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 39, 0))
+    Database(f"sqlite:///{tmp_path / 'postern.db'}").close()
 
 
 def test_migrating_twice_changes_nothing(empty: Database) -> None:

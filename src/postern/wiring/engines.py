@@ -12,6 +12,7 @@ from postern.engines.targets import Target, read_targets
 from postern.observe import log_style
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
+from postern.stores.sql.database import ensure_sqlite
 from postern.usecases.ports import Engine
 
 
@@ -54,6 +55,7 @@ def make_engine(settings: Settings) -> Engine | None:
                     payload_limit=settings.shopify_payload_limit,
                 )
             case "embedded":
+                ensure_sqlite()  # its journal is SQLite's, whatever the database
                 return EmbeddedEngine(
                     settings.data_dir,
                     settings.workflows,

@@ -48,6 +48,20 @@ REACHING: dict[str, Any] = {
 }
 
 
+OLDEST_SQLITE = (3, 39)
+"""The oldest that the tests have run on."""
+
+
+def ensure_sqlite() -> None:
+    """Whether this Python's SQLite is one that Postern has been tried with: an older one would fail at some
+    statement, sooner or later."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(
+            f"SQLite {oldest} or newer is needed, and this Python has {sqlite3.sqlite_version}; take another Python"
+        )
+
+
 class Database:
     """Readers run in a few threads of their own, so that a slow search never holds up the event loop or the
     writer."""
@@ -56,6 +70,7 @@ class Database:
         self.url: URL = make_url(url)
         self.file: DatabaseFile | None = None
         if self.url.get_backend_name() == "sqlite":
+            ensure_sqlite()
             self.file = DatabaseFile(Path(self.url.database or ""))
             self.readers = _sqlite_engine(self.url, self.file, begin="BEGIN")
             # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
