@@ -3,11 +3,14 @@
 import asyncio
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from engines.embedded_stage import Stage, resident_kilobytes, until
+from postern.core.deliveries.delivery import EngineUnavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +131,33 @@ async def test_a_damaged_journal_is_told_of_by_what_is_wrong_with_it(stage: Stag
     await stage.start("inv.1")
     assert await stage.ended("inv.1") == "completed"
     assert (await engine.health()).ok
+
+
+async def test_damage_to_an_open_journal_is_told_of_as_soon_as_it_is_met(stage: Stage) -> None:
+    """What the engine has read of the file it knows without it; what it has to read again is not what it wrote."""
+    engine = await stage.open("""
+        @workflow
+        def flow(event): pass
+        """)
+    await stage.up()
+    for number in range(20):
+        await stage.start(f"inv{number}.1")
+        assert await stage.ended(f"inv{number}.1") == "completed"
+    file = stage.data / "engine.db"
+    with closing(sqlite3.connect(file)) as other:  # all of it into the file itself
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+    whole = file.read_bytes()
+    with file.open("r+b") as damaged:
+        damaged.seek(4096)
+        damaged.write(b"\xa5" * (len(whole) - 4096))
+    os.kill(engine.process_id or 0, signal.SIGKILL)  # the next one reads everything anew
+    await stage.health_says("malformed")
+    with pytest.raises(EngineUnavailable):
+        await engine.start(stage.trigger("inv20.1"))
+    file.write_bytes(whole)
+    await stage.up()
+    await stage.start("inv20.1")
+    assert await stage.ended("inv20.1") == "completed"
 
 
 async def test_a_thousand_runs_that_wait_in_a_step_take_turns_on_a_bounded_number_of_threads(
