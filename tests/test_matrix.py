@@ -75,6 +75,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
+    "rows.contents": dict.fromkeys(
+        ("rest", "mcp", "cli"), "it fills the console's rows; a call's headers and deliveries tell the same"
+    ),
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "key_rotation.rotate_key": {

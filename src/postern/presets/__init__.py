@@ -53,6 +53,8 @@ class Preset:
     scheme: SignatureScheme
     secret: Secret
     sender: Sender
+    event: tuple[str, ...]
+    """Where a call says what has happened, as ``header:Name`` or ``body:path``; the first that is there counts."""
     setup: tuple[str, ...]
     sends_arrays: bool = False
     """Its bodies are arrays of events, which are read as the object ``{"items": […]}``."""
@@ -115,6 +117,7 @@ def _preset(file_name: str, document: Document) -> Preset:
             scheme=SignatureScheme.from_document(document.pop("scheme")),
             secret=Secret(**document.pop("secret")),
             sender=Sender(**document.pop("sender")),
+            event=tuple(document.pop("event")),
             setup=tuple(document.pop("setup")),
             **document,
         )

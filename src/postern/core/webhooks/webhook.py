@@ -50,6 +50,8 @@ class Webhook:
     recording_until: float = 0.0
     """Record Events is armed until then; 0.0 where it is not."""
     method: str = "none"
+    provider: str = ""
+    """Whose scheme signs its calls; empty where none does."""
     secret_ids: dict[str, str] = field(default_factory=dict)
     """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose
     them."""

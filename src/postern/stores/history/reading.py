@@ -104,6 +104,18 @@ class History:
 
         return await self._database.read(query)
 
+    async def brief(self, invocation_ids: list[str], largest_body: int) -> list[Story]:
+        """With headers, and with bodies up to that size."""
+        body = case((invocations.c.body_size <= largest_body, invocations.c.body)).label("body")
+
+        def query(connection: Connection) -> list[Story]:
+            wanted: Select[Any] = select(*_LISTED, invocations.c.headers, body).where(
+                invocations.c.id.in_(invocation_ids)
+            )
+            return _stories(connection, [_invocation_of(row) for row in connection.execute(wanted)])
+
+        return await self._database.read(query)
+
     async def some(self, invocation_ids: list[str]) -> list[Story]:
         def query(connection: Connection) -> list[Story]:
             rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))

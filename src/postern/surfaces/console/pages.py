@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from postern.surfaces.console import words
+from postern.surfaces.console import looks, words
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -115,6 +115,7 @@ def page(
         "problem": None,
         "errors": {},
         "theme": _theme(request),
+        "looks": looks.of(request),
         "here": request.url.path,
         "request": request,
         **context,

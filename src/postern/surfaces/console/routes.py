@@ -63,6 +63,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/live/stream", live.stream),
     ("GET", "/history", history.listing),
     ("POST", "/history/map", history.map_value),
+    ("POST", "/history/look", history.look),
     ("GET", "/history/{invocation}", history.detail),
     ("GET", "/history/{invocation}/story", history.part),
     ("POST", "/history/{invocation}/replay", history.replay),

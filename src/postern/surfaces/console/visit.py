@@ -94,6 +94,11 @@ def whole_number(text: str) -> int | None:
 
 
 async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
+    return Form(await read_pairs(request, largest))
+
+
+async def read_pairs(request: Request, largest: int = LARGEST_FORM) -> list[tuple[str, str]]:
+    """As they were sent: a name may come more than once."""
     raw = b""
     try:
         async for chunk in request.stream():
@@ -104,7 +109,7 @@ async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
         raise Refused("malformed_request", "the form ended early") from None
     text = raw.decode("utf-8", "replace")
     try:
-        return Form(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise Refused("payload_too_large", f"the form has more than {MOST_FIELDS} fields") from None
 

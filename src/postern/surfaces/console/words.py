@@ -104,6 +104,11 @@ def exact(then: float | None) -> str:
     return "" if then is None else _written(then, "%-d %b %Y, %H:%M:%S UTC")
 
 
+def moment(then: float) -> str:
+    """To the millisecond: what is listed by its time is told apart by it."""
+    return f"{_written(then, '%-d %b %H:%M:%S')}.{int(then * 1000) % 1000:03d}"
+
+
 def clock(then: float) -> str:
     return _written(then, "%H:%M:%S")
 
@@ -264,6 +269,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "whose": whose,
     "exact": exact,
     "clock": clock,
+    "moment": moment,
     "number": number,
     "short": short,
     "plural": plural,

@@ -50,6 +50,9 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         answer_timeout=answer_timeout(settings, resolved),
         wraps_arrays=resolved.sends_arrays or bool(resolved.scheme and resolved.scheme.sends_arrays),
         method=settings.authentication.method,
+        provider=settings.authentication.provider
+        if isinstance(settings.authentication, SignatureAuthentication)
+        else "",
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
     )
 

@@ -1,6 +1,7 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from urllib.parse import urlencode
 
@@ -10,12 +11,13 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavailable
 from postern.core.problems import FieldError, Refused
-from postern.surfaces.console import words
+from postern.surfaces.console import looks, words
 from postern.surfaces.console.views import story
-from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, read_pairs, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission
-from postern.usecases.history import history
+from postern.usecases.history import history, rows
+from postern.usecases.history.views import InvocationSummary
 from postern.usecases.signatures import remedies
 from postern.usecases.webhooks import webhooks
 
@@ -32,6 +34,45 @@ ANSWERS = {
 FILTERS = ("webhook", "status", "code", "answer", "span", "since", "until", "search")
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A call, what it was about, and its duplicates on the same page."""
+
+    item: InvocationSummary
+    content: rows.Content
+    duplicates: list["Row"]
+
+
+async def rows_of(visit: Visit, items: list[InvocationSummary]) -> list[Row]:
+    contents = await rows.contents(visit.gateway, visit.actor, [item.id for item in items])
+    nothing = rows.Content("", [])
+    made = {item.id: Row(item, contents.get(item.id, nothing), []) for item in items}
+    if not looks.of(visit.request).folded:
+        return list(made.values())
+    first_of: dict[str, Row] = {}
+    shown = []
+    for row in made.values():
+        first = row.item.duplicate_of
+        above = first_of.get(first or row.item.id) or (made.get(first) if first else None)
+        if first and above is not None:
+            above.duplicates.append(row)
+            continue
+        first_of[first or row.item.id] = row
+        shown.append(row)
+    return shown
+
+
+async def look(visit: Visit) -> Response:
+    """How lists are to look, from now on and in this browser."""
+    said: dict[str, list[str]] = {}
+    for name, value in await read_pairs(visit.request):
+        said.setdefault(name, []).append(value)
+    back = (said.get("back") or ["/history"])[0]
+    answer = visit.to(back if back.startswith(("/history", "/webhooks/")) else "/history")
+    looks.remember(answer, looks.made(said))
+    return answer
+
+
 async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
     looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
@@ -39,7 +80,8 @@ async def listing(visit: Visit) -> Response:
     known = await names(visit, {item.webhook_id for item in page.items})
     return visit.page(
         "history/list.html",
-        items=page.items,
+        rows=await rows_of(visit, page.items),
+        columns=looks.COLUMNS,
         after=page.next_cursor,
         chosen=chosen,
         kept=urlencode({name: value for name, value in chosen.items() if value}),

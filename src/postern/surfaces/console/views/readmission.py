@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console.views import story
+from postern.surfaces.console.views.history import rows_of
 from postern.surfaces.console.views.webhook import loaded, tab
 from postern.surfaces.console.visit import Visit
 from postern.usecases.calls import readmission
@@ -45,7 +46,7 @@ async def _page(visit: Visit, result: Result | None) -> Response:
         again=found.came_again,
         failing=found.still_rejected,
         result=result,
-        items=[item for item in rejected.items if item.id in passing][:SHOWN],
+        rows=await rows_of(visit, [item for item in rejected.items if item.id in passing][:SHOWN]),
         reason=story.reason,
         names={},
         after=None,

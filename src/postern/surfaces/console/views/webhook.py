@@ -10,10 +10,10 @@ from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.merging import merged
-from postern.surfaces.console import senders, tree
+from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
 from postern.surfaces.console.views import story
-from postern.surfaces.console.views.history import FILTERS
+from postern.surfaces.console.views.history import FILTERS, rows_of
 from postern.surfaces.console.views.history import wanted as history_filter
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
@@ -80,7 +80,7 @@ async def overview(visit: Visit) -> Response:
         head,
         chart=chart,
         ranges=volumes.RANGES,
-        items=latest.items,
+        rows=await rows_of(visit, latest.items),
         reason=story.reason,
         rotation=rotation(webhook),
         waiting=waiting,
@@ -105,7 +105,8 @@ async def calls(visit: Visit) -> Response:
         visit,
         "history",
         head,
-        items=page.items,
+        rows=await rows_of(visit, page.items),
+        columns=looks.COLUMNS,
         after=page.next_cursor,
         kept="",
         names={},

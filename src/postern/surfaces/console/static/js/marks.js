@@ -10,6 +10,15 @@ export function marks() {
   });
   window.addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
 
+  // Duplicates are below their first call.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-unfold]");
+    if (!button) return;
+    const open = button.getAttribute("aria-expanded") !== "true";
+    button.setAttribute("aria-expanded", String(open));
+    for (const row of document.querySelectorAll(`tr[data-of="${button.dataset.unfold}"]`)) row.hidden = !open;
+  });
+
   // A question that was asked for opens as a dialog; its way back closes it.
   document.addEventListener("htmx:after:swap", () => {
     const dialog = document.getElementById("question");

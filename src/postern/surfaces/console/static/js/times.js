@@ -11,8 +11,12 @@ export function times() {
 
 const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
 
+// One zone for all times of a page: the reader's own, or UTC where that was chosen.
+const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
+const MOMENT = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, timeZone: ZONE };
+
 function exact(iso) {
-  return new Date(iso).toLocaleString(undefined, EXACT);
+  return new Date(iso).toLocaleString(undefined, { ...EXACT, timeZone: ZONE });
 }
 
 function show() {
@@ -25,7 +29,11 @@ function show() {
   }
   for (const time of document.querySelectorAll("time[data-clock]")) {
     const seconds = time.dataset.clock === "seconds" ? { second: "2-digit" } : {};
-    time.textContent = new Date(time.dateTime).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", ...seconds });
+    time.textContent = new Date(time.dateTime).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", ...seconds, timeZone: ZONE });
+    time.title = exact(time.dateTime);
+  }
+  for (const time of document.querySelectorAll("time[data-moment]")) {
+    time.textContent = new Date(time.dateTime).toLocaleString(undefined, MOMENT);
     time.title = exact(time.dateTime);
   }
   for (const time of document.querySelectorAll("time[data-exact]")) time.textContent = exact(time.dateTime);
@@ -33,7 +41,7 @@ function show() {
     option.textContent = `${exact(option.dataset.at)}: ${option.dataset.what}`;
   }
   for (const zone of document.querySelectorAll("[data-zone]")) {
-    zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    zone.textContent = ZONE;
   }
 }
 

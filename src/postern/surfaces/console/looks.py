@@ -1,0 +1,57 @@
+"""How a reader likes lists: columns, density, the zone of times. Kept in a cookie, for each browser its own."""
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+COOKIE = "looks"
+COLUMNS = {
+    "heard": "What the caller heard, and after how long",
+    "webhook": "Webhook",
+    "method": "Method",
+    "address": "Sender's address",
+    "size": "Size",
+}
+USUAL = ("heard", "webhook", "address")
+A_YEAR = 31_536_000
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    columns: tuple[str, ...] = USUAL
+    dense: bool = True
+    utc: bool = False
+    """Times in UTC; otherwise in the browser's own zone."""
+    folded: bool = True
+    """Duplicates below the call that they repeat."""
+
+
+def of(request: Request) -> Looks:
+    """As the cookie says; what it does not say is as usual."""
+    try:
+        said = parse_qs(request.cookies.get(COOKIE, ""), max_num_fields=20)
+    except ValueError:
+        return Looks()
+    return made(said) if said else Looks()
+
+
+def made(said: dict[str, list[str]]) -> Looks:
+    chosen = said.get("column", [])
+    return Looks(
+        tuple(name for name in COLUMNS if name in chosen),
+        dense=said.get("rows") != ["roomy"],
+        utc=said.get("times") == ["utc"],
+        folded=said.get("duplicates") != ["all"],
+    )
+
+
+def remember(response: Response, looks: Looks) -> None:
+    said = [
+        *(("column", name) for name in looks.columns),
+        ("rows", "dense" if looks.dense else "roomy"),
+        ("times", "utc" if looks.utc else "own"),
+        ("duplicates", "folded" if looks.folded else "all"),
+    ]
+    response.set_cookie(COOKIE, urlencode(said), max_age=A_YEAR, httponly=True, samesite="lax")

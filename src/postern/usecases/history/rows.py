@@ -1,0 +1,60 @@
+"""What a row of a list says of a call besides its outcome: what has happened at the sender, and the mapped values."""
+
+from dataclasses import dataclass
+
+from postern import presets
+from postern.core.access.accounts import Actor
+from postern.core.calls.content import Payload
+from postern.core.calls.paths import as_text, parse_path, walk_members
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.invocation import Invocation
+from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.runtime.gateway import Gateway, require
+
+LARGEST_READ = 16 * 1024
+"""Of a larger body a list reads nothing."""
+
+LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    event: str
+    """Empty where the call does not say, or nobody knows where it would."""
+    values: list[str]
+
+
+async def contents(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> dict[str, Content]:
+    """By call: the event's name, where the sender's preset or a usual header tells it, and the mapped values."""
+    require(actor, "read")
+    found = {}
+    for story in await gateway.store.history.brief(invocation_ids, LARGEST_READ):
+        webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
+        fields = story.deliveries[-1].fields if story.deliveries else {}
+        found[story.invocation.id] = Content(
+            event_of(story.invocation, webhook.provider if webhook else ""),
+            [_short(fields[name]) for name in FIELD_NAMES if fields.get(name)],
+        )
+    return found
+
+
+def event_of(invocation: Invocation, provider: str) -> str:
+    preset = presets.load().get(provider) or presets.get(presets.GENERIC)
+    call = invocation.as_call()
+    payload: Payload | None = None
+    for source in preset.event:
+        kind, _, name = source.partition(":")
+        if kind == "header":
+            value = call.first_header(name.lower().encode())
+            text = value.decode("utf-8", "replace") if value else ""
+        else:
+            payload = payload or payload_of(invocation)
+            found = walk_members(payload.members, parse_path(name)) if payload is not None else None
+            text = as_text(found) if found is not None else ""
+        if text:
+            return _short(text)
+    return ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

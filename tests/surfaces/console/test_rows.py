@@ -1,0 +1,124 @@
+"""A row of history says what has happened, to the millisecond and in one zone, and looks as its reader likes."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from support.waiting import wait_until
+from surfaces.console.conftest import Console, shopify_signature, stripe_signature
+
+SECRET = "a shop's secret"
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def shop(console: Console, made: dict[str, str]) -> str:
+    """A webhook with an order, and the same delivery twice more."""
+    if not made:
+        shop = console.webhook(
+            name="Shop of rows",
+            authentication={"method": "hmac", "provider": "shopify", "secret": SECRET},
+            fieldMapping={"fieldOne": "name", "fieldTwo": "customer.email"},
+            duplicateProtection={"enabled": True},
+        )
+        body = json.dumps({"name": "#1234", "customer": {"email": "ada@example.com"}}).encode()
+        headers = {
+            "X_Shopify_Hmac_Sha256": shopify_signature(SECRET, body),
+            "X_Shopify_Topic": "orders/create",
+            "X_Shopify_Event_Id": "e-1",
+        }
+        for _ in range(3):
+            assert console.call(shop["url"], body, **headers)[0] == 200
+        made["shop"] = shop["id"]
+    return made["shop"]
+
+
+def test_a_row_says_event_values_answer_and_address(console: Console, shop: str) -> None:
+    console.open(f"/history?webhook={shop}")
+    console.page.get_by_role("button", name="+2 duplicates").click()
+    first = console.page.locator("table.calls tbody tr", has_text="#1234").first
+    for text in ("orders/create", "#1234", "ada@example.com", "200", "127.0.0.1", "Shop of rows"):
+        expect(first).to_contain_text(text)
+    expect(first.locator("time")).to_have_text(re.compile(r"\d\d:\d\d\.\d{3}"))
+    assert console.violations() == []
+
+
+def test_duplicates_are_folded_below_their_first_call(console: Console, shop: str) -> None:
+    console.open(f"/history?webhook={shop}")
+    rows = console.page.locator("table.calls tbody tr:visible")
+    expect(rows).to_have_count(1)
+    unfold = console.page.get_by_role("button", name="+2 duplicates")
+    unfold.focus()
+    console.page.keyboard.press("Enter")
+    expect(rows).to_have_count(3)
+    expect(unfold).to_have_attribute("aria-expanded", "true")
+    assert console.violations() == []
+
+
+def test_an_event_in_the_body_is_told_too(console: Console) -> None:
+    stripe = console.webhook(
+        name="Pay", authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_x"}
+    )
+    body = b'{"type":"invoice.paid","id":"evt_1"}'
+    assert console.call(stripe["url"], body, Stripe_Signature=stripe_signature("whsec_x", body))[0] == 200
+    console.open(f"/webhooks/{stripe['id']}/history")
+    expect(console.page.locator("td.what strong")).to_have_text("invoice.paid")
+
+
+def test_columns_density_and_zone_are_chosen_once(console: Console, shop: str) -> None:
+    console.open(f"/history?webhook={shop}")
+    heads = console.page.locator("table.calls th")
+    console.click("View")
+    assert console.violations() == []
+    console.page.get_by_label("Webhook", exact=True).and_(console.page.get_by_role("checkbox")).uncheck()
+    console.page.get_by_label("Size").check()
+    console.page.get_by_label("Roomy").check()
+    console.page.get_by_label("Each in a row").check()
+    console.click("Apply")
+    expect(heads.filter(has_text="Size")).to_be_visible()
+    expect(heads.filter(has_text="Webhook")).to_have_count(0)
+    expect(console.page.locator("table.calls.dense")).to_have_count(0)
+    assert f"webhook={shop}" in console.page.url
+    console.open(f"/webhooks/{shop}/history")
+    expect(heads.filter(has_text="Size")).to_be_visible()
+    expect(console.page.locator("table.calls tbody tr:visible")).to_have_count(3)
+
+
+def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
+    browser = console.page.context.browser
+    assert browser is not None
+    away = browser.new_context(
+        locale="en-US", timezone_id="Asia/Tokyo", storage_state=console.page.context.storage_state()
+    )
+    page = away.new_page()
+    page.goto(f"{console.program.url}/history?webhook={shop}")
+    zone, moment = page.locator("th .zone"), page.locator("td.received time").first
+    expect(zone).to_have_text("Asia/Tokyo")
+    there = moment.inner_text()
+    page.get_by_role("button", name="View").click()
+    page.get_by_label("In UTC").check()
+    page.get_by_role("button", name="Apply").click()
+    expect(zone).to_have_text("UTC")
+    assert moment.inner_text() != there
+    away.close()
+
+
+def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
+    console.page.set_viewport_size({"width": 390, "height": 844})
+    console.open(f"/history?webhook={shop}")
+    box = console.page.locator("table.calls tbody tr:visible").first.bounding_box()
+    assert box is not None and box["height"] < 80
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    wait_until(lambda: console.page.evaluate(fits), what="nothing to need scrolling sideways")
+
+
+def test_whatever_a_cookie_says_there_is_a_page(console: Console) -> None:
+    for said in ("column=nothing", "x" * 3000, "a&" * 50, "%ff", "rows=roomy&rows=dense"):
+        console.page.context.add_cookies([{"name": "looks", "value": said, "url": console.program.url}])
+        console.open("/history")
