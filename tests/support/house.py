@@ -47,6 +47,7 @@ class NotingEngine:
         self.started: dict[str, Trigger] = {}
         self.times: dict[str, int] = {}
         self.down = False
+        self.nobody_listens = False
 
     async def open(self) -> None: ...
 
@@ -55,7 +56,7 @@ class NotingEngine:
             raise EngineUnavailable("switched off by the test")
         self.started.setdefault(trigger.key, trigger)
         self.times[trigger.key] = self.times.get(trigger.key, 0) + 1
-        return Started(1, ("noted",))
+        return Started(0) if self.nobody_listens else Started(1, ("noted",))
 
     async def ended(self, key: str) -> Any:
         await asyncio.Event().wait()

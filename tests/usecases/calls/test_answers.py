@@ -71,3 +71,34 @@ async def test_a_503_of_the_workflow_is_not_logged_as_a_call_that_was_not_stored
     await respond(house.gateway, trigger.invocation_id, trigger.response.token, 503, {}, "later")
     assert (await waiting).status == 503
     assert [(line.outcome, line.code, line.status) for line in lines] == [("accepted", "accepted", 503)]
+
+
+async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_than_allowed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the engine cannot be asked how the run ends, and nothing is due to be looked at."""
+    house.engine.down = True
+    house.gateway.runtime.waiters.look_every = 10 * PATIENCE
+    looks, get = [], house.gateway.store.deliveries.get
+
+    async def counted(key: str) -> object:
+        looks.append(key)
+        return await get(key)
+
+    monkeypatch.setattr(house.gateway.store.deliveries, "get", counted)
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    async with asyncio.timeout(PATIENCE):
+        assert (await house.call(webhook)).status == 504
+    assert 0 < len(looks) < 5  # once when the start had failed, and when the time was over
+
+
+async def test_only_who_waits_gives_the_workflow_a_place_to_answer(house: House) -> None:
+    await house.call(await house.webhook())
+    await house.deliver()
+    (trigger,) = house.engine.started.values()
+    assert trigger.response is None
+    assert trigger.end is not None  # an engine that cannot be asked is told where to report the end
+    house.engine.asked_after = 1.0
+    await house.call(await house.webhook())
+    await house.deliver()
+    assert [one.end is not None for one in house.engine.started.values()] == [True, False]

@@ -5,8 +5,11 @@ import json
 
 import pytest
 
+from postern.core.history.invocation import StoreUnavailable
 from postern.usecases.calls.respond import respond
-from support.house import House
+from postern.usecases.deliveries import holds
+from postern.usecases.webhooks import webhooks
+from support.house import OWNER, House
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -48,3 +51,58 @@ async def test_where_nobody_waits_a_duplicate_is_told_which_call_was_the_first(h
         200,
         {"status": "duplicate", "invocationId": first.json["invocationId"]},
     )
+
+
+async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: House) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
+    first = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
+    async with asyncio.timeout(PATIENCE):
+        while not house.engine.started:
+            await asyncio.sleep(0.01)
+        await webhooks.change(
+            house.gateway, OWNER, webhook.id, {"synchronousResponse": {"timeoutSeconds": 1}}
+        )
+        house.gateway.runtime.waiters.look_every = 0.05
+        again = await house.call(webhook, b'{"n": 1}')
+        assert (again.status, again.json["code"], first.done()) == (504, "response_timeout", False)
+        # When the gateway is told to stop, everybody hears how it stands.
+        await webhooks.change(
+            house.gateway, OWNER, webhook.id, {"synchronousResponse": {"timeoutSeconds": 25}}
+        )
+        another = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
+        while sum(map(len, house.gateway.runtime.waiters._events.values())) < 2:
+            await asyncio.sleep(0.01)
+        house.gateway.runtime.waiters.send_away()
+        assert {(await first).status, (await another).status} == {504}
+
+
+async def test_a_duplicate_of_a_call_that_was_held_is_told_so_at_once(house: House) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
+    await holds.hold(house.gateway, OWNER, webhook.id)
+    first = await house.call(webhook, b'{"n": 1}')
+    await holds.release(house.gateway, OWNER, webhook.id)
+    async with asyncio.timeout(PATIENCE):
+        again = await house.call(webhook, b'{"n": 1}')
+    assert (again.status, again.json) == (
+        200,
+        {"status": "duplicate", "invocationId": first.json["invocationId"]},
+    )
+
+
+async def test_where_the_store_is_away_whoever_waits_is_told_to_come_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
+    first = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
+
+    async def away(key: str) -> None:
+        raise StoreUnavailable("the disk is gone")
+
+    async with asyncio.timeout(PATIENCE):
+        while not house.engine.started:
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(house.gateway.store.deliveries, "get", away)
+        again = await house.call(webhook, b'{"n": 1}')
+        assert (again.status, again.json["code"]) == (503, "temporarily_unavailable")
+        house.gateway.runtime.waiters.wake_all()
+        assert ((await first).status, (await first).json["code"]) == (503, "temporarily_unavailable")

@@ -141,6 +141,33 @@ async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
     await dispatcher.finish()
 
 
+async def test_an_engine_that_stays_away_is_asked_less_and_less_often(
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.is_there = False
+    engine.go.set()
+    dispatcher, rests = Dispatcher(desk.gateway), []
+
+    async def rest(seconds: float, *until: object) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr(dispatcher._loop, "rest", rest)
+    webhook = await desk.webhook()
+    for number in range(8):
+        await desk.accepted(webhook, {"n": number})
+    for _ in range(8):
+        while not await dispatcher.round():
+            pass
+        await dispatcher.finish()
+    assert rests == [0.5, 1.0, 2.0, 4.0, 8.0, dispatch.LONGEST_PAUSE, dispatch.LONGEST_PAUSE][: len(rests)]
+    assert len(rests) >= 6
+    engine.is_there = True
+    await desk.accepted(webhook, {"n": "last"})
+    assert await dispatcher.round() == 1
+    await dispatcher.finish()
+    assert dispatcher._pause == 0.0
+
+
 @contextmanager
 def away_for_writing(desk: Desk) -> Iterator[None]:
     """Somebody else holds what a settlement needs, for longer than it waits."""
