@@ -18,6 +18,7 @@ from postern.stores.store import Store
 from support.recording import kept
 
 NOW = 1_800_000_000.0
+HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
 WEBHOOK = "wh_1"
 
 
@@ -118,7 +119,7 @@ async def webhook(store: Store, id: str = WEBHOOK, code: str | None = None) -> S
 
 
 @pytest.fixture
-def held_up(store: Store) -> Iterator[Callable[[], Awaitable[Callable[[], Awaitable[None]]]]]:
+def held_up(store: Store) -> Iterator[HeldUp]:
     """``let_go = await held_up()``: a commit is under way and takes as long as ``await let_go()`` is not
     said."""
     gates: list[threading.Event] = []

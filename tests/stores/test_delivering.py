@@ -3,13 +3,15 @@
 import asyncio
 
 import pytest
+from sqlalchemy import event
 
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import Delivery, Gone
+from postern.stores.sql import writer
 from postern.stores.store import Store
-from stores.conftest import NOW, WEBHOOK, entry, recorded, webhook
+from stores.conftest import NOW, WEBHOOK, HeldUp, entry, recorded, webhook
 
 pytestmark = pytest.mark.anyio
 
@@ -178,6 +180,40 @@ async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
     current = await only(store, id)
     assert current.response == answer(b"%d" % won.index(True))
     assert (current.answer_code, current.responded_at) == ("accepted", NOW + 1)
+
+
+async def test_answers_to_many_that_come_together_each_hear_their_own(store: Store, held_up: HeldUp) -> None:
+    entries = [entry(deadline=NOW + 10) for _ in range(5)]
+    ids = await recorded(store, *entries)
+    late = ids[2]
+    await store.deliveries.close_slot(f"{late}.1", "response_timeout")
+    let_go = await held_up()  # so that they are one commit
+    answering = [
+        asyncio.create_task(store.deliveries.respond(f"{id}.1", answer(id.encode()), NOW + 1))
+        for id in (*reversed(ids), ids[0])
+    ]
+    await asyncio.sleep(0)
+    await let_go()
+    assert await asyncio.gather(*answering) == [True, True, False, True, True, False]
+    for id in ids:
+        assert (await only(store, id)).response == answer(id.encode())
+
+
+async def test_a_start_is_written_down_with_the_answer_that_follows(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SOON", 3600.0)
+    (id,) = await recorded(store, entry(deadline=NOW + 10))
+    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
+    commits: list[object] = []
+    event.listen(store.database.writer, "commit", commits.append)
+    starting = asyncio.create_task(store.deliveries.started(claimed, Started(1, ("a",)), NOW + 1))
+    for _ in range(5):  # a turn of the loop hands over what is urgent
+        await asyncio.sleep(0)
+    assert await store.deliveries.respond(f"{id}.1", answer(b"first"), NOW + 1)
+    await starting
+    assert len(commits) == 1
+    assert (await only(store, id)).state == "started"
 
 
 async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:

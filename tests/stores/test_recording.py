@@ -3,7 +3,6 @@ are settled once."""
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 
 import pytest
 from sqlalchemy import event, func, select
@@ -12,13 +11,11 @@ from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.stores.sql import writer
 from postern.stores.sql.tables import deliveries, duplicate_keys, invocations
 from postern.stores.store import Store
-from stores.conftest import NOW, WEBHOOK, entry, opened, recorded, webhook
+from stores.conftest import NOW, WEBHOOK, HeldUp, entry, opened, recorded, webhook
 from support.recording import kept
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
-
-HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
 
 
 async def count(store: Store, table: object) -> int:

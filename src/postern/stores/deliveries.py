@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, update
+from sqlalchemy import Connection, Executable, Row, bindparam, func, literal_column, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
@@ -16,6 +16,7 @@ from postern.identity import first_id_at
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, keep_sample
+from postern.stores.sql.bulk import changed_by_each, execute_for_each
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import DELIVERIES_APART, deliveries, invocations
@@ -112,6 +113,8 @@ class Deliveries:
         await self._writer.share(
             _settle_all,
             {**unchanged, **values, "of": delivery.key, "attempts": delivery.attempts + 1, "log": log},
+            # A workflow often answers within milliseconds, and then both are one commit.
+            urgent=False,
         )
 
     async def replay(
@@ -264,41 +267,22 @@ class Deliveries:
         the record. ``awaited_here``: the caller waits in this process, which closes the row when the time is
         over, whatever the time of day has become."""
 
-        def job(connection: Connection) -> bool:
-            values = {
-                "response_status": response.status,
-                "response_headers": msgspec.json.encode(response.headers),
-                "response_body": response.body,
-                "responded_at": milliseconds(now),
-            }
-            open_slot = update(deliveries).where(deliveries.c.key == key, deliveries.c.responded_at.is_(None))
-            before = deliveries.c.deadline > milliseconds(0.0 if awaited_here else now)
-            in_time = connection.execute(
-                open_slot.where(before, deliveries.c.answer_code == "").values(
-                    **values, answer_code="accepted"
-                )
-            )
-            if in_time.rowcount == 1:
-                if not awaited_here:
-                    announce(connection, ANSWER + key)
-                return True
-            connection.execute(open_slot.where(deliveries.c.deadline.is_not(None)).values(**values))
-            return False
-
-        return await self._writer.write(job)
+        return await self._writer.share(
+            _respond_all,
+            {
+                "of": key,
+                "status": response.status,
+                "headers": msgspec.json.encode(response.headers),
+                "body": response.body,
+                "at": milliseconds(now),
+                "ends_after": milliseconds(0.0 if awaited_here else now),
+                "awaited_here": awaited_here,
+            },
+        )
 
     async def close_slot(self, key: str, answer_code: str) -> bool:
         """Say what the caller heard instead of an answer. False when an answer came first after all."""
-
-        def job(connection: Connection) -> bool:
-            closed = (
-                update(deliveries)
-                .where(deliveries.c.key == key, deliveries.c.answer_code == "")
-                .values(answer_code=answer_code)
-            )
-            return connection.execute(closed).rowcount == 1
-
-        return await self._writer.write(job)
+        return await self._writer.share(_close_all, {"of": key, "code": answer_code})
 
     async def get(self, key: str) -> Delivery | None:
         def query(connection: Connection) -> Delivery | None:
@@ -370,10 +354,55 @@ _SETTLE = (
 )
 
 
-def _settle_all(connection: Connection, settled: list[dict[str, Any]]) -> None:
-    # In one order everywhere: two processes that settle the same deliveries do not wait for each other in a
-    # circle.
-    connection.execute(_SETTLE, sorted(settled, key=lambda one: str(one["of"])))
+def _settle_all(connection: Connection, settled: list[dict[str, Any]]) -> list[None]:
+    execute_for_each(connection, _SETTLE, sorted(settled, key=_key_of))
+    return [None] * len(settled)
+
+
+_OPEN = update(deliveries).where(deliveries.c.key == bindparam("of"), deliveries.c.responded_at.is_(None))
+_RESPONSE: dict[str, Any] = {
+    "response_status": bindparam("status"),
+    "response_headers": bindparam("headers"),
+    "response_body": bindparam("body"),
+    "responded_at": bindparam("at"),
+}
+_RESPOND = _OPEN.where(
+    deliveries.c.deadline > bindparam("ends_after"), deliveries.c.answer_code == ""
+).values({**_RESPONSE, "answer_code": "accepted"})
+_RESPOND_LATE = _OPEN.where(deliveries.c.deadline.is_not(None)).values(_RESPONSE)
+_CLOSE = (
+    update(deliveries)
+    .where(deliveries.c.key == bindparam("of"), deliveries.c.answer_code == "")
+    .values(answer_code=bindparam("code"))
+)
+
+
+def _respond_all(connection: Connection, responses: list[dict[str, Any]]) -> list[bool]:
+    in_time = _changed(connection, _RESPOND, responses)
+    late = [one for one, first in zip(responses, in_time, strict=True) if not first]
+    execute_for_each(connection, _RESPOND_LATE, sorted(late, key=_key_of))
+    for one, first in zip(responses, in_time, strict=True):
+        if first and not one["awaited_here"]:
+            announce(connection, ANSWER + one["of"])
+    return in_time
+
+
+def _close_all(connection: Connection, slots: list[dict[str, Any]]) -> list[bool]:
+    return _changed(connection, _CLOSE, slots)
+
+
+def _changed(connection: Connection, statement: Executable, items: list[dict[str, Any]]) -> list[bool]:
+    """Whether each was what changed its delivery. The first of two for the same delivery comes first here, too."""
+    places = sorted(range(len(items)), key=lambda place: _key_of(items[place]))
+    counts = changed_by_each(connection, statement, [items[place] for place in places])
+    changed = {place: count == 1 for place, count in zip(places, counts, strict=True)}
+    return [changed[place] for place in range(len(items))]
+
+
+def _key_of(one: dict[str, Any]) -> str:
+    """What is to be done to deliveries is done in one order everywhere: two processes that write to the same ones do not
+    wait for each other in a circle."""
+    return str(one["of"])
 
 
 def delivery_of(row: Row[Any]) -> Delivery:

@@ -77,7 +77,9 @@ class Store:
         self.writer.record(entry, on_stored)
 
     async def listen(self, on_message: Callable[[str], None]) -> None:
-        if not self.database.is_sqlite:
+        if self.database.is_sqlite:
+            on_message(wake.LISTENING)  # nobody else serves this database, so nothing goes unheard
+        else:
             await wake.listen(self.database.url, on_message)
 
     def alone(self) -> bool:

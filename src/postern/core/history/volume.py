@@ -3,6 +3,7 @@ counts per bucket of time, and what they tell."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import cache
 
 OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
@@ -11,6 +12,7 @@ LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000,
 ANSWER, END = "answer:", "end:"
 
 
+@cache  # asked at every call; there are a few hundred statuses
 def answer_name(status: int) -> str:
     return f"{ANSWER}{status}"
 

@@ -30,22 +30,35 @@ async def nobody_waits(key: str, status: Any, headers: Any, body: Any) -> bool:
     return False
 
 
-class Link:
+class Link(asyncio.Protocol):
     """One conversation with one engine process. When it breaks off, everybody who waits hears
     *unavailable*."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(
+        self,
+        take_answer: TakeAnswer = nobody_waits,
+        on_end: OnEnd = lambda _, __: None,
+        ready: Callable[[frames.Ready], None] = lambda _: None,
+        trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._take_answer = take_answer
+        self._on_end = on_end
+        self._ready = ready
+        self._trouble = trouble
         self._ids = count(1)
+        self._received = bytearray()
         self._waiting: dict[int, asyncio.Future[frames.Done]] = {}
         self._answering: set[asyncio.Task[None]] = set()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._transport: asyncio.Transport
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the other end is gone."""
         self.broken = False
         self.last_heard = time.monotonic()
 
-    @classmethod
-    async def over(cls, channel: socket.socket) -> "Link":
-        return cls(*await asyncio.open_connection(sock=channel, limit=1 << 20))
+    async def connect(self, channel: socket.socket) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=channel)
 
     async def ask(
         self, question: Callable[[int], frames.FromGateway], patience: float | None = None
@@ -60,16 +73,14 @@ class Link:
             raise EngineUnavailable("the engine process has ended", 1.0)
         reply = self._waiting[id] = asyncio.get_running_loop().create_future()
         try:
-            self._writer.write(frame)
+            self._transport.write(frame)
             async with asyncio.timeout(patience):
-                await self._writer.drain()
+                await self._writable.wait()
                 done: frames.Done = await reply
         except TimeoutError:
             raise EngineUnavailable(
                 f"the engine process did not answer within {patience:g} seconds", 5.0
             ) from None
-        except OSError:
-            raise EngineUnavailable("the engine process has ended", 1.0) from None
         finally:
             self._waiting.pop(id, None)
         if done.failed:
@@ -78,51 +89,67 @@ class Link:
 
     def send(self, frame: frames.FromGateway) -> None:
         if not self.broken:
-            self._writer.write(frames.encode(frame))
+            self._transport.write(frames.encode(frame))
 
-    async def listen(
-        self,
-        take_answer: TakeAnswer,
-        on_end: OnEnd,
-        ready: Callable[[frames.Ready], None],
-        trouble: Callable[[str], None],
-    ) -> None:
-        """Hand out what the engine sends until the other end is gone."""
+    # What the loop calls
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.last_heard = time.monotonic()
+        received = self._received
+        received += data
+        start = 0
         try:
-            while True:
-                head = await self._reader.readexactly(frames.LENGTH.size)
-                frame = frames.from_engine(await self._reader.readexactly(*frames.LENGTH.unpack(head)))
-                self.last_heard = time.monotonic()
-                match frame:
-                    case frames.Done(id):
-                        if (waiting := self._waiting.get(id)) is not None and not waiting.done():
-                            waiting.set_result(frame)
-                    case frames.Answer():
-                        task = asyncio.create_task(self._answer(frame, take_answer))
-                        self._answering.add(task)
-                        task.add_done_callback(self._answering.discard)
-                    case frames.RunsEnded(key, end):
-                        on_end(key, end)
-                    case frames.Ready():
-                        ready(frame)
-                    case frames.Trouble(detail):
-                        trouble(detail)
-        except asyncio.IncompleteReadError:
-            pass
-        except (OSError, msgspec.MsgspecError) as error:
+            while len(received) - start >= frames.LENGTH.size:
+                end = start + frames.LENGTH.size + frames.LENGTH.unpack_from(received, start)[0]
+                if len(received) < end:
+                    break
+                frame = frames.from_engine(bytes(received[start + frames.LENGTH.size : end]))
+                start = end
+                self._heard(frame)
+        except msgspec.MsgspecError as error:
             log.warning("the engine process cannot be understood any more", error=str(error))
-        finally:
-            self.broken = True
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(EngineUnavailable("the engine process has ended", 1.0))
-            self._writer.close()
+            self._transport.abort()
+        del received[:start]
 
-    async def _answer(self, frame: frames.Answer, take_answer: TakeAnswer) -> None:
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.broken = True
+        self._writable.set()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(EngineUnavailable("the engine process has ended", 1.0))
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def _heard(self, frame: frames.FromEngine) -> None:
+        match frame:
+            case frames.Done(id):
+                if (waiting := self._waiting.get(id)) is not None and not waiting.done():
+                    waiting.set_result(frame)
+            case frames.Answer():
+                task = asyncio.create_task(self._answer(frame))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+            case frames.RunsEnded(key, end):
+                self._on_end(key, end)
+            case frames.Ready():
+                self._ready(frame)
+            case frames.Trouble(detail):
+                self._trouble(detail)
+
+    async def _answer(self, frame: frames.Answer) -> None:
         reply = frames.Answered(frame.id)
         try:
             document = json.loads(frame.document)
-            reply.taken = await take_answer(
+            reply.taken = await self._take_answer(
                 frame.key, document["status"], document["headers"], document["body"]
             )
         except InvalidResponse as invalid:

@@ -141,10 +141,9 @@ class Supervisor:
                 ours.close()
                 raise
         self._setup.after_crash = False
-        self._link = await Link.over(ours)
-        listening = asyncio.create_task(
-            self._link.listen(self.take_answer, self.on_end, self._ready, self._troubled)
-        )
+        self._link = Link(self.take_answer, self.on_end, self._ready, self._troubled)
+        await self._link.connect(ours)
+        listening = self._link.over
         changing = asyncio.create_task(self._wait_for_change())
         hanging = asyncio.create_task(self._wait_until_it_hangs(self._link))
         try:

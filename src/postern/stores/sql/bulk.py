@@ -35,22 +35,38 @@ def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], 
 
 def execute_for_each(connection: Connection, statement: Executable, rows: list[dict[str, Any]]) -> None:
     """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so:
-    numbers and plain text."""
-    text, names = _compiled(statement, connection.dialect)
+    numbers, bytes and plain text."""
+    text, names, constants = _compiled(statement, connection.dialect)
     with _in_the_driver(connection, text) as driver:
         if names is None:
             with driver.cursor() as cursor:
-                cursor.executemany(text, rows)
+                cursor.executemany(text, [constants | row for row in rows])
         else:
             for row in rows:
-                driver.execute(text, [row[name] for name in names])
+                driver.execute(text, _in_order(names, constants | row))
+
+
+def changed_by_each(connection: Connection, statement: Executable, rows: list[dict[str, Any]]) -> list[int]:
+    """The same, and how many rows of the table each of them changed."""
+    text, names, constants = _compiled(statement, connection.dialect)
+    with _in_the_driver(connection, text) as driver:
+        if names is None:
+            with driver.cursor() as cursor:
+                return [cursor.execute(text, constants | row).rowcount for row in rows]
+        return [driver.execute(text, _in_order(names, constants | row)).rowcount for row in rows]
+
+
+def _in_order(names: list[str], values: dict[str, Any]) -> list[Any]:
+    return [values[name] for name in names]
 
 
 @lru_cache(maxsize=64)
-def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None]:
-    """``names``: the order of the parameters, where the driver knows them by their order."""
+def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None, dict[str, Any]]:
+    """The text; the order of its parameters, where the driver knows them by their order; and those that are the same
+    for every row."""
     compiled = statement.compile(dialect=dialect)
-    return str(compiled), compiled.positiontup
+    constants = {name: value for name, value in compiled.params.items() if value is not None}
+    return str(compiled), compiled.positiontup, constants
 
 
 @contextmanager

@@ -38,7 +38,8 @@ Job = Callable[[Connection], Any]
 class Share:
     """An item of work that costs little when it is done together with all others of its kind."""
 
-    run: Callable[[Connection, list[Any]], None]
+    run: Callable[[Connection, list[Any]], list[Any]]
+    """What came of each."""
     item: Any
 
 
@@ -49,6 +50,8 @@ Done = Callable[[Any], None]
 MOST_WAITING = 20_000
 MOST_BYTES = 256 * 1024 * 1024
 LARGEST_BATCH = 1_000
+SOON = 0.01
+"""Seconds that what is not urgent waits for company."""
 ATTEMPTS = 3
 LOG_EVERY = 10.0
 """A full disk refuses dozens of commits a second, and the log may be on that disk."""
@@ -143,21 +146,28 @@ class Writer:
         result: T = await self._submit(job)
         return result
 
-    async def share(self, run: Callable[[Connection, list[Item]], None], item: Item) -> None:
+    async def share(
+        self, run: Callable[[Connection, list[Item]], list[T]], item: Item, urgent: bool = True
+    ) -> T:
         """Like ``write``, for what many do at the same time: ``run`` is given every item that waits, all or
-        nothing."""
-        await self._submit(Share(run, item))
+        nothing, and says what came of each. What is not urgent goes with the next commit that somebody waits for, if
+        there is one soon."""
+        result: T = await self._submit(Share(run, item), urgent)
+        return result
 
-    def _submit(self, work: Work) -> "asyncio.Future[Any]":
+    def _submit(self, work: Work, urgent: bool = True) -> "asyncio.Future[Any]":
         assert self._loop is not None, "the writer has not been started"
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._gather(work, partial(_settle, future))
+        self._gather(work, partial(_settle, future), urgent)
         return future
 
-    def _gather(self, work: Work, done: Done) -> None:
+    def _gather(self, work: Work, done: Done, urgent: bool = True) -> None:
         self._waiting += 1
         self._gathered.append((work, done))
-        self._hand_over_soon()
+        if urgent:
+            self._hand_over_soon()
+        elif len(self._gathered) == 1 and self._loop is not None:
+            self._loop.call_later(SOON, self._hand_over_soon)
 
     def _hand_over_soon(self) -> None:
         if not self._at_work and self._gathered:
@@ -252,12 +262,14 @@ class Writer:
             receipts = record_all(connection, [entry for _, entry in entries])
             for (place, _), receipt in zip(entries, receipts, strict=True):
                 results[place] = receipt
-        shares: dict[Any, list[Any]] = {}
-        for work in works:
+        shares: dict[Any, list[tuple[int, Any]]] = {}
+        for place, work in enumerate(works):
             if isinstance(work, Share):
-                shares.setdefault(work.run, []).append(work.item)
+                shares.setdefault(work.run, []).append((place, work.item))
         for run, items in shares.items():
-            run(connection, items)
+            came_of_each = run(connection, [item for _, item in items])
+            for (place, _), result in zip(items, came_of_each, strict=True):
+                results[place] = result
         for place, work in enumerate(works):
             if not isinstance(work, Entry | Share):
                 results[place] = self._nested(connection, work)

@@ -96,7 +96,8 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
             left = until - time.monotonic()
             if left > 0:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), min(left, gateway.runtime.waiters.look_every))
+                    async with asyncio.timeout(min(left, gateway.runtime.waiters.look_every)):
+                        await woken.wait()
             if woken.answer is not None:
                 return answers.responded(woken.answer, delivery.invocation_id)
             ended = (
@@ -182,7 +183,8 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
             if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
                 return _said("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), gateway.runtime.waiters.look_every)
+                async with asyncio.timeout(gateway.runtime.waiters.look_every):
+                    await woken.wait()
             if woken.answer is not None:
                 return answers.responded(woken.answer, first_invocation_id)
             woken.clear()

@@ -78,7 +78,8 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     began = time.perf_counter()
     try:
         try:
-            started = await asyncio.wait_for(gateway.engine.start(trigger), START_TIMEOUT)
+            async with asyncio.timeout(START_TIMEOUT):
+                started = await gateway.engine.start(trigger)
         except TimeoutError:
             raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
     except EngineUnavailable as trouble:

@@ -36,7 +36,7 @@ class Waiters:
     def __init__(self) -> None:
         self._events: dict[str, set[Wait]] = {}
         self.look_every = 0.25
-        """How often a waiting caller's row is read without a wake-up; see `waking.py`."""
+        """How often a waiting caller's row is read without a wake-up; see `notifications.py`."""
         self.time_is_up = False
         """Nobody may wait on: the process ends."""
 
