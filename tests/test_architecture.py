@@ -98,9 +98,10 @@ LATE_IMPORTS: dict[str, set[str]] = {
     "surfaces/cli/webhooks/schema.py": {
         "postern.usecases.webhooks.file_schema"
     },  # the requests' models, for one command
-    "wiring/engines.py": {
-        "postern.engines.temporal"
-    },  # its client takes a third of a second; only one engine of four needs it
+    "wiring/engines.py": {  # a third of a second each, and packages that only these engines need
+        "postern.engines.dbos",
+        "postern.engines.temporal",
+    },
     "surfaces/mcp/__init__.py": {
         "postern.surfaces.mcp.sdk"
     },  # the SDK takes a second, and many gateways are never asked

@@ -184,6 +184,9 @@ def without_what_it_asks_for(installed: Installed) -> None:
             "postern", "webhooks", "list", POSTERN_DATABASE_URL="postgresql://nobody/x"
         ),
         "temporal": installed.run("postern", "serve", POSTERN_ENGINE="temporal"),
+        "dbos": installed.run(
+            "postern", "serve", POSTERN_ENGINE="dbos", POSTERN_DBOS_DATABASE_URL="postgresql://nobody/x"
+        ),
         "mcp": installed.run("postern", "mcp"),
     }
     for extra, ran in asked.items():

@@ -31,6 +31,7 @@ CORE = ROOT / "src" / "postern" / "core"
 
 NEEDED = {
     "http": {"POSTERN_HTTP_URL": "http://127.0.0.1:9/"},
+    "dbos": {"POSTERN_DBOS_DATABASE_URL": "postgresql://dbos@127.0.0.1:9/dbos"},
     "restate": {"POSTERN_RESTATE_URL": "http://127.0.0.1:9"},
     "shopify-flow": {
         "POSTERN_SHOPIFY_SHOP": "example.myshopify.com",

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-_MODULES = {"postgres": "psycopg", "temporal": "temporalio", "mcp": "mcp"}
+_MODULES = {"postgres": "psycopg", "temporal": "temporalio", "dbos": "dbos", "mcp": "mcp"}
 
 
 def missing(extra: str, wanted: str) -> str | None:

@@ -112,7 +112,7 @@ _seconds = _number(1, 3600, "a number of seconds")
 _days = _number(1, 3650, "a number of days")
 
 
-ENGINES = ("embedded", "temporal", "restate", "http", "shopify-flow", "none")
+ENGINES = ("embedded", "temporal", "restate", "dbos", "http", "shopify-flow", "none")
 """What POSTERN_ENGINE may be; `wiring/engines.py` makes each of them."""
 
 
@@ -172,7 +172,7 @@ class Settings:
     engine = Setting(
         _one_of(*ENGINES),
         "embedded",
-        "The workflow engine: embedded, temporal, restate, http, shopify-flow, or none.",
+        "The workflow engine: embedded, temporal, restate, dbos, http, shopify-flow, or none.",
     )
     http_url = Setting(_address, "", "Engine http: the URL that starts a workflow.")
     http_secret = Setting(
@@ -215,6 +215,17 @@ class Settings:
         str,
         "WebhookTrigger/run",
         "Engine restate: what to start, as Service/handler, with #webhook for one webhook only; comma-separated.",
+    )
+    dbos_database_url = Setting(
+        _database,
+        "",
+        "Engine dbos: the system database of your DBOS app, postgresql://user@host/name.",
+        secret=True,
+    )
+    dbos_targets = Setting(
+        str,
+        "Webhook Trigger@postern",
+        "Engine dbos: what to enqueue, as Workflow@queue, with #webhook for one webhook only; comma-separated.",
     )
     shopify_shop = Setting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
     shopify_access_token = Setting(str, "", "Engine shopify-flow: the Admin API access token.", secret=True)
@@ -354,13 +365,17 @@ class Settings:
             problems.append("POSTERN_ENGINE=http needs POSTERN_HTTP_URL")
         if self.engine == "restate" and not self.restate_url:
             problems.append("POSTERN_ENGINE=restate needs POSTERN_RESTATE_URL")
+        if self.engine == "dbos" and not self.dbos_database_url:
+            problems.append("POSTERN_ENGINE=dbos needs POSTERN_DBOS_DATABASE_URL")
         if self.engine == "shopify-flow" and not (self.shopify_shop and self.shopify_access_token):
             problems.append(
                 "POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN"
             )
         extras = (
             None if self.is_sqlite else missing("postgres", "POSTERN_DATABASE_URL=postgresql://…"),
-            missing("temporal", "POSTERN_ENGINE=temporal") if self.engine == "temporal" else None,
+            missing(self.engine, f"POSTERN_ENGINE={self.engine}")
+            if self.engine in ("temporal", "dbos")
+            else None,
         )
         problems += [sentence for sentence in extras if sentence]
         if any(len(key) < 16 for key in self.secret_keys):

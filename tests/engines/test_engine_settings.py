@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from engines.conformance import until
+from postern.engines.dbos import DbosEngine
 from postern.engines.http import HttpEngine
 from postern.engines.restate import RestateEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
@@ -42,6 +43,7 @@ def settings(**given: str) -> Settings:
             ShopifyFlowEngine,
         ),
         ({"engine": "restate", "restate_url": "http://restate:8080"}, RestateEngine),
+        ({"engine": "dbos", "dbos_database_url": "postgresql://dbos@db/app"}, DbosEngine),
         ({"engine": "none"}, type(None)),
     ],
 )
@@ -57,6 +59,8 @@ async def test_an_engine_is_made_from_its_settings(given: dict[str, str], kind: 
     [
         {"engine": "http"},
         {"engine": "restate"},
+        {"engine": "dbos"},
+        {"engine": "dbos", "dbos_database_url": "sqlite:///app.db"},
         {"engine": "restate", "restate_url": "http://r:8080", "restate_targets": "Webhook Trigger"},
         {"engine": "restate", "restate_url": "http://r:8080", "restate_targets": "A/run, A/run#wh_1"},
         {"engine": "http", "http_url": "http://user:pw@n8n/"},

@@ -45,6 +45,12 @@ def make_engine(settings: Settings) -> Engine | None:
                     targets=read_targets(settings.restate_targets, RESTATE_TARGET),
                     api_key=settings.restate_api_key or None,
                 )
+            case "dbos":
+                from postern.engines.dbos import DbosEngine
+
+                return DbosEngine(
+                    settings.dbos_database_url, targets=read_targets(settings.dbos_targets, Target())
+                )
             case "shopify-flow":
                 return ShopifyFlowEngine(
                     settings.shopify_shop,

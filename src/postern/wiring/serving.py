@@ -181,7 +181,7 @@ async def serve_with(settings: Settings, count: int) -> int:
     if settings.is_sqlite or settings.engine == "embedded":
         what = "SQLite has one writer" if settings.is_sqlite else "The embedded engine belongs to one process"
         raise CannotStart(
-            f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, restate, http or shopify-flow.",
+            f"{what}: several workers need POSTERN_DATABASE_URL=postgresql://… and POSTERN_ENGINE=temporal, restate, dbos, http or shopify-flow.",
             USAGE,
         )
     _listener(settings).close()  # sockets that share an address would join another program's without a word

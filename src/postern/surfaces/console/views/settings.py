@@ -28,6 +28,7 @@ ENGINES = {
     "embedded": ("Built in", "POSTERN_WORKFLOWS"),
     "temporal": ("Temporal", "POSTERN_TEMPORAL_"),
     "restate": ("Restate", "POSTERN_RESTATE_"),
+    "dbos": ("DBOS", "POSTERN_DBOS_"),
     "http": ("HTTP: n8n, Node-RED, or any URL", "POSTERN_HTTP_"),
     "shopify-flow": ("Shopify Flow", "POSTERN_SHOPIFY_"),
     "none": ("None", "POSTERN_NO_ENGINE_"),
