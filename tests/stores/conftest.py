@@ -15,6 +15,7 @@ from postern.core.webhooks.settings import NoAuthentication, Resolved, WebhookSe
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import first_id_at, new_id
 from postern.stores.store import Store
+from support.fresh import fresh_database
 from support.recording import kept
 
 NOW = 1_800_000_000.0
@@ -32,7 +33,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database with the schema in it."""
     if request.param == "postgres":
         return str(request.getfixturevalue("migrated_url"))
-    return f"sqlite:///{tmp_path / 'postern.db'}"
+    return f"sqlite:///{fresh_database(tmp_path / 'postern.db')}"
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
+from support.fresh import fresh_database
 
 OWNER = Actor("owner", "admin")
 
@@ -168,6 +169,8 @@ async def a_house(folder: Path, **environment: str) -> AsyncIterator[House]:
             **environment,
         }
     )
+    if settings.is_sqlite:
+        fresh_database(settings.data_dir / "postern.db")
     async with opened(settings) as gateway:
         engine = NotingEngine()
         gateway.engine = engine

@@ -13,6 +13,7 @@ from postern.usecases.runtime.live_feed import LiveFeed
 from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
+from support.fresh import fresh_database
 
 ADMIN = Actor("Ada", "admin", "usr_ada")
 EDITOR = Actor("Edgar", "write", "usr_edgar")
@@ -30,7 +31,7 @@ class Clock:
 @asynccontextmanager
 async def gateway_on(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock]]:
     """``gateway_on(tmp_path)`` makes a SQLite database there; a text is the URL of any other."""
-    url = database if isinstance(database, str) else f"sqlite:///{database / 'postern.db'}"
+    url = database if isinstance(database, str) else f"sqlite:///{fresh_database(database / 'postern.db')}"
     store = Store(url, ["a key of the tests, long enough"])
     await store.open(migrate=True)
     clock = Clock()
