@@ -7,6 +7,7 @@ import sys
 import hypothesis
 import pytest
 
+from support import forks
 from support.browser import browser, browser_context, notes, page
 from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from support.program import start_program
@@ -53,6 +54,16 @@ LONGEST = (
 """Files and folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that
 began last would be waited for by nobody but itself."""
 
+EXECUTABLE = (
+    "journeys/test_kill.py",
+    "journeys/test_story.py",
+    "journeys/test_two_processes.py",
+    "journeys/test_upgrade.py",
+    "journeys/test_waiting.py",
+    "wiring",
+)
+"""Tests of the program as users start it: the others fork one that has loaded everything (`support/forks.py`)."""
+
 QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
 SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
 """Fixtures that start a program, a browser or a server."""
@@ -69,7 +80,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return True, min(known, default=len(LONGEST))
 
     for item in items:
+        if parts(item)[0].endswith(".py") or {"/".join(parts(item)), parts(item)[0]} & {*EXECUTABLE}:
+            item.add_marker("executable")
         starts_something = SLOW & set(getattr(item, "fixturenames", ())) or "postgres" in item.nodeid
         if parts(item)[0] in QUICK and not starts_something:
             item.add_marker("quick")
     items.sort(key=place)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    forks.allowed = item.get_closest_marker("executable") is None

@@ -1,6 +1,9 @@
 """What the other tests stand on must not be softer than it looks."""
 
+import json
 import os
+import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Page
 
+from support import forks
 from support.browser import Notes
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, run_postern
@@ -131,6 +135,65 @@ def test_a_program_that_leaves_a_process_behind_fails_its_test(
     with pytest.raises(AssertionError, match="did not end cleanly"):
         program.stop()
     wait_until(lambda: not program.processes_left())
+
+
+def test_a_fork_is_as_the_program_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In what it is given and in how it ends."""
+    commands = [
+        ["--version"],
+        ["webhooks", "lst"],
+        ["webhooks", "create", "Orders", "--auth", "none", "--json"],
+    ]
+    commands.append(["webhooks", "list", "--json"])
+    monkeypatch.setenv("POSTERN_ENGINE", "nonsense")  # nothing of this process's own settings is seen
+    said: dict[bool, list[tuple[int, str, str]]] = {}
+    for allowed in (False, True):
+        monkeypatch.setattr(forks, "allowed", allowed)
+        folder = tmp_path / str(allowed)
+        folder.mkdir()
+        ran = [run_postern(folder, *words) for words in commands]
+        said[allowed] = [(one.returncode, one.stdout, one.stderr.replace(str(folder), "")) for one in ran]
+    started, forked = (json.loads(said[allowed][2][1]) for allowed in (False, True))
+    assert (
+        started.keys() == forked.keys() and started["id"] != forked["id"] and started["url"] != forked["url"]
+    )
+    for allowed, made in ((False, started), (True, forked)):
+        said[allowed] = [
+            (code, re.sub(r'"\w+At": "[^"]*"', "", out.replace(made["id"], "").replace(made["url"], "")), err)
+            for code, out, err in said[allowed]
+        ]
+    assert said[True] == said[False]
+
+
+def test_two_forks_have_nothing_random_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "allowed", True)
+    made = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        program = run_postern(tmp_path / name, "webhooks", "create", "Orders", "--auth", "token", "--json")
+        made.append(
+            [json.loads(program.stdout)["url"], (tmp_path / name / "data" / "secret.key").read_text()]
+        )
+    assert not {*made[0]} & {*made[1]}
+
+
+def test_a_forked_program_leaves_nothing_behind(
+    start_program: StartProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forks, "allowed", True)
+    program = start_program()
+    assert isinstance(program.process, forks.Fork)
+    engine = program.processes_left()
+    assert (
+        len(engine) == 1
+    )  # the fork itself bears no mark: its surroundings are those of the process it was forked from
+    assert os.getpgid(program.process.pid) == program.process.pid
+    assert program.stop() == 0 and not program.processes_left()
+    again = start_program(POSTERN_DATA_DIR=str(program.data_dir))
+    again.kill()
+    assert again.process.wait(10) == -signal.SIGKILL and not again.processes_left()
+    with pytest.raises(AssertionError, match=r"(?s)ended with 2 before it was ready.*POSTERN_ENGINE"):
+        start_program(POSTERN_ENGINE="nonsense")
 
 
 def test_the_real_program_serves_from_postgres_and_ends_cleanly(

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from support import forks
+from support.fresh import fresh_database
 from support.waiting import PATIENCE, free_port, wait_until
 
 STOPPED_WITHIN = 60.0
@@ -47,6 +50,12 @@ class Program:
         self._mark = secrets.token_hex(8)
         self.environment = clean_environment({**given, "TEST_BED": self._mark})
         self._log = folder / f"postern-{self.port}.log"
+        self.process: subprocess.Popen[bytes] | forks.Fork
+        if forks.can_start(environment) and not descriptors:
+            if not self.data_dir.exists() and "POSTERN_DATABASE_URL" not in environment:
+                fresh_database(self.data_dir / "postern.db")
+            self.process = forks.Fork(("serve", *arguments), folder, self.environment, self._log, self._log)
+            return
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -136,6 +145,8 @@ def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess
         "XDG_CONFIG_HOME": str(folder / "config"),
         **environment,
     }
+    if forks.can_start(environment):
+        return _run_fork(folder, arguments, clean_environment(given))
     command = [sys.executable, "-m", "postern", *arguments]
     return subprocess.run(
         command,
@@ -146,6 +157,19 @@ def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess
         timeout=PATIENCE,
         check=False,
     )
+
+
+def _run_fork(
+    folder: Path, arguments: tuple[str, ...], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    with TemporaryDirectory() as written:
+        output, errors = Path(written, "output"), Path(written, "errors")
+        fork = forks.Fork(arguments, folder, environment, output, errors)
+        try:
+            code = fork.wait(PATIENCE)
+        finally:
+            fork.kill()
+        return subprocess.CompletedProcess(fork.args, code, output.read_text(), errors.read_text())
 
 
 StartProgram = Callable[..., Program]

@@ -1,0 +1,104 @@
+"""Programs that start at once: forks of one process that has loaded everything. A program takes most of its start to load
+its modules, the same ones each time, and the tests start hundreds of them.
+
+What a fork does afterwards is what ``python -m postern`` does: arguments, environment, folder, output and process group
+are its own. Where the interpreter itself is asked for something (``PYTHONPATH``, ``LD_PRELOAD``, a time zone), and for the
+tests that are marked ``executable``, the program is started as users start it.
+"""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from types import ModuleType
+
+LOADED = [
+    "alembic.command",
+    "postern.wiring.command",
+    "postern.wiring.local",
+    "postern.wiring.serving",
+    "uvloop",
+]
+READ_AT_ITS_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
+"""By the interpreter or the C library, before any of our code."""
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(LOADED)
+_one_at_a_time = threading.Lock()
+
+allowed = False
+"""Said before each test; benchmarks start the real thing."""
+
+
+def can_start(given: dict[str, str]) -> bool:
+    return allowed and not any(name.startswith(READ_AT_ITS_START) for name in given)
+
+
+class Fork:
+    """``python -m postern …``, with as much of ``subprocess.Popen`` as tests use."""
+
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, environment: dict[str, str], output: Path, errors: Path
+    ) -> None:
+        self.args = ["postern", *arguments]
+        self._process = _forks.Process(
+            target=_be_the_program,
+            args=(self.args, str(folder), environment, str(output), str(errors)),
+            daemon=True,
+        )
+        with _one_at_a_time:
+            # The fork would load what is the main module here, which is the test runner.
+            runner, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            try:
+                self._process.start()
+            finally:
+                sys.modules["__main__"] = runner
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _be_the_program(
+    arguments: list[str], folder: str, environment: dict[str, str], output: str, errors: str
+) -> None:
+    os.setpgid(0, 0)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.path[0] = folder
+    sys.argv = arguments
+    for stream, file in ((sys.stdout, output), (sys.stderr, errors)):
+        assert isinstance(stream, TextIOWrapper)
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.dup2(opened, stream.fileno())
+        os.close(opened)
+        stream.reconfigure(line_buffering=True)
+
+    from postern.__main__ import main
+
+    main()
