@@ -70,8 +70,6 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
-    "sending.samples": {"console": OWN_WAY},
-    "sending.send": {"console": OWN_WAY},
     "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),

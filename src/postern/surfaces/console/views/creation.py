@@ -9,6 +9,7 @@ from starlette.responses import Response
 from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
+from postern.surfaces.console.views import test_call
 from postern.surfaces.console.views.authentication import scheme_context, scheme_of
 from postern.surfaces.console.views.tester import read_request
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of
@@ -199,6 +200,7 @@ async def ready(visit: Visit) -> Response:
         full_url=url,
         snippets=snippets.snippets(webhook, token) if how.method != "hmac" else [],
         fetch=snippets.fetch(url, headers, '{"email": "ada@example.com"}') if webhook.cors.enabled else "",
+        **await test_call.context(visit, webhook.id),
     )
 
 

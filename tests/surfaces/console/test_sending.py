@@ -1,0 +1,89 @@
+"""Send a test call: from an empty gateway to a verified, mapped call without leaving the browser."""
+
+import re
+
+from playwright.sync_api import Browser, expect
+
+from support.program import Program
+from surfaces.console.conftest import Console, sign_in
+
+
+def test_the_creation_flow_ends_with_a_verified_and_mapped_call(console: Console) -> None:
+    """Nine clicks, and no other program."""
+    page = console.page
+    console.open("/webhooks")
+    page.get_by_role("link", name="New webhook").first.click()
+    page.get_by_role("link", name=re.compile("A service that signs its webhooks")).click()
+    page.get_by_role("link", name="Stripe").click()
+    page.get_by_label("Signing secret").fill("whsec_of_stripe")
+    console.click("Create webhook")
+    page.wait_for_url("**/ready*")
+    console.click("Send it")
+    result = page.locator("#test-result")
+    expect(result).to_contain_text("Accepted, answered 200")
+    row = page.locator(".call")
+    expect(row).to_have_count(1)
+    row.locator("summary").first.click()
+    expect(row.get_by_text("How it was judged")).to_be_visible()
+    page.get_by_role("link", name="Choose what the workflow gets").click()
+    page.wait_for_url("**/mapping")
+    expect(page.locator(".pulse.on")).to_be_visible()  # what clicks do is loaded
+    page.get_by_role("button", name="checkout.session.completed").click()
+    page.get_by_role("button", name="Field one").click()
+    expect(page.get_by_text("Mapped. The next call")).to_be_visible()
+    webhook = console.path.split("/")[2]
+    (item,) = console.api.get(f"invocations?webhookId={webhook}").json["items"]
+    assert (item["code"], item["matched"]) == ("accepted", "main")
+    assert console.violations() == []
+
+
+def test_another_event_another_body_and_what_is_wrong(console: Console) -> None:
+    webhook = console.webhook(
+        name="Shop", authentication={"method": "hmac", "provider": "shopify", "secret": "a shop's secret"}
+    )
+    console.open(f"/webhooks/{webhook['id']}")
+    console.page.get_by_role("link", name="Send a test call").click()
+    page, result = console.page, console.page.locator("#test-result")
+    page.get_by_label("Event", exact=True).select_option("products/update")
+    body = page.locator("textarea:visible")
+    expect(body).to_have_value(re.compile("Green tea"))
+    body.fill('{"id": {number}, "title": "Black tea"}')
+    console.click("Send it")
+    expect(result).to_contain_text("Accepted, answered 200")
+    (item,) = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"]
+    shown = console.api.get(f"invocations/{item['id']}").json
+    assert re.fullmatch(r'\{"id": \d{12}, "title": "Black tea"\}', shown["body"])
+    assert dict(shown["headers"])["x-shopify-topic"] == "products/update"
+
+    page.get_by_label("What is wrong with it").select_option("secret")
+    console.click("Send it")
+    expect(result).to_contain_text("another secret")
+    expect(page.locator(".call")).to_have_count(2)
+    page.get_by_label("What is wrong with it").select_option("stale")
+    console.click("Send it")
+    expect(result).to_contain_text("signs no time")
+    assert console.violations() == []
+
+
+def test_it_works_without_javascript(browser: Browser, served: Program, console: Console) -> None:
+    webhook = console.webhook(name="Plain", authentication={"method": "token", "token": "a token of its own"})
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, served)
+    page.goto(f"{served.url}/webhooks/{webhook['id']}/live#test-call")
+    page.get_by_label("Body").fill('{"typed": "here"}')
+    page.get_by_role("button", name="Send it").click()
+    page.wait_for_url("**/live?tested=inv_*#test-call")
+    page.get_by_role("link", name="Open this call").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert '"here"' in page.content()
+    context.close()
+
+
+def test_a_secret_that_is_awaited_is_asked_for_first(console: Console) -> None:
+    webhook = console.webhook(
+        name="Later", authentication={"method": "hmac", "provider": "slack", "secret": {"generate": True}}
+    )
+    console.open(f"/webhooks/{webhook['id']}/live#test-call")
+    expect(console.page.locator("#test-call")).to_contain_text("Slack's secret has not been set yet")
+    expect(console.page.get_by_role("button", name="Send it")).to_have_count(0)
