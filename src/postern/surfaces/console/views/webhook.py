@@ -12,13 +12,8 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.merging import merged
 from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
-<<<<<<< HEAD
-from postern.surfaces.console.views import story
-from postern.surfaces.console.views.history import FILTERS, rows_of
-=======
 from postern.surfaces.console.views import story, test_call
-from postern.surfaces.console.views.history import FILTERS
->>>>>>> 110df6f (Send a test call from the console, on every webhook's page and at the end of its creation)
+from postern.surfaces.console.views.history import FILTERS, rows_of
 from postern.surfaces.console.views.history import wanted as history_filter
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
