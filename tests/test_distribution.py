@@ -62,7 +62,12 @@ def test_it_is_called_as_the_documents_say(built: Built) -> None:
         metadata = opened.read(f"{folder}/METADATA").decode()
         assert opened.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
         assert "postern/py.typed" in opened.namelist()
-    assert re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE) == ["mcp", "postgres", "temporal"]
+    assert re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE) == [
+        "dbos",
+        "mcp",
+        "postgres",
+        "temporal",
+    ]
 
 
 def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
