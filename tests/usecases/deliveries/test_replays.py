@@ -277,3 +277,16 @@ async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
         await history.replay(desk.gateway, ACTOR, invocation)
     result = await run(desk)
     assert (result.done, result.skipped, await emissions(desk)) == (0, 1, Counter())
+
+
+async def test_calls_that_retention_takes_meanwhile_are_skipped(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.accepted(await desk.webhook(), {})
+
+    async def taken(ids: list[str]) -> dict[str, object]:
+        return {}
+
+    monkeypatch.setattr(desk.store.history, "many", taken)
+    result = await run(desk)
+    assert (result.state, result.done, result.skipped) == ("completed", 0, 1)

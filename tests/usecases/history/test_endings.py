@@ -1,8 +1,11 @@
 """Ends that were heard of and are on their way to where they are written down."""
 
+from collections import Counter
+
 import pytest
 
-from postern.core.deliveries.delivery import End, Started
+from postern.core.deliveries.delivery import End, EngineUnavailable, Started
+from postern.observe import runs_ended
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from support.desk import ACTOR, Desk
@@ -38,3 +41,57 @@ async def test_an_end_whose_start_is_not_written_down_is_looked_at_again_without
     assert (await history.show(desk.gateway, ACTOR, invocation)).status == "completed"
     await loop.write()
     assert looks == 3
+
+
+class Asked:
+    """An engine that tells how runs ended, as the test wants it."""
+
+    name = "asked"
+    asked_after = 5.0
+
+    def __init__(self) -> None:
+        self.ends_of: dict[str, End | None] = {}
+        self.is_there = True
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        if not self.is_there:
+            raise EngineUnavailable("away")
+        return {key: end for key, end in self.ends_of.items() if key in keys}
+
+
+async def test_an_engine_that_can_tell_is_asked_until_it_has_told(desk: Desk) -> None:
+    engine, loop = Asked(), EndingsLoop(desk.gateway)
+    began = desk.gateway.clock()
+    desk.gateway.clock = lambda: began
+    webhook = await desk.webhook()
+    keys = [f"{await desk.accepted(webhook, {'n': number})}.1" for number in range(4)]
+    assert not await loop.ask()  # nobody to ask
+    desk.gateway.engine = engine  # type: ignore[assignment]
+    for delivery in await desk.store.deliveries.claim(began + 1, 60.0, 4):
+        await desk.store.deliveries.started(delivery, Started(1, ("flow",)), began, began + 5)
+    done, failed, at_work, _ = keys
+    engine.ends_of = {done: End("completed", began), failed: End("failed", began, "no order"), at_work: None}
+
+    async def states(after: float) -> list[tuple[str | None, float | None]]:
+        """Of each run, and in how many seconds it is asked about again."""
+        desk.gateway.clock = lambda: began + after
+        before = {kind: runs_ended.labels(kind)._value.get() for kind in ("completed", "failed")}
+        await loop.ask()
+        await loop.write()
+        counted.update({kind: runs_ended.labels(kind)._value.get() - before[kind] for kind in before})
+        found = [await desk.store.deliveries.get(key) for key in keys]
+        return [(one.state, one.ask_at and round(one.ask_at - began - after)) for one in found]
+
+    counted: Counter[str] = Counter()
+    assert await states(1.0) == [("started", 4)] * 4  # not yet
+    engine.is_there = False
+    assert await states(6.0) == [("started", 5)] * 4  # it is asked again
+    engine.is_there = True
+    assert await states(12.0) == [("completed", None), ("failed", None), ("started", 5), ("started", None)]
+    assert counted == {"completed": 1, "failed": 1}
+    # The longer it has lasted, the less often; and every two minutes at least.
+    assert (await states(1_000.0))[2] == ("started", 120)
+    assert (await states(1_200.0))[2] == ("started", 120)
+    engine.ends_of[at_work] = End("completed", began + 1_300)
+    assert (await states(1_400.0))[2] == ("completed", None)
+    desk.gateway.engine = None

@@ -1,0 +1,74 @@
+"""Who may do what: each use case asks for its level before it looks at anything."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+from reference import use_cases
+
+from postern import usecases
+from postern.core.access.accounts import Actor, Level
+from postern.core.problems import Refused
+
+pytestmark = pytest.mark.anyio
+
+
+class Touched(Exception):
+    """The gateway was looked at."""
+
+
+class Closed:
+    def __getattr__(self, name: str) -> object:
+        raise Touched(name)
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(".")
+    for one in pkgutil.walk_packages(usecases.__path__, "postern.usecases."):
+        if one.name.rpartition(".")[2] == module:
+            made = getattr(importlib.import_module(one.name), function, None)
+            if inspect.iscoroutinefunction(made):
+                return made
+    raise LookupError(name)
+
+
+async def level_of(name: str) -> Level | None:
+    """The lowest with which it looks at anything."""
+    function = function_of(name)
+    others = list(inspect.signature(function).parameters.values())[2:]
+    given = [Closed() for one in others if one.default is inspect.Parameter.empty]
+    for level in get_args(Level):
+        try:
+            await function(Closed(), Actor("who", level), *given)
+        except Refused as refused:
+            if refused.code != "access_denied" or "level" not in refused.detail:
+                return level
+        except Exception:
+            return level
+        else:
+            return level
+    return None
+
+
+READ = """
+accounts.change_own_password as_code.export bin.listing engine.runs engine.state engine.workflows history.as_curl
+history.listing history.preview history.request history.show idempotency.once live.follow readiness.status
+readmission.recheck remedies.effects replays.listing replays.show retention.last rows.contents samples.new_workflow
+samples.sample sending.samples signatures.explain signatures.propose signatures.providers signatures.test volumes.chart
+volumes.last_day webhooks.listing webhooks.names webhooks.show webhooks.signed
+"""
+# Sessions are everybody's own, and without one only an admin's to see.
+ADMIN = """
+accounts.change_user accounts.create_key accounts.create_user accounts.delete_key accounts.delete_user accounts.keys
+accounts.revoke_session accounts.sessions accounts.user accounts.users audit.listing export.everything
+key_rotation.rotate_key retention.plan retention.prune samples.try_workflow samples.write_workflow settings.in_force
+"""
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in use_cases()])
+async def test_a_use_case_needs_its_level_and_write_where_it_is_not_named_here(name: str) -> None:
+    expected = "read" if name in READ.split() else "admin" if name in ADMIN.split() else "write"
+    assert await level_of(name) == expected
