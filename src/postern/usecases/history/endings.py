@@ -2,6 +2,7 @@
 known, and an engine that can tell is asked where nothing was heard from it."""
 
 import asyncio
+import time
 
 import structlog
 
@@ -26,6 +27,7 @@ log = structlog.get_logger("postern.endings")
 class EndingsLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._ask_at = 0.0
         self._loop = Loop("endings", self._work, self._pause)
 
     async def run(self) -> None:
@@ -36,7 +38,12 @@ class EndingsLoop:
 
     async def _work(self) -> bool:
         await self.write()
-        return await self.ask()
+        now = time.monotonic()
+        if now < self._ask_at:
+            return False  # there was something to write down, and that comes many times a second
+        more = await self.ask()
+        self._ask_at = now if more else now + LOOK_EVERY
+        return more
 
     async def _pause(self) -> None:
         endings = self._gateway.runtime.endings
