@@ -40,19 +40,28 @@ hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 LONGEST = (
-    "journeys/test_kill.py",
-    "surfaces/rest/test_openapi.py",
-    "test_canary.py",
     "journeys/test_two_processes.py",
+    "surfaces/console/test_pages.py",
+    "test_distribution.py",
+    "test_deployment.py",
+    "surfaces/rest/test_openapi.py",
+    "surfaces/cli/test_remote.py",
+    "surfaces/cli/test_listen.py",
+    "journeys/test_kill.py",
+    "test_canary.py",
+    "surfaces/http/test_floods.py",
     "journeys/test_waiting.py",
+    "surfaces/mcp/test_mcp.py",
+    "test_doc_blocks.py",
     "journeys",
     "engines",
     "wiring",
     "surfaces",
+    "stores",
     "usecases",
 )
-"""Files and folders whose tests wait for programs. A file is one process's work, so the long ones come first: one that
-began last would be waited for by nobody but itself."""
+"""Files that take long, then folders whose tests wait for programs. A file is one process's work, so the long ones come
+first: one that began last would be waited for by nobody but itself."""
 
 EXECUTABLE = (
     "journeys/test_kill.py",

@@ -25,7 +25,7 @@ PASSWORD = "correct horse battery"
 @pytest.fixture(params=["sqlite", "postgres"])
 def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], None]:
     """Runs a story on both kinds of database."""
-    database: Path | str = tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    database: Path | str = tmp_path if request.param == "sqlite" else request.getfixturevalue("migrated_url")
 
     def run(story: Story) -> None:
         async def inside() -> None:
