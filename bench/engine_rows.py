@@ -110,7 +110,7 @@ async def pruning(data: Path) -> float:
         best = float("inf")
         for _ in range(3):
             began = time.perf_counter()
-            runs._journal.write(runs._prune)
+            runs._journal.write(runs._housekeeping.prune)
             best = min(best, time.perf_counter() - began)
         return best * 1000
     finally:
