@@ -53,9 +53,11 @@ class PostgresServer:
     def create_database(self, template: str | None = None) -> str:
         """The URL of a new database."""
         name = f"postern_test_{os.getpid()}_{secrets.token_hex(3)}_{next(self._numbers)}"
-        self._execute(
-            f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{make_url(template).database}"' if template else "")
-        )
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            # The other way, which writes each page into the log as well, takes twice as long.
+            how = " STRATEGY FILE_COPY" if connection.info.server_version >= 150_000 else ""
+            source = f' TEMPLATE "{make_url(template).database}"' if template else ""
+            connection.execute(f'CREATE DATABASE "{name}"{source}{how}'.encode())
         url = make_url(self.url).set(database=name).render_as_string(hide_password=False)
         self._created.append(url)
         return url
