@@ -329,6 +329,9 @@ class Coverage:
             found |= {test for tests in lines.values() for test in tests}
         found.discard("")
         folder, _, name = mutant.file.removesuffix(".py").rpartition("/")
+        if mutant.on_import:
+            # Who only looks at what an import has made runs no line of it.
+            found |= {test for test in self.seconds if f"/test_{name}.py::" in test}
         if not found:
             found = {test for test in self.seconds if test.startswith(f"tests/{folder}")}
 

@@ -5,6 +5,7 @@ import pytest
 
 from postern.core import answer
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, workflow_response
+from postern.core.problems import PROBLEMS
 
 
 @pytest.mark.parametrize("status", ["accepted", "duplicate", "completed"])
@@ -31,6 +32,8 @@ def test_a_problem_says_when_to_come_again_who_it_was_and_how_to_prove_it() -> N
     assert (b"www-authenticate", b"Bearer") in told.headers
     at_once = answer.problem("rate_limited", retry_after=0)
     assert (b"retry-after", b"0") in at_once.headers
+    usual = str(PROBLEMS["temporarily_unavailable"].retry_after).encode()
+    assert (b"retry-after", usual) in answer.problem("temporarily_unavailable").headers
 
 
 @pytest.mark.parametrize("status", [200, 599, 404])

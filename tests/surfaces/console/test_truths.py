@@ -386,3 +386,36 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
         console.open(f"/webhooks/{webhook['id']}/{tab}")
         expect(page.get_by_role("heading", name="Live Request Inspector")).to_be_visible()
         expect(page.locator(".feed details").first).to_be_visible()
+
+
+def test_who_has_given_the_secret_is_told_that_its_step_is_done_and_nothing_is_ready_without(
+    console: Console,
+) -> None:
+    for secret, heading, done in (("whsec_of_theirs", "is ready", 1), ("", "is made", 0)):
+        console.open("/webhooks/new/signed?provider=stripe")
+        console.page.get_by_label("Name", exact=True).fill(f"Told {done}")
+        if secret:
+            console.page.get_by_label("Signing secret").fill(secret)
+        console.click("Create webhook")
+        console.page.wait_for_url("**/ready")
+        expect(console.page.get_by_role("heading", level=1)).to_have_text(f"Told {done} {heading}")
+        expect(console.page.get_by_text("the step that pastes it here is done")).to_have_count(done)
+
+
+def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> None:
+    webhook = console.webhook(name="Listened to")
+    console.open(f"/webhooks/{webhook['id']}/live")
+    state = console.page.locator("[data-live-state]")
+    expect(state).to_have_text("Listening")
+    console.api.delete(f"webhooks/{webhook['id']}")
+    expect(state).to_have_text("Stopped. Reload the page to go on.", timeout=30_000)
+
+
+def test_no_calls_yet_is_said_only_where_there_was_none(console: Console) -> None:
+    webhook = console.webhook(name="Empty")
+    console.open(f"/webhooks/{webhook['id']}/history")
+    expect(console.page.get_by_role("heading", name="No calls yet")).to_be_visible()
+    console.call(webhook["url"], {})
+    console.open(f"/history?webhook={webhook['id']}&search=nothing-like-it")
+    expect(console.page.get_by_role("heading", name="No call matches")).to_be_visible()
+    expect(console.page.get_by_text("No calls yet")).to_have_count(0)

@@ -255,6 +255,22 @@ async def test_a_call_rejected_for_a_wrong_secret_is_admitted_after_the_fix_and_
     assert admitted.asked_by == OWNER.name
 
 
+async def test_so_many_are_admitted_at_once_and_no_more(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readmission, "MOST_RECHECKED", 2)
+    webhook = await house.webhook()
+    for number in range(3):
+        await house.call(webhook, b"nonsense %d" % number)
+    calls = [one.id for one in await house.history()]
+    assert (await readmission.admit(house.gateway, OWNER, calls[:2])).admitted == 0
+    with pytest.raises(Refused) as refused:
+        await readmission.admit(house.gateway, OWNER, calls)
+    assert [(one.field, one.message) for one in refused.value.errors] == [
+        ("invocationIds", "at most 2 at once")
+    ]
+
+
 async def test_what_is_a_handshake_by_now_is_not_admitted_as_a_call(house: House) -> None:
     challenge = b'{"type":"url_verification","challenge":"abc"}'
     webhook = await house.webhook(authentication=signed_by("stripe"))

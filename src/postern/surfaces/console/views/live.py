@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response
 
+from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
 from postern.surfaces.console import pages
 from postern.surfaces.console.views import story
 from postern.surfaces.console.visit import Visit, whole_number
@@ -29,10 +31,16 @@ async def stream(visit: Visit) -> Response:
     webhook_id = visit.query.get("webhook") or None
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
+
+    async def still() -> Actor:
+        # A page that says it listens to a webhook that is gone would wait for ever.
+        if webhook_id is not None and visit.gateway.runtime.directory.by_id(webhook_id) is None:
+            raise Refused("not_found", "there is no webhook with this id")
+        return await actor_of(visit.gateway, visit.request)
+
+    await still()
     # Joined before the newest are read: what comes in between is then sent twice, and never missed.
-    following = await follow(
-        visit.gateway, visit.actor, lambda: actor_of(visit.gateway, visit.request), webhook_id, after
-    )
+    following = await follow(visit.gateway, visit.actor, still, webhook_id, after)
     newest = whole_number(visit.query.get("newest", ""))
     count = 0 if after else MOST if newest is None else min(newest, MOST)
     return Feed(following, _events(visit, following, webhook_id, count))
