@@ -144,7 +144,7 @@ _ALL = [
         "response_timeout",
         504,
         "No answer in time",
-        "The workflow did not answer before the time-out; it goes on running.",
+        "The workflow did not answer before the time-out. The call is stored: its workflow goes on, or is still to be started.",
     ),
     Problem(
         "temporarily_unavailable",
