@@ -251,3 +251,35 @@ async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:
 
 def test_the_bounds_are_those_that_are_documented() -> None:
     assert (REJECTED_KEPT, TRIM_AFTER) == (1000, 500)
+
+
+async def test_when_it_last_went_round_and_what_it_deleted_is_told(desk: Desk) -> None:
+    desk.gateway.retention = RetentionPolicy(history_days=1, body_days=0)
+    told = await retention.last(desk.gateway, ACTOR)
+    assert (told.history_days, told.body_days, told.most_rows) == (1, 0, None)
+    assert (told.pruned_at, told.deleted_at, told.deleted) == (None, None, None)
+    await prune(desk.gateway, ACTOR)
+    told = await retention.last(desk.gateway, ACTOR)
+    assert told.pruned_at is not None and told.deleted is None
+    await desk.accepted(await desk.webhook(), {"n": 1})
+    await settle(desk)
+    await later(desk, 2)
+    desk.gateway.retention = RetentionPolicy(history_days=1, most_rows=5)
+    await prune(desk.gateway, ACTOR)
+    await later(desk, 1)
+    await prune(desk.gateway, ACTOR)
+    told = await retention.last(desk.gateway, ACTOR)
+    assert told.most_rows == 5
+    assert told.pruned_at is not None and told.deleted_at is not None and told.pruned_at > told.deleted_at
+    assert told.deleted == {"invocations": 1, "bodies": 0, "rejected": 0}
+
+
+async def test_sums_over_all_webhooks_go_too(desk: Desk) -> None:
+    minute = int(desk.gateway.clock() // 60)
+    await desk.store.volumes.count({("", minute, "accepted"): 3}, desk.gateway.clock())
+    assert await count(desk, volumes) == 1
+    await later(desk, 89)
+    assert (await prune(desk.gateway, ACTOR))["volumes"] == 0
+    await later(desk, 2)
+    assert (await prune(desk.gateway, ACTOR))["volumes"] == 1
+    assert await count(desk, volumes) == 0

@@ -1,0 +1,80 @@
+"""Following calls as they come, with what was missed in between, told once each."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.history.live import follow
+from postern.usecases.runtime import live_feed
+from postern.usecases.runtime.live_feed import Event, Listener
+from support.house import OWNER, House
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+async def still() -> Actor:
+    return OWNER
+
+
+async def next_call(events: AsyncIterator[Event | None]) -> str:
+    async with asyncio.timeout(PATIENCE):
+        async for event in events:
+            if event is not None:
+                return event.invocation_id
+    raise AssertionError("the stream has ended")
+
+
+async def test_who_follows_one_webhook_hears_of_its_calls_alone(house: House) -> None:
+    one, other = await house.webhook(), await house.webhook()
+    stream = await follow(house.gateway, OWNER, still, one.id)
+    async with aclosing(stream.events()) as events:
+        await house.call(other)
+        call = (await house.call(one)).json["invocationId"]
+        assert await next_call(events) == call
+    stream.close()
+
+
+async def test_who_comes_back_hears_what_was_missed_from_the_oldest(house: House) -> None:
+    webhook = await house.webhook()
+    calls = [(await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"] for number in range(3)]
+    stream = await follow(house.gateway, OWNER, still, webhook.id, calls[0])
+    async with aclosing(stream.events()) as events:
+        assert [await next_call(events) for _ in calls] == calls
+        now = (await house.call(webhook)).json["invocationId"]
+        assert await next_call(events) == now
+    stream.close()
+
+
+async def test_who_was_too_slow_is_told_from_the_history(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    calls = [(await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"] for number in range(3)]
+    summaries = {one.id: one for one in await house.history()}
+    monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
+    listener = Listener(webhook.id)
+    for call in calls[:2]:
+        listener.add(Event("invocation", summaries[call]))
+    assert (list(listener.waiting), listener.lost) == (calls[:2], False)
+    # One that moves before it was sent is sent once, as new as it was.
+    listener.add(Event("delivery", summaries[calls[0]]))
+    assert [(one.invocation_id, one.name) for one in listener.waiting.values()] == [
+        (calls[1], "invocation"),
+        (calls[0], "invocation"),
+    ]
+    listener.add(Event("invocation", summaries[calls[2]]))
+    assert (len(listener.waiting), listener.lost, listener.news.is_set()) == (0, True, True)
+
+
+async def test_nobody_follows_who_may_not(house: House) -> None:
+    async def gone() -> Actor:
+        raise Refused("not_authenticated", "signed out")
+
+    stream = await follow(house.gateway, OWNER, gone)
+    stream.close()
+    assert not house.gateway.runtime.live._listeners
