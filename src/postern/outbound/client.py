@@ -26,6 +26,8 @@ MOST_CONNECTIONS = 200
 LARGEST_HEADERS = 32 * 1024
 """Of an answer, all together; the parser itself takes no single one of more than that."""
 MOST_HEADERS = 200
+_NO_TYPE = ("Content-Type",)
+"""What aiohttp would say of a body by itself."""
 PIECE = 64 * 1024
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -85,7 +87,7 @@ class Client:
                 headers=headers,
                 # In pieces where it is large: others wait while one is written.
                 data=content if content is None or len(content) <= PIECE else BytesIO(content),
-                skip_auto_headers=("Content-Type",),
+                skip_auto_headers=() if content is None or "Content-Type" in headers else _NO_TYPE,
                 allow_redirects=False,
                 timeout=_time_to_connect(connect_within),
             ) as response:

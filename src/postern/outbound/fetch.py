@@ -97,7 +97,7 @@ class Fetcher:
                     client,
                     target,
                     method,
-                    _checked(headers or {}),
+                    headers or {},
                     content,
                     min(timeout / 2, LONGEST_CONNECT),
                     max_bytes,
@@ -141,9 +141,7 @@ class Fetcher:
     ) -> Fetched:
         left = redirects
         while True:
-            answer = await client.exchange(
-                method, url, _with_ours(headers), content, connect_within, max_bytes
-            )
+            answer = await client.exchange(method, url, _sent(headers), content, connect_within, max_bytes)
             if answer.leads_to is None:
                 return Fetched(answer.status, answer.headers, answer.body, str(url))
             target = parse_url(answer.leads_to.decode("latin-1"), url)
@@ -191,17 +189,17 @@ async def _first_to_answer(addresses: list[str], port: int) -> None:
     raise failure
 
 
-def _with_ours(headers: Mapping[str, str]) -> dict[str, str]:
+def _sent(headers: Mapping[str, str]) -> dict[str, str]:
+    """With ours, where the user has none of that name."""
     given = {name.lower() for name in headers}
-    ours = {name: value for name, value in _OWN_HEADERS.items() if name.lower() not in given}
-    return {**ours, **headers}
-
-
-def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    sent = {name: value for name, value in _OWN_HEADERS.items() if name.lower() not in given}
     for name, value in headers.items():
-        if not is_header_name(name) or not value.isascii() or not value.replace("\t", " ").isprintable():
+        if not (is_header_name(name) and value.isascii()) or (
+            not value.isprintable() and not value.replace("\t", " ").isprintable()
+        ):
             raise FetchFailed("bad_request", "a header holds characters that HTTP does not carry")
-    return headers
+        sent[name] = value
+    return sent
 
 
 @lru_cache(maxsize=256)  # the same few again and again
