@@ -23,6 +23,8 @@ from support.program import Program, StartProgram, clean_environment
 from support.waiting import PATIENCE, free_port, wait_until
 
 SECRET = "a secret that is long enough"
+HTTP = httpx2.Client(trust_env=False, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0))
+"""One for all calls: to make one takes longer than a call. Connections are not kept, for gateways restart."""
 
 
 class LocalProgram(ThreadingHTTPServer):
@@ -139,7 +141,7 @@ def call(url: str, body: bytes, **headers: str) -> str:
         "Content-Type": "application/json",
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
-    heard = httpx2.post(url, content=body, headers=sent, trust_env=False, timeout=PATIENCE)
+    heard = HTTP.post(url, content=body, headers=sent)
     invocation: str = heard.json().get("invocationId", "")
     return invocation
 
@@ -224,7 +226,8 @@ def test_a_local_program_that_is_away_is_told_or_waited_for(gateway: Program) ->
 
 
 CALLS = 300
-CUTS = 8
+CUTS = 20
+RESTARTS = 2
 
 
 def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gateway_restarts(
@@ -232,7 +235,8 @@ def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gatew
 ) -> None:
     port = str(free_port())
     given = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off", "POSTERN_PORT": port}
-    first_one = start_program(**given)
+    programs = [start_program(**given)]
+    first_one = programs[0]
     made = webhook(first_one)
 
     async def story() -> list[str]:
@@ -245,10 +249,13 @@ def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gatew
                 await asyncio.sleep(0.2)
             known = local.ids()
             for number in range(CALLS):
-                if number == CALLS // 2:
-                    await asyncio.to_thread(first_one.stop)
-                    await asyncio.to_thread(lambda: start_program(**given))
-                elif number % (CALLS // CUTS) == 0:
+                if (
+                    number % (CALLS // (RESTARTS + 1)) == CALLS // (RESTARTS + 1) - 1
+                    and len(programs) <= RESTARTS
+                ):
+                    await asyncio.to_thread(programs[-1].stop)
+                    programs.append(await asyncio.to_thread(lambda: start_program(**given)))
+                if number % (CALLS // CUTS) == 0:
                     await relay.cut()
                     await relay.open()
                 sent.append(await asyncio.to_thread(call, made["url"], b"{}"))
@@ -256,7 +263,7 @@ def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gatew
             await asyncio.to_thread(
                 wait_until,
                 lambda: len(local.ids()) >= len(expected),
-                what=lambda: f"the rest; {mine.trouble}",
+                what=lambda: f"{len(expected)} calls, not {len(local.ids())}; {mine.trouble}",
             )
             await asyncio.sleep(1)  # for one that would come twice
         await relay.cut()
@@ -264,6 +271,71 @@ def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gatew
 
     expected = asyncio.run(story())
     assert local.ids() == expected
+
+
+def test_the_place_is_kept_from_one_run_to_the_next(
+    gateway: Program, local: LocalProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    made = webhook(gateway)
+    call(made["url"], b"{}")  # before anybody listened
+    with listening(gateway, "--to", local.url, "--keep", "mine") as mine:
+        first = heard_by(local, made["url"])
+        assert mine.stop() == OK
+    second = call(made["url"], b"{}")  # while nobody does
+    with listening(gateway, "--to", local.url, "--keep", "mine") as mine:
+        mine.wait_for(1)
+        third = call(made["url"], b"{}")
+        mine.wait_for(2)
+        assert mine.stop() == OK
+    assert local.ids() == [*first, second, third]
+    for words, code in (
+        (("--keep", "mine", "--last", "3"), USAGE),
+        (("--keep", "../mine"), USAGE),
+        (("--sender", "stripe"), NOT_FOUND),
+    ):
+        assert typed(tmp_path, "listen", "--print", *words, to=gateway).exit_code == code
+
+
+def heard_by(local: LocalProgram, url: str) -> list[str]:
+    """Calls until one arrives: from then on it listens."""
+    wait_until(lambda: call(url, b"{}") and bool(local.ids()), what="the first call")
+    sent = len(local.ids())
+    last = call(url, b"{}")
+    wait_until(lambda: local.ids()[-1:] == [last], what=lambda: f"{last} after {sent} calls")
+    return local.ids()
+
+
+def test_only_the_calls_of_a_sender_arrive(gateway: Program, local: LocalProgram) -> None:
+    how = {"method": "hmac", "provider": "lemonsqueezy", "secret": SECRET}
+    call(webhook(gateway)["url"], b"{}")
+    signature = hmac.new(SECRET.encode(), b"{}", "sha256").hexdigest()
+    wanted = call(webhook(gateway, authentication=how)["url"], b"{}", X_Signature=signature)
+    call(webhook(gateway)["url"], b"{}")
+    with listening(gateway, "--to", local.url, "--since", "1h", "--sender", "lemonsqueezy") as mine:
+        mine.wait_for(1)
+        assert mine.stop() == OK
+    assert local.ids() == [wanted]
+
+
+def test_one_recorded_call_is_sent_to_a_local_program(
+    gateway: Program, local: LocalProgram, tmp_path: Path
+) -> None:
+    made = webhook(gateway)
+    recorded = call(made["url"], b'{"n":  1}', X_Odd="a")
+    ran = typed(tmp_path, "replay", recorded, "--to", local.url, to=gateway)
+    assert (ran.exit_code, "was answered 200" in ran.stdout) == (OK, True), ran.output
+    ((_, _, headers, body),) = local.heard
+    assert (headers["x-postern-invocation"], headers["x-odd"], body) == (recorded, "a", b'{"n":  1}')
+    assert (
+        len(admin_of(gateway).get(f"invocations/{recorded}").json["deliveries"]) == 1
+    )  # nothing was started
+    for words, code in (
+        ((recorded, "--to", f"http://127.0.0.1:{free_port()}/"), UNAVAILABLE),
+        ((recorded, "--to", "localhost"), USAGE),
+        (("inv_" + "0" * 32, "--to", local.url), NOT_FOUND),
+    ):
+        assert typed(tmp_path, "replay", *words, to=gateway).exit_code == code
 
 
 def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import hmac
 import itertools
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,16 @@ from reference import use_cases
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history, samples
 from postern.usecases.operations import key_rotation, retention
+from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
-from postern.usecases.signatures import remedies
+from postern.usecases.signatures import remedies, sending
+from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.webhooks import as_code, bin, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from support.house import House
@@ -67,6 +71,7 @@ ONLY_READ = {
     *(
         "export.everything",
         "settings.in_force",
+        "sending.samples",
         "signatures.explain",
         "signatures.propose",
         "signatures.providers",
@@ -274,6 +279,19 @@ async def resume(stage: Stage) -> Deed:
 async def delete_key(stage: Stage) -> Deed:
     key = await accounts.create_key(stage.gateway, WHO, "a key", "read")
     return lambda: accounts.delete_key(stage.gateway, WHO, key.id)
+
+
+@changes("sending.send")
+async def send_a_test_call(stage: Stage) -> Deed:
+    async def nobody(target: str, **_: Any) -> Any:
+        raise FetchTrouble("nobody is there")
+
+    async def sent() -> None:
+        with suppress(Refused):  # noted before it is sent
+            await sending.send(stage.gateway, WHO, stage.id, SendRequest())
+
+    stage.gateway.outbound.call_own = nobody
+    return sent
 
 
 @changes("accounts.change_user")

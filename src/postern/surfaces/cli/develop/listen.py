@@ -11,10 +11,12 @@ import typer
 
 from postern.core.calls.redact import MASK
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.surfaces.cli.develop.keeping import Keeper
 from postern.surfaces.cli.develop.listening import Calls
+from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.run import USAGE, Json, end, err, out, plain, show_json_line
+from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, end, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style
 from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.access.views import Me
@@ -75,6 +77,14 @@ def listen(
         str | None, typer.Option(help="First what came in since then: 1h, 30m, or 2026-11-21T09:00:00Z.")
     ] = None,
     last: Annotated[int, typer.Option(min=0, max=100_000, help="First the last so many calls.")] = 0,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Go on where the last listening of this name ended, and remember how far this one comes.",
+        ),
+    ] = None,
+    sender: Annotated[str | None, typer.Option(help="Only webhooks of this sender, like stripe.")] = None,
     outcome: Annotated[
         list[str] | None,
         typer.Option(help=f"Which calls: {', '.join(OUTCOMES)}; may be given again. Default: accepted."),
@@ -115,16 +125,25 @@ def listen(
     wanted = _wanted(outcome, where)
     masked = read_secret(token) if token else None
     begin = None if since is None else _moment(since)
-    target = None if to is None else Target(_checked(to), masked, timeout)
+    target = None if to is None else Target(checked(to), masked, timeout)
     api.get(Me, "me")  # what cannot work at all is not waited for
+    if sender is not None:
+        webhooks = _of_sender(webhooks, sender)
     for webhook in webhooks or ():
         api.get(Webhook, "webhooks", webhook)
-    calls = Calls(webhooks or [], lambda why: err.print(f"{why} It goes on as soon as it can.", "yellow"))
+    kept = None if keep is None else _keeper(keep, since, last)
+    calls = Calls(
+        webhooks or [],
+        lambda why: err.print(f"{why} It goes on as soon as it can.", "yellow"),
+        kept.place if kept else None,
+    )
     if not as_json:
         err.print("Waiting for calls. Ctrl-C ends it.")
     count = 0
     try:
         for call in calls.follow(begin, last):
+            if kept is not None and not retry:
+                kept.write(calls.place)  # before it is sent: once is the rule
             if _outcome(call) not in wanted.outcomes:
                 continue
             request = _request(call.id)
@@ -135,13 +154,29 @@ def listen(
                 _print(call, request, as_json)
             else:
                 _show(call, target.send(request, retry), as_json)
+            if kept is not None and retry:
+                kept.write(calls.place)
     except KeyboardInterrupt:
         pass
     finally:
+        if kept is not None and calls.begun and not retry:
+            kept.write(calls.place)
         if target is not None:
             target.close()
     if not as_json:
         err.print(f"{count} calls.")
+
+
+def _of_sender(webhooks: list[str] | None, sender: str) -> list[str]:
+    found = [one.id for one in webhooks_of(sender) if not webhooks or one.id in webhooks]
+    return found or end(f"--sender: no such webhook here is set up for {plain(sender)}", NOT_FOUND)
+
+
+def _keeper(name: str, since: str | None, last: int) -> Keeper:
+    if since is not None or last:
+        end("--keep goes on where it was, so --since and --last say nothing", USAGE)
+    login = api.login()
+    return Keeper(name, login.url if login else "the database of this machine")
 
 
 class Wanted(NamedTuple):
@@ -176,7 +211,7 @@ def _moment(text: str) -> float:
         end("--since: write 1h, 30m, 45s, 2d, or a time like 2026-11-21T09:00:00Z", USAGE)
 
 
-def _checked(url: str) -> str:
+def checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -7,6 +7,7 @@ lost while the connection is, and nothing that was too much for the stream.
 import time
 from collections.abc import Callable, Iterator
 
+from postern.surfaces.cli.develop.keeping import Place
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.usecases.answers import Listing, Time, read_json
@@ -21,27 +22,32 @@ PAGE = 200
 
 
 class Calls:
-    def __init__(self, webhooks: list[str], on_away: Callable[[str], None]) -> None:
+    def __init__(
+        self, webhooks: list[str], on_away: Callable[[str], None], place: Place | None = None
+    ) -> None:
         self._webhook = webhooks[0] if len(webhooks) == 1 else None
         self._webhooks = set(webhooks)
         self._on_away = on_away
-        self._told: dict[str, float] = {}
+        self._told: dict[str, float] = dict(place.told) if place else {}
         """By id, when it was received."""
-        self._newest = 0.0
+        self._newest = place.newest if place else 0.0
+        self._goes_on = place is not None
+        self.begun = False
         self._from = 0.0
         """Older ones are none of ours, even when they move."""
 
     def follow(self, since: float | None, last: int) -> Iterator[InvocationSummary]:
         """First what came in since then, or the last so many; then what comes in."""
         api.patient = True
-        begun = False
+        if self._goes_on:
+            since = max(0.0, self._newest - OVERLAP)
         tries = 0
         while True:
             try:
                 for news in api.source().news(self._webhook):
-                    if not begun:
+                    if not self.begun:
                         wanted = self._begin(since, last)
-                        begun = True
+                        self.begun = True
                         yield from self._tell(wanted)
                     if news is None:
                         yield from self._missed()
@@ -53,6 +59,10 @@ class Calls:
                     self._on_away(str(away))
                 time.sleep(AGAIN_AFTER[min(tries, len(AGAIN_AFTER) - 1)])
                 tries += 1
+
+    @property
+    def place(self) -> Place:
+        return Place(float(self._newest), {one: float(at) for one, at in self._told.items()})
 
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
         """What there is to tell before anything new. What is near to it and not wanted is known from now on."""

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -13,6 +13,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.making import Made, Occasion
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
+from postern.surfaces.cli.develop.listen import checked
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
 from postern.surfaces.cli.webhooks.webhooks import read_secret
@@ -38,7 +39,7 @@ class Here:
     """Calls that this command makes and sends by itself."""
 
     def __init__(self, target: str, url: str) -> None:
-        parts = _url(url)
+        parts = urlsplit(checked(url))
         self.url, self.event = url, ""
         self._base = f"{parts.scheme}://{parts.netloc}"
         self._path, self._query = parts.path or "/", parts.query
@@ -102,14 +103,3 @@ class Here:
             answer=heard.text[:2000],
             ms=round((time.perf_counter() - began) * 1000, 1),
         )
-
-
-def _url(text: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        end("--to: write a URL, like http://localhost:3000/hooks", USAGE)
-    return parts

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
     CONFLICT,
@@ -27,7 +28,6 @@ from postern.surfaces.cli.run import (
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import Listing, View, whole
 from postern.usecases.signatures.views import SampleCall, Sent, SentCall
-from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
 
 if TYPE_CHECKING:
     from postern.surfaces.cli.develop.making import Here
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 WRONGS = ("secret", "body", "stale", "missing")
 AT_A_TIME = 10
 """Calls of one request, where nobody says how many a second."""
-PAGE = 200
 
 
 class SentFromHere(View):
@@ -159,24 +158,12 @@ def _webhook(target: str) -> str:
     from postern.surfaces.cli.develop.making import check_sender
 
     check_sender(target)
-    found: list[Webhook] = []
-    cursor: str | None = None
-    while True:
-        page = api.get(Webhooks, "webhooks", limit=PAGE, cursor=cursor)
-        found += [one for one in page.items if _provider(one) == target]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
+    found = webhooks_of(target)
     if not found:
         end(f"No webhook here is set up for {target}. Make one, or say --to URL with --secret.", NOT_FOUND)
     if len(found) > 1:
         end(f"Say which webhook: {', '.join(f'{one.id} ({plain(one.name)})' for one in found)}", CONFLICT)
     return found[0].id
-
-
-def _provider(webhook: Webhook) -> str:
-    how = webhook.authentication
-    return how.provider if isinstance(how, WithSignature) else ""
 
 
 def _body(source: str | None) -> dict[str, str]:

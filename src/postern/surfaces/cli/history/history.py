@@ -1,13 +1,17 @@
 """`postern history …` and `postern replay`."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import STATUSES
+from postern.surfaces.cli.develop.listen import Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
+    FAILED,
+    UNAVAILABLE,
     USAGE,
     Cursor,
     Json,
@@ -20,8 +24,11 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.run import show as show_found
+from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.answers import Listing, as_plain
-from postern.usecases.history.views import Invocation, InvocationSummary, Preview, Replayed
+from postern.usecases.history.views import Invocation, InvocationSummary, Preview, RecordedRequest, Replayed
+
+LOCAL_ANSWER_WITHIN = 30.0
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
 
@@ -120,12 +127,40 @@ def preview(
 def replay(
     invocation: InvocationId,
     recorded: Recorded = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Send the call to this program instead, as it was sent: http://localhost:3000/path. No workflow is started.",
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Start the workflow again with a recorded call's payload."""
+    """Start the workflow again with a recorded call's payload, or send the call to a program on this machine."""
+    if to is not None:
+        _send_here(invocation, to, token, as_json)
+        return
     values = "recorded" if recorded else "current"
     done = api.post(Replayed, "invocations", invocation, "replay", fields=values)
     report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)
+
+
+def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> None:
+    target = Target(checked(to), read_secret(token) if token else None, LOCAL_ANSWER_WITHIN)
+    try:
+        answer = target.send(api.get(RecordedRequest, "invocations", invocation, "request"), retry=False)
+    finally:
+        target.close()
+    if answer.status is None:
+        end(f"{to}: {answer.error}", UNAVAILABLE)
+    told = f"{invocation} was answered {answer.status} in {answer.milliseconds:.0f} ms."
+    report({"id": invocation, "localStatus": answer.status, "localMs": answer.milliseconds}, told, as_json)
+    if answer.status >= 400:
+        sys.exit(FAILED)
 
 
 def _row(one: InvocationSummary) -> list[Any]:
