@@ -44,6 +44,7 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("rejected", "/webhooks/{shop}/rejected", []),
     ("delete", "/webhooks/{shop}/confirm/delete", []),
     ("bin", "/bin", []),
+    ("find", "/find?find=order", []),
     ("live-all", "/live", []),
     ("history", "/history", []),
     ("replays", "/replays", []),

@@ -16,7 +16,7 @@ from postern.core.signatures import handshake
 from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder
 from postern.stores.deliveries import delivery_of
-from postern.stores.history.reading import _invocation_of
+from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.routes import VIEWS
@@ -76,6 +76,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 PARTS = {
     "/webhooks/{webhook}/mapping/preview": "a part of the mapping page",
     "/live/stream": "a stream",
+    "/history/export": "a file",
     "/history/{invocation}/story": "a part of a call's page",
     "/replays/{replay}": "shown with a replay that is under way; its own test looks at it",
     "/workflows/beginning": "made from a recorded event; its own test looks at it",
@@ -99,7 +100,7 @@ def test_every_picture_that_is_taken_is_there() -> None:
 
 NOT_REHEARSED = {
     *("/webhooks/new/{answer}", "/webhooks/{webhook}/ready", "/webhooks/{webhook}/rejected"),
-    *("/webhooks/{webhook}/confirm/{action}", "/bin"),
+    *("/webhooks/{webhook}/confirm/{action}", "/bin", "/find"),
     *("/webhooks/{webhook}/response", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
     *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
     *("/settings/environment", "/settings/connect", "/settings/password", "/history/{invocation}"),
@@ -155,7 +156,7 @@ class NotingRow:
 
 @pytest.mark.parametrize(
     ("table", "read", "elsewhere"),
-    [(invocations, _invocation_of, set()), (deliveries, delivery_of, {"lease_until"})],
+    [(invocations, invocation_of, set()), (deliveries, delivery_of, {"lease_until"})],
     ids=["invocations", "deliveries"],
 )
 def test_a_column_is_read_or_named_here(

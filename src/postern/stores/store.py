@@ -11,6 +11,7 @@ from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
 from postern.stores.deliveries import Deliveries
 from postern.stores.history.endings import Endings
+from postern.stores.history.findable import Findable
 from postern.stores.history.reading import History
 from postern.stores.history.replays import Replays
 from postern.stores.history.retention import Retention
@@ -38,6 +39,7 @@ class Store:
         self.vault = Vault(secret_keys)
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.history = History(self.database)
+        self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
         self.endings = Endings(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)

@@ -76,7 +76,7 @@ def test_columns_density_and_zone_are_chosen_once(console: Console, shop: str) -
     heads = console.page.locator("table.calls th")
     console.click("View")
     assert console.violations() == []
-    console.page.get_by_label("Webhook", exact=True).and_(console.page.get_by_role("checkbox")).uncheck()
+    console.page.get_by_label("Which webhook").uncheck()
     console.page.get_by_label("Size").check()
     console.page.get_by_label("Roomy").check()
     console.page.get_by_label("Each in a row").check()

@@ -145,6 +145,10 @@ class HistoryFilter:
     search: str | None = None
     answer: str | None = None
     """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone``, where it had left."""
+    value: str | None = None
+    """A whole mapped value or event name, in capitals or not."""
+    address: str | None = None
+    """The sender's."""
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     select,
 )
 
+from postern.core.history.findable import address_key, value_key
 from postern.core.history.invocation import Answered, Delivery, HistoryFilter, HistoryPage, Invocation, Story
 from postern.identity import first_id_at
 from postern.stores.deliveries import delivery_of
@@ -28,6 +29,7 @@ from postern.stores.sql.tables import (
     DELIVERIES_APART,
     answers,
     belongs,
+    call_values,
     deliveries,
     invocations,
 )
@@ -59,6 +61,7 @@ class History:
             )
             if before is not None:
                 conditions.append(invocations.c.id < before)
+            indexed = indexed and not _keys(wanted)
             horizon: str | None = None
             if not indexed:
                 horizon = last_looked_at(connection, wanted, _range(wanted, before))
@@ -66,11 +69,15 @@ class History:
                     conditions.append(
                         invocations.c.id >= horizon
                     )  # the last one looked at; the next page begins after it
-            rows = connection.execute(
-                select(*_LISTED).where(*conditions).order_by(invocations.c.id.desc()).limit(limit + 1)
-            ).all()
+            listed, newest_first = select(*_LISTED), invocations.c.id.desc()
+            if keys := _keys(wanted):
+                # Along the key's own order: the page's rows are the first that are met.
+                listed = listed.join(call_values, call_values.c.invocation_id == invocations.c.id)
+                conditions.append(call_values.c.value == keys[0])
+                newest_first = call_values.c.invocation_id.desc()
+            rows = connection.execute(listed.where(*conditions).order_by(newest_first).limit(limit + 1)).all()
             more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
-            found = [_invocation_of(row) for row in rows[:limit]]
+            found = [invocation_of(row) for row in rows[:limit]]
             return HistoryPage(_stories(connection, found), more)
 
         return await (self._database.search(query) if wanted.search else self._database.read(query))
@@ -78,7 +85,7 @@ class History:
     async def get(self, invocation_id: str) -> Story | None:
         def query(connection: Connection) -> Story | None:
             row = connection.execute(select(invocations).where(invocations.c.id == invocation_id)).first()
-            return None if row is None else _stories(connection, [_invocation_of(row)])[0]
+            return None if row is None else _stories(connection, [invocation_of(row)])[0]
 
         return await self._database.read(query)
 
@@ -106,20 +113,17 @@ class History:
 
     async def brief(self, invocation_ids: list[str], largest_body: int) -> list[Story]:
         """With headers, and with bodies up to that size."""
-        body = case((invocations.c.body_size <= largest_body, invocations.c.body)).label("body")
 
         def query(connection: Connection) -> list[Story]:
-            wanted: Select[Any] = select(*_LISTED, invocations.c.headers, body).where(
-                invocations.c.id.in_(invocation_ids)
-            )
-            return _stories(connection, [_invocation_of(row) for row in connection.execute(wanted)])
+            wanted = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
+            return _stories(connection, [invocation_of(row) for row in connection.execute(wanted)])
 
         return await self._database.read(query)
 
     async def some(self, invocation_ids: list[str]) -> list[Story]:
         def query(connection: Connection) -> list[Story]:
             rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))
-            return _stories(connection, [_invocation_of(row) for row in rows])
+            return _stories(connection, [invocation_of(row) for row in rows])
 
         return await self._database.read(query)
 
@@ -135,9 +139,15 @@ class History:
     async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]:
         def query(connection: Connection) -> dict[str, Invocation]:
             rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
-            return {row.id: _invocation_of(row) for row in rows}
+            return {row.id: invocation_of(row) for row in rows}
 
         return await self._database.read(query)
+
+
+def brief(largest_body: int) -> Select[Any]:
+    """Calls with their headers, and with bodies up to that size."""
+    body = case((invocations.c.body_size <= largest_body, invocations.c.body)).label("body")
+    return select(*_LISTED, invocations.c.headers, body)
 
 
 def conditions_of(
@@ -149,7 +159,10 @@ def conditions_of(
     conditions: list[ColumnElement[bool]] = []
     indexed = True
     if wanted.webhook_id is not None:
-        conditions.append(invocations.c.webhook_id == wanted.webhook_id)
+        # Where a value leads to the calls, the index of the webhook's must not be taken instead.
+        column = invocations.c.webhook_id
+        owner = func.coalesce(column, "") if _keys(wanted) else column
+        conditions.append(owner == wanted.webhook_id)
     if wanted.since is not None:
         conditions.append(invocations.c.id >= first_id_at("inv", wanted.since))
     if wanted.until is not None:
@@ -175,6 +188,14 @@ def conditions_of(
         answered, few = _answered_with(wanted.answer, many)
         conditions.append(answered)
         indexed = indexed and few
+    if wanted.value and wanted.value.startswith("inv_"):
+        conditions.append(invocations.c.id == wanted.value)
+    for key in _keys(wanted):
+        probed = call_values.alias()
+        found = select(probed.c.value).where(
+            probed.c.value == key, probed.c.invocation_id == invocations.c.id
+        )
+        conditions.append(found.correlate(invocations).exists())
     if wanted.search:
         indexed = False
         text = wanted.search.encode()
@@ -188,6 +209,12 @@ def conditions_of(
             )
         )
     return conditions, indexed
+
+
+def _keys(wanted: HistoryFilter) -> list[bytes]:
+    """By what the calls are found, the one that fewer have first."""
+    keys = [value_key(wanted.value)] if wanted.value and not wanted.value.startswith("inv_") else []
+    return [*keys, address_key(wanted.address)] if wanted.address else keys
 
 
 def _answered_with(answer: str, many: bool) -> tuple[ColumnElement[bool], bool]:
@@ -274,6 +301,12 @@ def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[
 
 
 def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
+    if keys := _keys(wanted):
+        found = select(call_values.c.invocation_id.label("id")).where(call_values.c.value == keys[0])
+        found = found.join(invocations, invocations.c.id == call_values.c.invocation_id)
+        if before is not None:
+            found = found.where(call_values.c.invocation_id < before)
+        return found.order_by(call_values.c.invocation_id.desc())
     statement = select(invocations.c.id).order_by(invocations.c.id.desc())
     if wanted.webhook_id is not None:
         statement = statement.where(invocations.c.webhook_id == wanted.webhook_id)
@@ -304,7 +337,7 @@ def _deliveries(connection: Connection, invocation_ids: list[str]) -> list[Deliv
     )
 
 
-def _invocation_of(row: Row[Any]) -> Invocation:
+def invocation_of(row: Row[Any]) -> Invocation:
     return Invocation(
         id=row.id,
         webhook_id=row.webhook_id,

@@ -29,6 +29,7 @@ from postern.stores.sql.tables import (
     answers,
     audit,
     belongs,
+    call_values,
     deliveries,
     duplicate_keys,
     engine_deletions,
@@ -158,6 +159,7 @@ class Retention:
             gone = [one for one in invocation_ids if one not in kept]
             if gone:
                 connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
+                connection.execute(delete(call_values).where(call_values.c.invocation_id.in_(gone)))
             return (
                 connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
                 if gone

@@ -169,6 +169,17 @@ def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> Colum
     return and_(deliveries.c.key >= invocation_id + ".", deliveries.c.key < invocation_id + "/")
 
 
+# By what a call is found: its mapped values, its event's name and its address, filled in a little later. The first
+# byte says which.
+call_values = Table(
+    "call_values",
+    metadata,
+    Column("value", LargeBinary, primary_key=True),
+    Column("invocation_id", Ascii(40), primary_key=True),
+    Index("call_values_of_call", "invocation_id"),
+    sqlite_with_rowid=False,
+)
+
 duplicate_keys = Table(
     "duplicate_keys",
     metadata,

@@ -9,9 +9,9 @@ from starlette.responses import Response
 COOKIE = "looks"
 COLUMNS = {
     "heard": "What the caller heard, and after how long",
-    "webhook": "Webhook",
+    "webhook": "Which webhook",
     "method": "Method",
-    "address": "Sender's address",
+    "address": "From which address",
     "size": "Size",
 }
 USUAL = ("heard", "webhook", "address")

@@ -206,6 +206,10 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
         sentence += f" to {names.get(wanted.webhook_id, wanted.webhook_id)}"
     if wanted.code:
         sentence += f" with the reason “{code(wanted.code)}”"
+    if wanted.value:
+        sentence += f" with the value “{wanted.value}”"
+    if wanted.address:
+        sentence += f" from {wanted.address}"
     if wanted.search:
         sentence += f" that holds “{wanted.search}”"
     if wanted.since is not None:

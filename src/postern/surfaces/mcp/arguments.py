@@ -93,6 +93,14 @@ class Filter(Shape):
             max_length=4,
         ),
     ] = None
+    value: Annotated[
+        str | None,
+        Field(
+            description="Only calls with this whole mapped value or event name, in capitals or not; quick in a history of any length.",
+            max_length=200,
+        ),
+    ] = None
+    address: Annotated[str | None, Field(description="Only calls from this address.", max_length=80)] = None
 
 
 class SearchHistory(Filter):

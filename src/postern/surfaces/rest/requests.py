@@ -77,6 +77,15 @@ class HistoryQuery(Shape):
         Annotated[str, Field(max_length=4)] | None,
         Field(description="What the caller heard: a status like 504, all of a kind like 5xx, or gone."),
     ] = None
+    value: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(
+            description="A whole mapped value or event name, in capitals or not. Found some seconds after the call."
+        ),
+    ] = None
+    address: Annotated[
+        Text | None, Field(description="The sender's address. Found some seconds after the call.")
+    ] = None
     cursor: Cursor = None
     limit: Limit = 50
 
@@ -135,6 +144,8 @@ class ReplayFilter(Shape):
     until: str | None = Field(None, max_length=40)
     search: str | None = Field(None, max_length=200)
     answer: str | None = Field(None, max_length=4)
+    value: str | None = Field(None, max_length=200)
+    address: str | None = Field(None, max_length=80)
 
 
 class ReplayRequest(Shape):

@@ -16,6 +16,8 @@ class ReplayedCalls(View):
     until: Time | None
     search: str | None
     answer: str | None
+    value: str | None
+    address: str | None
 
 
 class Replay(View):
@@ -76,4 +78,6 @@ def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
         until=Time.maybe(wanted.until),
         search=wanted.search,
         answer=wanted.answer,
+        value=wanted.value,
+        address=wanted.address,
     )

@@ -143,12 +143,14 @@ def filter_of(
     until: str | None = None,
     search: str | None = None,
     answer: str | None = None,
+    value: str | None = None,
+    address: str | None = None,
     within: str = "",
 ) -> HistoryFilter:
     """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
     refused by its field's name, with what it stands ``within`` before it."""
     errors = []
-    for field, text in (("webhookId", webhook_id), ("code", code), ("search", search)):
+    for field, text in (("webhookId", webhook_id), ("code", code), ("search", search), ("value", value)):
         # Neither can be in what is stored, and Postgres will not even be asked for it.
         if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
             errors.append(FieldError(within + field, "holds a character that no text has"))
@@ -174,6 +176,8 @@ def filter_of(
         times[1],
         search or None,
         answer or None,
+        value or None,
+        address or None,
     )
 
 

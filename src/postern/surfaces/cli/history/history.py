@@ -51,6 +51,10 @@ def listing(
         str | None,
         typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
     ] = None,
+    value: Annotated[
+        str | None, typer.Option(help="Only those with this whole mapped value or event name.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Only those from this address.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -66,6 +70,8 @@ def listing(
         until=until,
         search=search,
         answer=answer,
+        value=value,
+        address=address,
         limit=limit,
         cursor=cursor,
     )

@@ -38,6 +38,10 @@ def plan(
         str | None,
         typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
     ] = None,
+    value: Annotated[
+        str | None, typer.Option(help="Only those with this whole mapped value or event name.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Only those from this address.")] = None,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
@@ -55,6 +59,8 @@ def plan(
         "until": until,
         "search": search,
         "answer": answer,
+        "value": value,
+        "address": address,
     }
     made = api.post(Replay, "replays", body={"filter": wanted})
     report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)

@@ -11,8 +11,9 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavailable
 from postern.core.problems import FieldError, Refused
+from postern.identity import time_of
 from postern.surfaces.console import looks, words
-from postern.surfaces.console.views import story
+from postern.surfaces.console.views import exported, story
 from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, read_pairs, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission
@@ -20,6 +21,9 @@ from postern.usecases.history import history, rows
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.signatures import remedies
 from postern.usecases.webhooks import webhooks
+
+LONGEST_TRAIL = 20
+"""Pages that one can go back."""
 
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
 ANSWERS = {
@@ -31,7 +35,7 @@ ANSWERS = {
     "504": "Heard 504, nobody answered in time",
     "gone": "Had left before the answer",
 }
-FILTERS = ("webhook", "status", "code", "answer", "span", "since", "until", "search")
+FILTERS = ("webhook", "status", "code", "answer", "span", "since", "until", "search", "value", "address")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +77,32 @@ async def look(visit: Visit) -> Response:
     return answer
 
 
+async def export(visit: Visit) -> Response:
+    """The filtered list as a file: the newest calls, no more than that many, written while they are read."""
+    form = visit.query.get("format", "csv")
+    if form not in exported.FORMATS:
+        raise Refused("invalid_request", "Choose csv or jsonl.")
+    lines = exported.lines(visit, wanted(visit, chosen_in(visit.query)), form)
+    first = await anext(lines)  # what is wrong with the filter is said now, and not in a file
+    return exported.answer(form, first, lines)
+
+
 async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
     looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
     page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
+    trail = [one for one in visit.query.get("trail", "").split(".") if one][-LONGEST_TRAIL:]
     known = await names(visit, {item.webhook_id for item in page.items})
     return visit.page(
         "history/list.html",
         rows=await rows_of(visit, page.items),
         columns=looks.COLUMNS,
         after=page.next_cursor,
+        at=visit.query.get("after", ""),
+        trail=trail,
+        searching=bool(chosen["search"]),
+        looked_back_to=None if page.next_cursor is None else time_of(page.next_cursor),
+        more_filters=[name for name in ("address", "since", "until") if chosen[name]],
         chosen=chosen,
         kept=urlencode({name: value for name, value in chosen.items() if value}),
         names=known,

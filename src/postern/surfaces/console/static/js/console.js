@@ -4,11 +4,13 @@ import { copying } from "./copy.js";
 import { times } from "./times.js";
 import { marks } from "./marks.js";
 import { guard } from "./guard.js";
+import { keys } from "./keys.js";
 
 copying();
 times();
 marks();
 guard();
+keys();
 
 // On a narrow screen the row of tabs goes on sideways: the one that is open is in sight.
 for (const tab of document.querySelectorAll(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;

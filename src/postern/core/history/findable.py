@@ -1,0 +1,18 @@
+"""By what a call is found at once: its mapped values, its event's name and its sender's address."""
+
+from collections.abc import Iterable
+
+LONGEST = 80
+"""Characters: of a longer value the beginning is compared."""
+
+
+def value_key(value: str) -> bytes:
+    return b"v" + value.strip().lower()[:LONGEST].encode(errors="replace")
+
+
+def address_key(address: str) -> bytes:
+    return b"a" + address.strip().lower()[:LONGEST].encode(errors="replace")
+
+
+def keys_of(address: str, values: Iterable[str]) -> set[bytes]:
+    return {address_key(address), *(value_key(value) for value in values if value.strip())}

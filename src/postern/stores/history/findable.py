@@ -1,0 +1,71 @@
+"""By what calls are found. Filled in batches, after the calls were answered: nothing of it is in their own commit."""
+
+import json
+
+from sqlalchemy import Connection, select, update
+
+from postern.core.history.invocation import Invocation
+from postern.identity import first_id_at
+from postern.stores.history.reading import brief, invocation_of
+from postern.stores.sql.database import Database
+from postern.stores.sql.tables import call_values, deliveries, invocations, maintenance
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
+
+CHORE = "findable"
+
+
+class Findable:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def reached(self) -> str:
+        """The newest call that can be found."""
+
+        def query(connection: Connection) -> str:
+            asked = select(maintenance.c.reached).where(maintenance.c.name == CHORE)
+            return connection.execute(asked).scalar_one_or_none() or ""
+
+        return await self._database.read(query)
+
+    async def following(
+        self, after: str, before: float, limit: int, largest_body: int
+    ) -> list[tuple[Invocation, dict[str, str]]]:
+        """The oldest calls that cannot be found yet, with headers and small bodies, and their mapped values."""
+
+        def query(connection: Connection) -> list[tuple[Invocation, dict[str, str]]]:
+            found = brief(largest_body).where(
+                invocations.c.id > after, invocations.c.id < first_id_at("inv", before)
+            )
+            rows = connection.execute(found.order_by(invocations.c.id).limit(limit)).all()
+            if not rows:
+                return []
+            # They follow each other, and so do their deliveries.
+            started = select(deliveries.c.invocation_id, deliveries.c.fields).where(
+                deliveries.c.key >= rows[0].id + ".", deliveries.c.key < rows[-1].id + "/"
+            )
+            fields = {one: json.loads(kept) for one, kept in connection.execute(started)}
+            return [(invocation_of(row), fields.get(row.id, {})) for row in rows]
+
+        return await self._database.read(query)
+
+    async def keep(self, keys: dict[str, set[bytes]], after: str, now: float) -> bool:
+        """By call. False, and nothing written, where another process has kept them."""
+        last = max(keys)
+
+        def job(connection: Connection) -> bool:
+            insert_first = insert_into(maintenance, connection.dialect.name).values(
+                name=CHORE, at=0, reached=""
+            )
+            connection.execute(insert_first.on_conflict_do_nothing())
+            ours = update(maintenance).where(maintenance.c.name == CHORE, maintenance.c.reached == after)
+            if connection.execute(ours.values(reached=last, at=round(now * 1000))).rowcount != 1:
+                return False
+            # In the order of the table's key, so that neighbours are written together.
+            rows = sorted((key, one) for one, found in keys.items() for key in found)
+            kept = insert_into(call_values, connection.dialect.name).on_conflict_do_nothing()
+            connection.execute(kept, [{"value": key, "invocation_id": one} for key, one in rows])
+            return True
+
+        return await self._writer.write(job)

@@ -1,0 +1,71 @@
+"""A filtered list of calls as a file, for a spreadsheet or a program."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+
+from starlette.responses import Response, StreamingResponse
+
+from postern.core.history.invocation import HistoryFilter
+from postern.surfaces.console.visit import Visit
+from postern.usecases.answers import as_json, as_plain
+from postern.usecases.history import history, rows
+from postern.usecases.history.views import InvocationSummary
+
+MOST = 10_000
+AT_ONCE = 200
+FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
+COLUMNS = (
+    "id", "receivedAt", "webhookId", "status", "code", "httpStatus", "event", "values",
+    "method", "address", "bodySize", "durationMs", "runState", "detail",
+)  # fmt: skip
+
+
+async def lines(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator[str]:
+    yield _csv(COLUMNS) if form == "csv" else ""
+    left, cursor = MOST, None
+    while left > 0:
+        page = await history.listing(visit.gateway, visit.actor, wanted, min(AT_ONCE, left), cursor)
+        found = await rows.contents(visit.gateway, visit.actor, [item.id for item in page.items])
+        yield "".join(_line(item, found.get(item.id, rows.Content("", [])), form) for item in page.items)
+        left, cursor = left - len(page.items), page.next_cursor
+        if cursor is None:
+            return
+
+
+def answer(form: str, first: str, rest: AsyncIterator[str]) -> Response:
+    async def body() -> AsyncIterator[str]:
+        yield first
+        async for one in rest:
+            yield one
+
+    headers = {
+        "content-disposition": f'attachment; filename="calls.{form}"',
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+    }
+    return StreamingResponse(body(), headers=headers, media_type=FORMATS[form])
+
+
+def _line(item: InvocationSummary, content: rows.Content, form: str) -> str:
+    plain = as_plain(item) | {"event": content.event, "values": content.values}
+    if form == "jsonl":
+        return as_json(plain).decode() + "\n"
+    plain["values"] = "; ".join(content.values)
+    return _csv([plain.get(name) for name in COLUMNS])
+
+
+def _csv(cells: object) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow([_cell(cell) for cell in cells])  # type: ignore[attr-defined]
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    """A spreadsheet takes what begins so for a formula, and strangers write into the history."""
+    text = "" if value is None else str(value)
+    return (
+        f"'{text}"
+        if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, int | float)
+        else text
+    )

@@ -1,0 +1,76 @@
+"""Find anything: webhooks, calls by a value or an id, pages, settings and what can be done, from the keyboard."""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from postern.surfaces.console.views import settings as settings_pages
+from postern.surfaces.console.visit import Visit
+from postern.usecases.history import history
+from postern.usecases.operations import settings
+from postern.usecases.webhooks import webhooks
+
+EACH = 6
+PAGES = [
+    ("Webhooks", "/webhooks"),
+    ("New webhook", "/webhooks/new"),
+    ("History: every call", "/history"),
+    ("History: rejected calls", "/history?status=rejected"),
+    ("History: failed calls", "/history?status=failed"),
+    ("Live Request Inspector", "/live"),
+    ("Volume", "/volume"),
+    ("Replays", "/replays"),
+    ("Bin: restore a deleted webhook", "/bin"),
+    ("Workflows", "/workflows"),
+    ("Signature tester", "/tester"),
+    ("Documentation: API reference", "/docs"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    title: str
+    href: str
+    kind: str
+    beside: str = ""
+
+
+async def show(visit: Visit) -> Response:
+    wanted = visit.query.get("find", "").strip()[:200]
+    return visit.page("find.html", found=await _found(visit, wanted), wanted=wanted)
+
+
+async def _found(visit: Visit, wanted: str) -> list[Found]:
+    pages = [Found(title, path, "Page") for title, path in _pages(visit) if wanted.lower() in title.lower()]
+    if not wanted:
+        return pages
+    # A call first: whoever pastes an id or a value has one in mind.
+    calls = await history.listing(visit.gateway, visit.actor, history.filter_of(value=wanted), EACH)
+    named = await webhooks.listing(visit.gateway, visit.actor, EACH, None, wanted)
+    found = [
+        Found(f"{item.status.capitalize()} call", f"/history/{item.id}", "Call", str(item.received_at))
+        for item in calls.items
+    ]
+    if calls.next_cursor:
+        found.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
+    found += [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named.items]
+    found += pages[:EACH]
+    if visit.actor.may("admin"):
+        listed = await settings.in_force(visit.gateway, visit.actor)
+        found += [
+            Found(one.variable, "/settings/environment", "Setting", one.help)
+            for one in listed
+            if wanted.lower() in f"{one.variable} {one.help}".lower()
+        ][:EACH]
+    return [
+        *found,
+        Found(f"Search the text of every call for “{wanted}”", f"/history?search={quote(wanted)}", "Search"),
+    ]
+
+
+def _pages(visit: Visit) -> list[tuple[str, str]]:
+    own = ("sessions", "connect", "retention", "password")
+    tabs = [tab for tab in settings_pages.TABS if visit.actor.may("admin") or tab[0] in own]
+    pages = [page for page in PAGES if page[1] != "/webhooks/new" or visit.actor.may("write")]
+    return [*pages, *((f"Settings: {title}", f"/settings/{name}".rstrip("/")) for name, title in tabs)]

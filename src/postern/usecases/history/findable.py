@@ -1,0 +1,47 @@
+"""What makes a call findable by its values, a few seconds after it was answered and never in its way."""
+
+import time
+
+from postern.core.history.findable import keys_of
+from postern.usecases.history.rows import LARGEST_READ, event_of
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.loop import Loop
+
+SETTLED = 5.0
+"""Seconds: until then a call with an earlier id may still be committed, by another process."""
+LOOK_EVERY = 2.0
+STEP = 200
+SHARE = 0.04
+"""Of the time, in which this is done at most while calls wait to be stored; what is left over is done later."""
+SHARE_OF_QUIET = 0.3
+
+
+async def step(gateway: Gateway) -> int:
+    """Make the next calls findable. How many."""
+    store = gateway.store.findable
+    after = await store.reached()
+    found = await store.following(after, gateway.clock() - SETTLED, STEP, LARGEST_READ)
+    if not found:
+        return 0
+    keys = {}
+    for invocation, fields in found:
+        webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+        event = event_of(invocation, webhook.provider if webhook else "")
+        keys[invocation.id] = keys_of(invocation.address, [*fields.values(), event])
+    return len(found) if await store.keep(keys, after, gateway.clock()) else 0
+
+
+class FindableLoop:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._loop = Loop("findable", self._work, lambda: self._loop.rest(LOOK_EVERY))
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    async def _work(self) -> bool:
+        began = time.perf_counter()
+        done = await step(self._gateway)
+        share = SHARE if self._gateway.store.waiting else SHARE_OF_QUIET
+        await self._loop.rest((time.perf_counter() - began) * (1 / share - 1))
+        return done == STEP

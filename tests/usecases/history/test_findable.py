@@ -1,0 +1,91 @@
+"""A call is found by its mapped values, its event's name and its address, in a history of any length."""
+
+import pytest
+from sqlalchemy import select
+
+from postern.core.deliveries.delivery import Started
+from postern.core.history.invocation import HistoryFilter
+from postern.stores.sql.tables import call_values
+from postern.usecases.history import findable, history
+from postern.usecases.operations.retention import prune
+from postern.usecases.webhooks import webhooks
+from support.desk import ACTOR, Desk
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+FIELDS = {"fieldOne": "order", "fieldTwo": "email"}
+
+
+def later(gateway: object, seconds: float) -> None:
+    now = gateway.clock()  # type: ignore[attr-defined]
+    gateway.clock = lambda: now + seconds  # type: ignore[attr-defined]
+
+
+async def all_findable(house: House) -> None:
+    later(house.gateway, findable.SETTLED + 1)
+    while await findable.step(house.gateway):
+        pass
+
+
+async def found(house: House, **wanted: str) -> list[str]:
+    page = await history.listing(house.gateway, OWNER, history.filter_of(**wanted))  # type: ignore[arg-type]
+    return [item.id for item in page.items]
+
+
+async def test_a_value_an_event_and_an_address_lead_to_their_calls(house: House) -> None:
+    webhook = await house.webhook(fieldMapping=FIELDS)
+    one = (await house.call(webhook, b'{"order":"A-1","email":"Ada@Example.com"}', peer="192.0.2.1")).json
+    other = (
+        await house.call(
+            webhook, b'{"order":"A-2"}', peer="192.0.2.2", headers={"X-Event-Type": "order.paid"}
+        )
+    ).json
+    await all_findable(house)
+    first, second = one["invocationId"], other["invocationId"]
+    assert await found(house, value="a-1") == [first]
+    assert await found(house, value=" ada@example.com") == [first]
+    assert await found(house, value="order.paid") == [second]
+    assert await found(house, address="192.0.2.2") == [second]
+    assert await found(house, value="A-1", address="192.0.2.2") == []
+    assert await found(house, value="A-") == [], "a whole value"
+    assert await found(house, value=first) == [first]
+    assert await found(house, value="A-2", status="rejected") == []
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    assert await found(house, value="A-1") == [first]
+
+
+async def test_pages_of_a_value_that_many_calls_have_follow_each_other(house: House) -> None:
+    webhook = await house.webhook(fieldMapping=FIELDS)
+    made = [(await house.call(webhook, b'{"order":"same"}')).json["invocationId"] for _ in range(7)]
+    await all_findable(house)
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await history.listing(house.gateway, OWNER, HistoryFilter(value="same"), 3, cursor)
+        seen += [item.id for item in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == sorted(made, reverse=True)
+
+
+async def test_two_processes_keep_each_call_once(house: House) -> None:
+    webhook = await house.webhook(fieldMapping=FIELDS)
+    await house.call(webhook, b'{"order":"once"}')
+    later(house.gateway, findable.SETTLED + 1)
+    after = await house.gateway.store.findable.reached()
+    assert await findable.step(house.gateway) == 1
+    assert not await house.gateway.store.findable.keep({"inv_0": {b"vx"}}, after, 0.0)
+
+
+async def test_what_retention_takes_is_not_found_any_more(desk: Desk) -> None:
+    webhook = await desk.webhook(historyRetentionDays=1, fieldMapping={"fieldOne": "n"})
+    await desk.accepted(webhook, {"n": "seven"})
+    later(desk.gateway, 10)
+    assert await findable.step(desk.gateway) == 1
+    assert len(await desk.rows(select(call_values.c.value))) == 2
+    for delivery in await desk.store.deliveries.claim(desk.gateway.clock() + 1, 30, 10):
+        await desk.store.deliveries.started(delivery, Started(1), desk.gateway.clock())
+    later(desk.gateway, 3 * 86_400)
+    assert (await prune(desk.gateway, ACTOR))["invocations"] == 1
+    assert await desk.rows(select(call_values.c.value)) == []
