@@ -50,6 +50,7 @@ LONGEST = (
     "journeys/test_kill.py",
     "test_canary.py",
     "surfaces/http/test_floods.py",
+    "usecases/history/test_curl.py",
     "journeys/test_waiting.py",
     "surfaces/mcp/test_mcp.py",
     "test_doc_blocks.py",
@@ -76,6 +77,8 @@ EXECUTABLE = (
 QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
 SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
 """Fixtures that start a program, a browser or a server."""
+TYPED_INTO_SHELLS = "usecases/history/test_curl.py"
+"""Three shells and a real curl, for hundreds of calls: a quarter of what all the quick tests take."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if parts(item)[0].endswith(".py") or {"/".join(parts(item)), parts(item)[0]} & {*EXECUTABLE}:
             item.add_marker("executable")
         starts_something = SLOW & set(getattr(item, "fixturenames", ())) or "postgres" in item.nodeid
-        if parts(item)[0] in QUICK and not starts_something:
+        if parts(item)[0] in QUICK and not starts_something and "/".join(parts(item)) != TYPED_INTO_SHELLS:
             item.add_marker("quick")
     items.sort(key=place)
 
