@@ -54,6 +54,21 @@ async def test_a_value_an_event_and_an_address_lead_to_their_calls(house: House)
     assert await found(house, value="A-1") == [first]
 
 
+async def test_both_databases_find_a_value_of_one_webhook(desk: Desk) -> None:
+    webhook, other = [await desk.webhook(fieldMapping={"fieldOne": "n"}) for _ in range(2)]
+    ids = [await desk.accepted(one, {"n": "Ünïcode\x00 7"}) for one in (webhook, other, webhook)]
+    later(desk.gateway, 10)
+    while await findable.step(desk.gateway):
+        pass
+    for wanted in (
+        HistoryFilter(webhook, value="ünïcode\x00 7"),
+        HistoryFilter(webhook, value="ünïcode\x00 7", status="accepted"),
+    ):
+        page = await history.listing(desk.gateway, ACTOR, wanted, 1)
+        more = await history.listing(desk.gateway, ACTOR, wanted, 1, page.next_cursor)
+        assert [page.items[0].id, more.items[0].id] == [ids[2], ids[0]]
+
+
 async def test_pages_of_a_value_that_many_calls_have_follow_each_other(house: House) -> None:
     webhook = await house.webhook(fieldMapping=FIELDS)
     made = [(await house.call(webhook, b'{"order":"same"}')).json["invocationId"] for _ in range(7)]
