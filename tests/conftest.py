@@ -78,7 +78,7 @@ QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
 SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
 """Fixtures that start a program, a browser or a server."""
 TYPED_INTO_SHELLS = "usecases/history/test_curl.py"
-"""Three shells and a real curl, for hundreds of calls: a quarter of what all the quick tests take."""
+"""Three shells and a real curl, for hundreds of calls: a fifth of what the quick tests would take."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
