@@ -191,3 +191,18 @@ def test_what_is_slower_than_every_bound_is_said_as_the_last_bound() -> None:
     volume.add("accepted", 1, [0] * len(LATENCY_BOUNDS_MS))
     assert volume.percentile(0.5) == LATENCY_BOUNDS_MS[-1]
     assert Counts().percentile(0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("accepted", "rejected", "rejecting"), [(0, 0, False), (1, 1, True), (2, 1, False), (0, 1, True)]
+)
+def test_a_webhook_that_rejects_half_of_its_latest_calls_is_failing(
+    accepted: int, rejected: int, rejecting: bool
+) -> None:
+    hours = [{"malformed_json": 99}, {"accepted": accepted}, {"malformed_json": rejected}]
+    day = volumes._day(hours, 0)
+    assert (day.rejecting, day.recent_calls, day.calls) == (
+        rejecting,
+        accepted + rejected,
+        99 + accepted + rejected,
+    )
