@@ -25,6 +25,11 @@ RESUMED = 1_000
 Check = Callable[[], Awaitable[Actor]]
 
 
+def is_there(gateway: Gateway, webhook_id: str) -> bool:
+    """Whether there is still a webhook to follow."""
+    return gateway.runtime.directory.by_id(webhook_id) is not None
+
+
 async def follow(
     gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
 ) -> "Stream":

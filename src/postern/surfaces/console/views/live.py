@@ -15,7 +15,7 @@ from postern.surfaces.console.visit import Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
 from postern.usecases.history import history
-from postern.usecases.history.live import Stream, follow
+from postern.usecases.history.live import Stream, follow, is_there
 from postern.usecases.history.views import InvocationSummary
 
 MOST = 25
@@ -34,7 +34,7 @@ async def stream(visit: Visit) -> Response:
 
     async def still() -> Actor:
         # A page that says it listens to a webhook that is gone would wait for ever.
-        if webhook_id is not None and visit.gateway.runtime.directory.by_id(webhook_id) is None:
+        if webhook_id is not None and not is_there(visit.gateway, webhook_id):
             raise Refused("not_found", "there is no webhook with this id")
         return await actor_of(visit.gateway, visit.request)
 
