@@ -42,6 +42,13 @@ HARMLESS = {
     "Schedule.headers": "names",
     "Sample.headers": "of an example",
     "SampleCall.headers": "of an example",
+    **dict.fromkeys(
+        (
+            *("HistoryFilter.value", "Filter.value", "SearchHistory.value", "PlanReplay.value"),
+            *("HistoryQuery.value", "ReplayFilter.value", "ReplayedCalls.value"),
+        ),
+        "what is looked for, as the page's address says it, too",
+    ),
     "ShownSetting.value": "of a secret whether it is set",
     "Restored.missing_keys": "whether",
     "ShownRotation.main": "how often it was used",

@@ -35,6 +35,7 @@ WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
 
 ONLY_READ = {
     "bin.listing",
+    "rows.contents",
     *(
         "accounts.keys",
         "accounts.sessions",
