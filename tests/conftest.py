@@ -27,9 +27,11 @@ __all__ = [
     "start_program",
 ]
 
-# A shell that starts the suite in the background has it ignore Ctrl-C, and every program that a test starts with it.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts the suite in the background has it ignore Ctrl-C, `nohup` the end of a terminal, and every program that
+# a test starts with it.
+for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, usual)
 
 # With it, every program that a test starts is compiled at each of its starts, which takes longer than all the rest of it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

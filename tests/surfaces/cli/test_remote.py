@@ -176,6 +176,9 @@ def tell(way: Way) -> None:
     way("webhooks", "promote", signed)
     way("webhooks", "adopt-secret", signed)
     twice("webhooks", "sample", orders)
+    twice("send", signed, "--list")
+    twice("send", signed, "--event", "nothing.like.it")
+    twice("send", "nobody")
     way("workflows", "new", "Greet", "--from-sample", orders, "--print")
     way("workflows", "new", "Greet", "--from-sample", orders)
     twice("workflows", "new", "Greet", "--from-sample", orders)
@@ -287,6 +290,11 @@ def tell(way: Way) -> None:
         way("apply", str(file))
     way("webhooks", "delete", orders, "--yes")
     way("webhooks", "delete", orders, "--yes", "--json")
+    twice("webhooks", "bin")
+    twice("webhooks", "restore", orders)
+    way("webhooks", "delete", orders, "--yes")
+    twice("webhooks", "delete-for-good", orders, "--yes")
+    twice("webhooks", "bin")
 
 
 def signed_code(way: Way, webhook: str) -> str:
