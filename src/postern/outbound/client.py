@@ -3,6 +3,7 @@
 Loaded with the first request, for many gateways send none.
 """
 
+import asyncio
 import os
 import socket
 import ssl
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
+from weakref import WeakValueDictionary
 
 import aiohttp
 import truststore
@@ -23,6 +25,8 @@ from postern.core.calls.call import Headers, header_values
 from postern.outbound.guard import FetchFailed, Guard, Reason
 
 MOST_CONNECTIONS = 200
+MADE_AT_ONCE = 8
+"""Connections to one host."""
 LARGEST_HEADERS = 32 * 1024
 """Of an answer, all together; the parser itself takes no single one of more than that."""
 MOST_HEADERS = 200
@@ -55,7 +59,7 @@ class Client:
 
     def __init__(self, guard: Guard, tls: ssl.SSLContext) -> None:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=_Connector(
                 limit=MOST_CONNECTIONS,
                 resolver=_GuardedResolver(guard),
                 use_dns_cache=False,
@@ -97,6 +101,25 @@ class Client:
 
     async def aclose(self) -> None:
         await self._session.close()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """A server has room for few connections that it has not taken yet (Python's own for 5). Who finds none tries again
+    after seconds, so hundreds of starts at the same moment would wait for longer than if they came one by one."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._gates: WeakValueDictionary[tuple[str | None, int | None], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
+
+    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
+        where = (req.url.raw_host, req.url.port)
+        gate = self._gates.get(where)
+        if gate is None:
+            gate = self._gates[where] = asyncio.Semaphore(MADE_AT_ONCE)
+        async with gate:
+            return await super()._create_connection(req, traces, timeout)
 
 
 class _GuardedResolver(AbstractResolver):

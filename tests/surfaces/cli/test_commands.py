@@ -417,6 +417,11 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("users", "list")
     run_json("users", "delete", user)
     run_json("webhooks", "delete", rotating)
+    assert [one["id"] for one in run_json("webhooks", "bin")["items"]] == [rotating]
+    run_json("webhooks", "restore", rotating)
+    run_json("webhooks", "delete", rotating)
+    run_json("webhooks", "delete-for-good", rotating)
+    run_json("send", orders, "--list")
     for words in (("audit",), ("prune", "--dry-run"), ("settings",), ("secrets", "rotate-key")):
         run_json(*words)
     file = tmp_path / "webhooks.yaml"

@@ -238,6 +238,7 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(
     console.page.get_by_role("button", name=button).click()
     console.page.get_by_label("Where the signature is").fill("header:X-Own-Signature")
     console.page.get_by_label("Signing secret of the new sender").fill("a secret of ours")
+    console.page.get_by_role("checkbox", name=re.compile("Delete the present signing secret")).check()
     console.click("Save")
     expect(console.page.get_by_text("Saved.")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"
@@ -263,7 +264,7 @@ def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: C
     console.click("Drop them")
     expect(console.page.get_by_text("None waits yet.")).to_be_visible()
     assert console.api.get(f"invocations/{call}").json["status"] == "dropped"
-    console.click("Release")
+    console.page.get_by_role("button", name="Release", exact=True).first.click()
     expect(console.page.get_by_role("heading", name="On hold", exact=True)).to_be_hidden()
 
 
