@@ -20,7 +20,7 @@ from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.routes import VIEWS
-from postern.surfaces.console.views.settings import ENGINES as TITLES
+from postern.surfaces.console.views.operations.settings import ENGINES as TITLES
 from postern.surfaces.console.words import CODE_WORDS
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
@@ -48,7 +48,7 @@ def test_an_engine_that_can_be_set_is_made_and_has_a_title(name: str, tmp_path: 
     settings = Settings({"POSTERN_ENGINE": name, "POSTERN_DATA_DIR": str(tmp_path), **NEEDED.get(name, {})})
     made = make_engine(settings)
     assert (made is None) == (name == "none"), f"wiring/engines.py makes nothing of POSTERN_ENGINE={name}"
-    assert name in TITLES, f"ENGINES in console/views/settings.py has no title for {name}"
+    assert name in TITLES, f"ENGINES in console/views/operations/settings.py has no title for {name}"
     page = DESCRIBED.get(name, f"engines/{name}.md")
     assert (ROOT / "docs" / page).exists(), f"docs/{page} is to say how {name} is used"
 

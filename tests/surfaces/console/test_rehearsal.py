@@ -11,16 +11,12 @@ from postern.core.problems import Refused
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.labels import LABELS
 from postern.surfaces.console.pages import FOLDER
-from postern.surfaces.console.views import (
-    advanced,
-    authentication,
-    history,
-    schedule,
-    settings,
-    story,
-    webhooks,
-)
-from postern.surfaces.console.views import webhook as webhook_tabs
+from postern.surfaces.console.views.history import calls as history
+from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.operations import settings
+from postern.surfaces.console.views.webhooks import advanced, authentication, schedule
+from postern.surfaces.console.views.webhooks import listing as webhooks
+from postern.surfaces.console.views.webhooks import webhook as webhook_tabs
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.history.history import replay
 from postern.usecases.webhooks.webhooks import change

@@ -15,18 +15,12 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
-from postern.surfaces.console.views import (
-    advanced,
-    authentication,
-    creation,
-    history,
-    live,
-    settings,
-    tester,
-    volume,
-    webhook,
-    webhooks,
-)
+from postern.surfaces.console.views.history import calls as history
+from postern.surfaces.console.views.history import live, volume
+from postern.surfaces.console.views.operations import settings
+from postern.surfaces.console.views.signatures import tester
+from postern.surfaces.console.views.webhooks import advanced, authentication, creation, webhook
+from postern.surfaces.console.views.webhooks import listing as webhooks
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import history as calls
 from postern.usecases.runtime.gateway import Gateway

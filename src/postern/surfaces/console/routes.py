@@ -7,27 +7,22 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from postern.surfaces.console.pages import STATIC
-from postern.surfaces.console.views import (
+from postern.surfaces.console.views import confirmations
+from postern.surfaces.console.views.access import sign_in
+from postern.surfaces.console.views.history import calls as history
+from postern.surfaces.console.views.history import live, readmission, replays, volume
+from postern.surfaces.console.views.operations import engine, find, settings
+from postern.surfaces.console.views.signatures import tester
+from postern.surfaces.console.views.webhooks import (
     advanced,
     authentication,
     bin,
-    confirmations,
     creation,
-    engine,
-    find,
-    history,
-    live,
-    readmission,
-    replays,
     schedule,
-    settings,
-    sign_in,
     test_call,
-    tester,
-    volume,
     webhook,
-    webhooks,
 )
+from postern.surfaces.console.views.webhooks import listing as webhooks
 from postern.surfaces.console.visit import View, route
 from postern.usecases.runtime.gateway import Gateway
 

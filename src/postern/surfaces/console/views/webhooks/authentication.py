@@ -9,7 +9,7 @@ from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.confirmations import came_lately
-from postern.surfaces.console.views.webhook import (
+from postern.surfaces.console.views.webhooks.webhook import (
     Head,
     change,
     field_messages,

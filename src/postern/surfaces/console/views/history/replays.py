@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from postern.surfaces.console.views.history import chosen_in, names, values_in, wanted
+from postern.surfaces.console.views.history.calls import chosen_in, names, values_in, wanted
 from postern.surfaces.console.visit import Visit
 from postern.usecases.deliveries import replays
 

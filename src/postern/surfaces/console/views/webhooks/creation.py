@@ -9,9 +9,9 @@ from starlette.responses import Response
 from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
-from postern.surfaces.console.views import test_call
-from postern.surfaces.console.views.authentication import scheme_context, scheme_of
-from postern.surfaces.console.views.tester import read_request
+from postern.surfaces.console.views.signatures.tester import read_request
+from postern.surfaces.console.views.webhooks import test_call
+from postern.surfaces.console.views.webhooks.authentication import scheme_context, scheme_of
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.signatures import signatures

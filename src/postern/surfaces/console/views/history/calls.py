@@ -13,7 +13,7 @@ from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavai
 from postern.core.problems import FieldError, Refused
 from postern.identity import time_of
 from postern.surfaces.console import looks, words
-from postern.surfaces.console.views import exported, story
+from postern.surfaces.console.views.history import exported, story
 from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, read_pairs, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission

@@ -10,7 +10,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
-from postern.surfaces.console.views import story
+from postern.surfaces.console.views.history import story
 from postern.surfaces.console.visit import Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed

@@ -12,9 +12,10 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.merging import merged
 from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
-from postern.surfaces.console.views import story, test_call
-from postern.surfaces.console.views.history import FILTERS, rows_of
-from postern.surfaces.console.views.history import wanted as history_filter
+from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history.calls import FILTERS, rows_of
+from postern.surfaces.console.views.history.calls import wanted as history_filter
+from postern.surfaces.console.views.webhooks import test_call
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import as_plain

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from postern.surfaces.console.views import settings as settings_pages
+from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import history
 from postern.usecases.operations import settings

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from postern.core.documents import Patch
 from postern.core.problems import FieldError, Refused
-from postern.surfaces.console.views.webhook import loaded, refused_tab, save, tab
+from postern.surfaces.console.views.webhooks.webhook import loaded, refused_tab, save, tab
 from postern.surfaces.console.visit import Form, Visit
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
-from postern.surfaces.console.views import story
-from postern.surfaces.console.views.history import rows_of
-from postern.surfaces.console.views.webhook import loaded, tab
+from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history.calls import rows_of
+from postern.surfaces.console.views.webhooks.webhook import loaded, tab
 from postern.surfaces.console.visit import Visit
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
