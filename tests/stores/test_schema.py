@@ -133,6 +133,31 @@ def test_the_migrations_run_on_a_database_with_something_in_it(tmp_path: Path) -
     database.close()
 
 
+def test_who_began_an_earlier_replay_is_read_in_the_record_of_changes(empty: Database) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(schema.MIGRATIONS))
+    config.attributes["engine"] = empty.writer
+    command.upgrade(config, "0005")
+    with empty.writer.begin() as connection:
+        for number, (replay, actor, action) in enumerate(
+            [("rpl_1", "ada", "planned"), ("rpl_1", "bob", "begun"), ("rpl_2", "ada", "planned")]
+        ):
+            note = f"('aud_{number}', 1, '{actor}', 'write', 'replay {action}', '{replay}', :nothing)"
+            connection.execute(text(f"INSERT INTO audit VALUES {note}"), {"nothing": b"{}"})
+        for replay in ("rpl_1", "rpl_2"):
+            connection.execute(
+                text(
+                    "INSERT INTO replays (id, state, wanted, total, done, skipped, position, next_at, created_at,"
+                    " created_by) VALUES (:id, 'running', :nothing, 1, 0, 0, '', 0, 1, 'ada')"
+                ),
+                {"id": replay, "nothing": b"{}"},
+            )
+    schema.migrate(empty)
+    with empty.readers.connect() as connection:
+        rows = connection.execute(text("SELECT id, started_by FROM replays ORDER BY id")).all()
+    assert [tuple(row) for row in rows] == [("rpl_1", "bob"), ("rpl_2", None)]
+
+
 def test_the_migrations_run_on_postgres_with_something_in_it(tmp_path: Path, postgres_url: str) -> None:
     """Nobody runs the first version on Postgres any more; its tables are made by its migration and filled with
     what it left behind on SQLite."""
@@ -166,6 +191,7 @@ FROZEN = {
     "0003": "14075856b7e9964c",
     "0004": "12a955d0e976f622",
     "0005": "ea8067cffca3f6cb",
+    "0006": "b45fa1bd9568d248",
 }
 
 

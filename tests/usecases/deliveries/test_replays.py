@@ -18,7 +18,7 @@ from postern.settings import Settings
 from postern.stores.sql.tables import deliveries
 from postern.stores.sql.tables import replays as table
 from postern.usecases.access import audit
-from postern.usecases.deliveries import replays
+from postern.usecases.deliveries import replays, views
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
 from postern.usecases.history.views import InvocationSummary, summary_of
@@ -48,7 +48,7 @@ async def emissions(desk: Desk) -> Counter[str]:
     return Counter(row.invocation_id for row in rows)
 
 
-async def run(desk: Desk, values: Values = "current", **wanted: Any) -> Replay:
+async def run(desk: Desk, values: Values = "current", **wanted: Any) -> views.Replay:
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted))
     await replays.begin(desk.gateway, ACTOR, plan.id, values)
     await Replayer(desk.gateway).round()
@@ -96,12 +96,18 @@ async def test_a_run_may_carry_the_values_that_were_first_recorded(desk: Desk) -
 
 
 async def test_each_start_tells_who_asked_for_it(desk: Desk) -> None:
+    """Who began a replay of many, not who planned it: a plan starts nothing."""
     webhook = await desk.webhook()
     invocation = await desk.accepted(webhook, {"n": 1})
-    await history.replay(desk.gateway, replace(ACTOR, name="ada"), invocation)
-    await run(desk)
-    told = await history.show(desk.gateway, ACTOR, invocation)
-    assert [one.asked_by for one in told.deliveries] == [None, "ada", "test"]
+    ada, bob = replace(ACTOR, name="ada"), replace(ACTOR, name="bob")
+    await history.replay(desk.gateway, ada, invocation)
+    plan = await replays.plan(desk.gateway, ada, HistoryFilter())
+    assert (plan.created_by, plan.started_by) == ("ada", None)
+    begun = await replays.begin(desk.gateway, bob, plan.id)
+    assert (begun.created_by, begun.started_by) == ("ada", "bob")
+    await Replayer(desk.gateway).round()
+    call = await history.show(desk.gateway, ACTOR, invocation)
+    assert [one.asked_by for one in call.deliveries] == [None, "ada", "bob"]
 
 
 async def test_what_comes_in_after_the_plan_is_not_part_of_it(desk: Desk) -> None:

@@ -25,6 +25,7 @@ class Replay:
     position: str = ""
     """Replayed up to and including this invocation: where a restart goes on."""
     started_at: float | None = None
+    started_by: str | None = None
     ended_at: float | None = None
     error: str = ""
     fields: Values = "current"

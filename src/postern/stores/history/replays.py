@@ -64,11 +64,12 @@ class Replays:
 
         return await self._database.read(query)
 
-    async def begin(self, replay_id: str, fields: Values, now: float, note: AuditEntry) -> bool:
+    async def begin(self, replay_id: str, fields: Values, by: str, now: float, note: AuditEntry) -> bool:
         values = {
             "state": "running",
             "fields": fields,
             "started_at": milliseconds(now),
+            "started_by": by,
             "next_at": milliseconds(now),
         }
         return await self._turn(replay_id, ("planned",), values, note)
@@ -152,8 +153,9 @@ class Replays:
                 != 1
             ):
                 return False
+            asked_by = replay.started_by or replay.created_by
             made = [
-                emit(connection, invocation_id, fields, state, now, replay.created_by)
+                emit(connection, invocation_id, fields, state, now, asked_by)
                 for invocation_id, fields, state in starts
             ]
             done = sum(one is not None for one in made)
@@ -187,6 +189,7 @@ def _replay_of(row: Row[Any]) -> Replay:
         skipped=row.skipped,
         position=row.position,
         started_at=seconds(row.started_at),
+        started_by=row.started_by,
         ended_at=seconds(row.ended_at),
         error=row.error,
         fields=row.fields,

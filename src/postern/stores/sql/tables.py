@@ -371,6 +371,7 @@ replays = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("started_at", BigInteger),
+    Column("started_by", Text),
     Column("ended_at", BigInteger),
     Column("error", Text, nullable=False, server_default=""),
     Column("fields", Ascii(8), nullable=False, server_default="current"),

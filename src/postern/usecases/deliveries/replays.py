@@ -57,7 +57,7 @@ async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values =
     require(actor, "write")
     found = await _found(gateway, replay_id)
     note = noted(gateway, actor, "replay begun", replay_id, fields=values)
-    if not await gateway.store.replays.begin(replay_id, values, gateway.clock(), note):
+    if not await gateway.store.replays.begin(replay_id, values, actor.name, gateway.clock(), note):
         raise Refused("conflict", f"this replay is {found.state}; a plan is run once")
     return await show(gateway, actor, replay_id)
 

@@ -22,7 +22,7 @@ class ReplayedCalls(View):
 
 class Replay(View):
     """``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
-    chooses."""
+    chooses. ``created_by`` planned it, ``started_by`` had it run: every start of it names them as ``asked_by``."""
 
     id: str
     state: Literal["planned", "running", "completed", "cancelled", "failed"]
@@ -34,6 +34,7 @@ class Replay(View):
     created_at: Time
     created_by: str
     started_at: Time | None
+    started_by: str | None
     ended_at: Time | None
     error: str | None
 
@@ -64,6 +65,7 @@ def replay_of(replay: StoredReplay) -> Replay:
         created_at=Time(replay.created_at),
         created_by=replay.created_by,
         started_at=Time.maybe(replay.started_at),
+        started_by=replay.started_by,
         ended_at=Time.maybe(replay.ended_at),
         error=replay.error or None,
     )

@@ -91,7 +91,7 @@ def listing(
     show_page(
         page,
         as_json,
-        ["id", "state", "done", "skipped", "of", "planned", "by"],
+        ["id", "state", "done", "skipped", "of", "planned", "by", "run by"],
         "No replay yet: postern replays plan",
         lambda one: [
             one.id,
@@ -101,6 +101,7 @@ def listing(
             one.count,
             one.created_at,
             one.created_by,
+            one.started_by or "-",
         ],
     )
 
