@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 
 from engines.embedded_stage import Stage, until
+from postern import workflows
 from postern.engines.embedded.journal import Journal, JournalUnavailable
+from postern.engines.embedded.replay import Recorded, Replay
+from postern.workflows import respond
+from postern.workflows.language import carry_out, running
 from support import power_cut
 from support.waiting import wait_until
 
@@ -217,6 +221,50 @@ def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
     wait_until(lambda: len(outcomes.results) == 500, 20)
     assert groups <= 2
     journal.close()
+
+
+def test_what_nobody_waits_for_goes_with_the_next_commit_and_is_soon_on_disk_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[None] = []
+    journal = Journal(tmp_path / "engine.db", group_over=lambda: groups.append(None))
+    stored = threading.Event()
+    journal.submit(lambda connection: None, lambda _: stored.set(), urgent=False)
+    assert stored.wait(10), "it waits for company for ever"
+
+    monkeypatch.setattr("postern.engines.embedded.journal.SOON", 60.0)
+    groups.clear()
+    on_disk = journal.write_soon(lambda connection: 1)
+    wait_until(journal._queue.empty, 10)  # the journal has it in hand
+    assert journal.write(lambda connection: 2) == 2
+    assert on_disk() == 1
+    wait_until(lambda: len(groups) > 0, 10)
+    assert len(groups) == 1, "each of them had a commit of its own"
+    journal.close()
+
+
+def test_after_an_answer_the_next_word_waits_until_the_answer_is_on_disk() -> None:
+    recorded: list[str] = []
+    on_disk: list[str] = []
+
+    def record(position: int, step: Recorded, wake_at: float | None) -> Callable[[], None]:
+        recorded.append(step.name)
+        return lambda: on_disk.append(step.name)
+
+    def answer_and_ship(event: object) -> None:
+        assert respond({"paid": True})
+        recorded.append("the workflow goes on")
+        assert on_disk == []
+        ship()
+
+    @workflows.step
+    def ship() -> None:
+        assert on_disk == ["respond"]
+
+    with running(Replay([], record, lambda document: True)):
+        carry_out(answer_and_ship, {})
+    assert recorded == ["respond", "the workflow goes on", "ship"]
+    assert on_disk == ["respond", "ship"], "a step's result is on disk before the workflow goes on"
 
 
 def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -133,13 +133,18 @@ class Bed:
         )
         record = runs._record
 
-        def record_or_crash(run: Any, position: int, *rest: Any) -> None:
+        def record_or_crash(run: Any, position: int, *rest: Any) -> Callable[[], None]:
             # Which moment is next is settled when the step begins, and asked for again here.
             if self.moment is not None and self.moment != "after it is recorded":
                 self.crash()
-            record(run, position, *rest)
-            if self.moment == "after it is recorded":
-                self.crash()
+            on_disk = record(run, position, *rest)
+
+            def wait_and_crash() -> None:
+                on_disk()
+                if self.moment == "after it is recorded":
+                    self.crash()
+
+            return wait_and_crash
 
         runs._record = record_or_crash  # type: ignore[method-assign]
         find = replay.Replay._recorded

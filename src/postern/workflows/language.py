@@ -70,6 +70,8 @@ class Once:
 
     result: str | None = None
     """As JSON. None: it is still to be done, and this is to be set."""
+    awaited: bool = True
+    """The workflow goes on when the result is on disk. Else it goes on at once, and its next word waits for that."""
 
 
 class Runner(Protocol):
@@ -246,6 +248,7 @@ def respond(body: Any = None, status: int = 200, headers: dict[str, str] | None 
     if _in_step.get():  # it is a part of the step
         return runner.answer(document)
     with runner.once("respond") as once:
+        once.awaited = False  # most runs end here, and that is then one commit with this
         if once.result is None:
             once.result = as_json(runner.answer(document), "whether it was taken")
     return once.result == "true"

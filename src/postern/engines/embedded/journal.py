@@ -1,8 +1,9 @@
 """The embedded engine's journal: one SQLite file, and the one thread that writes it.
 
 A *change* is a function that is given the open transaction. The changes that arrive while a commit is under
-way share the next one, so that a hundred of them cost one fsync; nobody waits to collect. A change counts,
-and its ``done`` is called, when it is on disk.
+way share the next one, so that a hundred of them cost one fsync. What somebody waits for is never kept back to collect
+more; what nobody waits for goes with the next of those, or soon. A change counts, and its ``done`` is called, when it
+is on disk.
 """
 
 import logging
@@ -25,6 +26,8 @@ T = TypeVar("T")
 Change = Callable[[sqlite3.Connection], Any]
 
 LARGEST_GROUP = 1_000
+SOON = 0.01
+"""Seconds that a change for which nobody waits stays for company."""
 FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
 VERSION = 1
 
@@ -71,6 +74,7 @@ class _Pending:
     before_commit: Callable[[Any], None] | None
     done: Callable[[Any], None]
     insist: bool
+    urgent: bool
 
 
 class Journal:
@@ -105,16 +109,22 @@ class Journal:
         before_commit: Callable[[T], None] | None = None,
         *,
         insist: bool = True,
+        urgent: bool = True,
     ) -> None:
         """Have the change made. ``done`` is called with its result, or the exception that it met, in the journal's thread.
 
         A change that *insists* is tried again until the file can be written; any other fails at once with
-        ``JournalUnavailable``. ``before_commit`` hears the result when nothing but the commit is left to do.
+        ``JournalUnavailable``. ``before_commit`` hears the result when nothing but the commit is left to do. One that
+        is not *urgent* goes with the next commit that somebody waits for, if there is one soon.
         """
-        self._queue.put(_Pending(change, before_commit, done, insist))
+        self._queue.put(_Pending(change, before_commit, done, insist, urgent))
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Have the change made, and wait until it is on disk."""
+        return self.write_soon(change)()
+
+    def write_soon(self, change: Callable[[sqlite3.Connection], T]) -> Callable[[], T]:
+        """Have the change made, and go on. What is returned waits until it is on disk."""
         finished = threading.Lock()
         finished.acquire()
         result: Any = None
@@ -124,12 +134,17 @@ class Journal:
             result = what
             finished.release()
 
-        self.submit(change, done)
-        finished.acquire()
-        if isinstance(result, BaseException):
-            raise result
-        made: T = result
-        return made
+        def wait() -> T:
+            if not finished.acquire(blocking=False):
+                self.submit(lambda _: None)  # somebody waits for it now
+                finished.acquire()
+            if isinstance(result, BaseException):
+                raise result
+            made: T = result
+            return made
+
+        self.submit(change, done, urgent=False)
+        return wait
 
     def read(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
         """What is on disk now, from any thread."""
@@ -150,20 +165,10 @@ class Journal:
         left_over: list[_Pending] = []
         retry = FIRST_RETRY
         while True:
-            group, ended = left_over, False
             if left_over:
                 time.sleep(retry)
                 retry = min(retry * 2, LONGEST_RETRY)
-            else:
-                first = self._queue.get()
-                ended = first is None
-                group = [first] if first is not None else []
-            with suppress(queue.Empty):
-                while not ended and len(group) < LARGEST_GROUP + len(left_over):
-                    another = self._queue.get_nowait()
-                    ended = another is None
-                    if another is not None:
-                        group.append(another)
+            group, ended = self._gather(left_over)
             left_over = self._commit(group)
             if not left_over:
                 retry = FIRST_RETRY
@@ -173,6 +178,29 @@ class Journal:
         self._connection.close()
         with self._reading:
             self._reader.close()
+
+    def _gather(self, left_over: list[_Pending]) -> tuple[list[_Pending], bool]:
+        """What goes into the next commit, and whether it is the last one."""
+        group, most = list(left_over), LARGEST_GROUP + len(left_over)
+        urgent, until = bool(left_over), 0.0
+        while len(group) < most:
+            try:
+                if not group:
+                    another = self._queue.get()
+                    until = time.monotonic() + SOON
+                elif urgent or (left := until - time.monotonic()) <= 0:
+                    another = self._queue.get_nowait()
+                else:
+                    another = self._queue.get(timeout=left)
+            except queue.Empty:
+                if urgent or time.monotonic() >= until:
+                    break
+                continue
+            if another is None:
+                return group, True
+            group.append(another)
+            urgent = urgent or another.urgent
+        return group, False
 
     def _commit(self, group: list[_Pending]) -> list[_Pending]:
         """One transaction for all of them. The ones that are left to be tried again."""

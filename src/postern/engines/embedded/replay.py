@@ -43,13 +43,15 @@ class Replay:
     """One run of one workflow, as far as it was recorded, and then on."""
 
     recorded: list[Recorded]
-    record: Callable[[int, Recorded, float | None], None]
-    """Puts the step at this position on disk; with a time, the run is asleep until then. May raise
-    ``Forgotten``."""
+    record: Callable[[int, Recorded, float | None], Callable[[], None]]
+    """Has the step at this position put on disk; with a time, the run is asleep until then. What is returned waits
+    until it is there, and may raise ``Forgotten``."""
     answer: Callable[[str], bool]
     position: int = 0
     busy: bool = False
     """Within a step."""
+    on_disk: Callable[[], None] | None = None
+    """Waits for what was recorded last."""
     over: BaseException | None = None
     """Once the run has to let go it does nothing durable any more, even if the workflow's code has caught
     this."""
@@ -67,12 +69,15 @@ class Replay:
             yield once
         except StepFailed as failed:
             self._record(Recorded(name, error=str(failed)))
+            self._wait_until_on_disk()
             raise
         except LeftOff as left_off:
             self._let_go(left_off)
         finally:
             self.busy = False
         self._record(Recorded(name, result=once.result))
+        if once.awaited:
+            self._wait_until_on_disk()
 
     def sleep(self, seconds: float) -> None:
         found = self._recorded("sleep")
@@ -83,6 +88,7 @@ class Replay:
             self._record(Recorded("sleep", result=repr(wake_at)), wake_at_disk)
         elif wake_at_disk is not None:  # taken up too early
             self._record(found, wake_at_disk)
+        self._wait_until_on_disk()
         if wake_at_disk is not None:
             self._let_go(Asleep())
         time.sleep(max(0.0, left))
@@ -96,6 +102,7 @@ class Replay:
                 f"{name} was begun while another step of this run was at work: a run takes its steps one after the other,"
                 " or it could not be taken up again. What is to happen at the same moment belongs into one step"
             )
+        self._wait_until_on_disk()
         position, self.position = self.position, self.position + 1
         if position >= len(self.recorded):
             return None
@@ -110,8 +117,14 @@ class Replay:
         return found
 
     def _record(self, step: Recorded, wake_at: float | None = None) -> None:
+        self.on_disk = self.record(self.position - 1, step, wake_at)
+
+    def _wait_until_on_disk(self) -> None:
+        on_disk, self.on_disk = self.on_disk, None
+        if on_disk is None:
+            return
         try:
-            self.record(self.position - 1, step, wake_at)
+            on_disk()
         except LeftOff as left_off:
             self._let_go(left_off)
 

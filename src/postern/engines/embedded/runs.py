@@ -4,7 +4,6 @@ A run is a delivery's key and a workflow's name: that alone makes a repeated sta
 decides when it gets a thread, ``housekeeping`` wakes and prunes.
 """
 
-import json
 import logging
 import sqlite3
 import time
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from postern.core.deliveries.delivery import LONGEST_ERROR, End, Started, end_of_runs
 from postern.core.deliveries.delivery import Run as RunShown
@@ -26,6 +27,8 @@ from postern.workflows.event import event_of
 from postern.workflows.language import Declared, carry_out, running
 
 log = logging.getLogger("postern.engine")
+
+_encode = msgspec.json.Encoder().encode
 
 _RUNS_OF = "SELECT state, ended_at, error FROM runs WHERE delivery = ?"
 
@@ -87,7 +90,7 @@ class WorkflowRuns:
         """Every workflow that wants this webhook's events gets a run; ``done`` is called when they are on disk."""
         wanted = tuple(one.name for one in self._workflows if one.wants(asked.webhook_id))
         payload = asked.payload.decode("utf-8", "replace")
-        event = f'{json.dumps(asked.variables)[:-1]}, "payload": {payload}}}'
+        event = f'{_encode(asked.variables)[:-1].decode()}, "payload": {payload}}}'
         now = time.time()
         begun: list[Run] = []
 
@@ -193,7 +196,9 @@ class WorkflowRuns:
     def _carry_on(self, run: Run) -> None:
         steps = [] if run.fresh else self._recorded(run)
         replay = Replay(
-            steps, lambda *step: self._record(run, *step), lambda document: self._respond(run, document)
+            steps,
+            lambda *step: self._record(run, *step),
+            lambda document: self._respond(run, document),
         )
         stopped: BaseException | None = None
         try:
@@ -222,30 +227,23 @@ class WorkflowRuns:
                 log.warning("run %s waits for the journal: %s", run.id, error)
                 time.sleep(LOOK_EVERY)
 
-    def _record(self, run: Run, position: int, step: Recorded, wake_at: float | None) -> None:
-        def change(connection: sqlite3.Connection) -> bool:
-            there = connection.execute(
-                "INSERT OR IGNORE INTO steps SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
-                (run.seq, position, step.name, step.result, step.error, run.seq),
-            )
-            if wake_at is not None or run.blame:
-                there = connection.execute(
-                    "UPDATE runs SET wake_at = ?, blame = 0 WHERE seq = ? AND state IS NULL",
-                    (wake_at, run.seq),
-                )
-            if there.rowcount == 1:
-                return True
-            # Done already, by a commit that was reported as failed.
-            found = connection.execute("SELECT 1 FROM runs WHERE seq = ? AND state IS NULL", (run.seq,))
-            return found.fetchone() is not None
+    def _record(self, run: Run, position: int, step: Recorded, wake_at: float | None) -> Callable[[], None]:
+        wait = self._journal.write_soon(_recording(run, position, step, wake_at))
 
-        if run.gone or not self._journal.write(change):
-            raise Forgotten
-        if wake_at is not None:
-            self._housekeeping.expect(wake_at)
+        def on_disk() -> None:
+            if run.gone or not wait():
+                raise Forgotten
+            if wake_at is not None:
+                self._housekeeping.expect(wake_at)
+
+        return on_disk
 
     def _respond(self, run: Run, document: str) -> bool:
-        return run.deadline is not None and self._answer(run.delivery, run.deadline, document)
+        if run.deadline is None:
+            return False
+        taken = self._answer(run.delivery, run.deadline, document)
+        run.answered = run.answered or taken
+        return taken
 
     def _end(self, run: Run, state: str, error: str) -> None:
         now = time.time()
@@ -262,7 +260,32 @@ class WorkflowRuns:
             if isinstance(result, End):
                 self._on_end(run.delivery, result)
 
-        self._journal.submit(change, done)
+        a_caller_waits = run.deadline is not None and not run.answered
+        self._journal.submit(change, done, urgent=a_caller_waits)
+
+
+def _recording(
+    run: Run, position: int, step: Recorded, wake_at: float | None
+) -> Callable[[sqlite3.Connection], bool]:
+    """What puts a step on disk. False where its run is not there any more."""
+
+    def change(connection: sqlite3.Connection) -> bool:
+        there = connection.execute(
+            "INSERT OR IGNORE INTO steps SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
+            (run.seq, position, step.name, step.result, step.error, run.seq),
+        )
+        if wake_at is not None or run.blame:
+            there = connection.execute(
+                "UPDATE runs SET wake_at = ?, blame = 0 WHERE seq = ? AND state IS NULL",
+                (wake_at, run.seq),
+            )
+        if there.rowcount == 1:
+            return True
+        # Done already, by a commit that was reported as failed.
+        found = connection.execute("SELECT 1 FROM runs WHERE seq = ? AND state IS NULL", (run.seq,))
+        return found.fetchone() is not None
+
+    return change
 
 
 def _end_of(rows: list[tuple[str | None, float, str]]) -> tuple[bool, End | None]:

@@ -33,6 +33,8 @@ class Run:
     """Nothing can be recorded of it yet."""
     gone: bool = False
     """It is not in the journal: forgotten, or its start could not be written."""
+    answered: bool = False
+    """It has answered its caller, who then does not wait for its end."""
     again: bool = False
     """It was woken before its thread had let go of it."""
 
