@@ -33,6 +33,7 @@ BY_FILE = "it reads secrets from the environment and files of the machine on whi
 RUNS_CODE = "it has code run or written on the machine, so it is done at the machine"
 SHOWS_SECRETS = "secrets are shown in the console alone"
 IS_A_STREAM = "it is a stream for a page or a program that listens; here one asks again"
+IS_FOR_EYES = "whoever looks on wants the newest, and a program everything"
 IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the history"
 ONE_OF_MANY = "the list tells the same"
 RUNS_BY_ITSELF = "it happens by itself; by hand it is wanted before a backup or a move, at the machine"
@@ -68,7 +69,8 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         "console": OWN_WAY,
     },
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
-    "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM},
+    "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM, "console": IS_FOR_EYES},
+    "live.watch": dict.fromkeys(("rest", "mcp", "cli"), IS_FOR_EYES),
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
     "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),

@@ -76,6 +76,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 PARTS = {
     "/webhooks/{webhook}/mapping/preview": "a part of the mapping page",
     "/live/stream": "a stream",
+    "/live/count": "what a tab in the background asks for",
     "/history/export": "a file",
     "/history/{invocation}/story": "a part of a call's page",
     "/replays/{replay}": "shown with a replay that is under way; its own test looks at it",

@@ -45,7 +45,13 @@ HARMLESS = {
     **dict.fromkeys(
         (
             *("HistoryFilter.value", "Filter.value", "SearchHistory.value", "PlanReplay.value"),
-            *("HistoryQuery.value", "ReplayFilter.value", "ReplayedCalls.value"),
+            *(
+                "CountHistory.value",
+                "FilterQuery.value",
+                "HistoryQuery.value",
+                "ReplayFilter.value",
+                "ReplayedCalls.value",
+            ),
         ),
         "what is looked for, as the page's address says it, too",
     ),

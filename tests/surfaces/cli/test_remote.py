@@ -197,6 +197,8 @@ def tell(way: Way) -> None:
         ("history", "list", *webhook, "--status", "accepted", "--limit", "500", "--since", "2020-01-01"),
         ("history", "list", "--search", "1001"),
         ("history", "list", "--status", "lost"),
+        ("history", "count", *webhook, "--status", "accepted"),
+        ("history", "count", "--search", "1001"),
         ("history", "list", "--since", "yesterday"),
         ("history", "list", "--cursor", "x"),
         ("history", "show", invocation),

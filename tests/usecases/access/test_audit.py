@@ -58,7 +58,9 @@ ONLY_READ = {
         "history.preview",
         "history.request",
         "history.show",
+        "history.count",
         "live.follow",
+        "live.watch",
     ),
     *(
         "readmission.recheck",

@@ -3,6 +3,8 @@ from sqlalchemy import Connection, event
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
+from postern.identity import time_of
+from postern.stores.history import reading
 from postern.usecases.history import history
 from support.desk import ACTOR, Desk
 
@@ -69,3 +71,17 @@ async def test_filtering_for_the_few_costs_what_they_are(
     await history.listing(desk.gateway, ACTOR, wanted)
     assert any(f"INDEX {index} " in step for step in plans), plans
     assert not any(step.startswith("SCAN") and "invocations_apart" not in step for step in plans), plans
+
+
+async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": number}) for number in range(5)]
+    count = await history.count(desk.gateway, ACTOR, HistoryFilter(webhook_id=webhook))
+    assert (count.calls, count.or_more, count.looked_back_to) == (5, False, None)
+    monkeypatch.setattr(reading, "MOST_COUNTED", 4)
+    count = await history.count(desk.gateway, ACTOR, HistoryFilter())
+    assert (count.calls, count.or_more, count.looked_back_to) == (4, True, None)
+    monkeypatch.setattr(reading, "LONGEST_LOOK", 3)
+    count = await history.count(desk.gateway, ACTOR, HistoryFilter(search="4"))
+    assert (count.calls, count.or_more) == (1, True)
+    assert count.looked_back_to == time_of(ids[2]), "where no index helps, the newest alone"

@@ -8,7 +8,7 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.usecases.history.live import follow
+from postern.usecases.history.live import follow, watch
 from postern.usecases.runtime import live_feed
 from postern.usecases.runtime.live_feed import Event, Listener
 from support.house import OWNER, House
@@ -69,6 +69,44 @@ async def test_who_was_too_slow_is_told_from_the_history(
     ]
     listener.add(Event("invocation", summaries[calls[2]]))
     assert (len(listener.waiting), listener.lost, listener.news.is_set()) == (0, True, True)
+
+
+async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_left_out(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    calls = [(await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"] for number in range(5)]
+    summaries = {one.id: one for one in await house.history()}
+    monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
+    stream = await watch(house.gateway, OWNER, still, webhook.id)
+    (listener,) = house.gateway.runtime.live._listeners
+    for call in calls:
+        listener.add(Event("invocation", summaries[call]))
+    assert len(listener.waiting) == 2
+    async with aclosing(stream.batches(PATIENCE)) as batches:
+        batch = await anext(batches)
+        assert ([event.invocation_id for event in batch.events], batch.skipped) == (calls[3:], 3)
+    stream.close()
+
+
+async def test_what_nobody_could_follow_is_told_as_left_out(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_feed, "LOOKED_AT", 2)
+    stream = await watch(house.gateway, OWNER, still)
+    following = await follow(house.gateway, OWNER, still)
+    for number in range(5):
+        house.gateway.runtime.live.touch(f"inv_{number:032}")
+    assert [one.skipped for one in house.gateway.runtime.live._listeners] == [3, 0]
+    stream.close()
+    following.close()
+
+
+async def test_a_batch_comes_now_and_then_even_when_nothing_does(house: House) -> None:
+    stream = await watch(house.gateway, OWNER, still)
+    async with aclosing(stream.batches(0.01)) as batches:
+        assert (await anext(batches)).events == []
+    stream.close()
 
 
 async def test_nobody_follows_who_may_not(house: House) -> None:

@@ -170,6 +170,16 @@ class HistoryPage:
     next_before: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many calls a filter finds: ``calls``, or more than that. ``back_to``: where no index helps and only the
+    calls from this one on were looked at."""
+
+    calls: int
+    or_more: bool
+    back_to: str | None = None
+
+
 def status_of(outcome: str, delivery: Delivery | None) -> Status:
     """The invocation status a user sees, told by the newest delivery."""
     if delivery is None:

@@ -18,7 +18,15 @@ from sqlalchemy import (
 )
 
 from postern.core.history.findable import address_key, value_key
-from postern.core.history.invocation import Answered, Delivery, HistoryFilter, HistoryPage, Invocation, Story
+from postern.core.history.invocation import (
+    Answered,
+    Counted,
+    Delivery,
+    HistoryFilter,
+    HistoryPage,
+    Invocation,
+    Story,
+)
 from postern.identity import first_id_at
 from postern.stores.deliveries import delivery_of
 from postern.stores.sql.database import Database
@@ -41,6 +49,8 @@ there."""
 SEARCHED_BYTES = 32 * 1024 * 1024
 """Of bodies, in one look of a search."""
 
+MOST_COUNTED = 10_000
+
 FEW = 2_000
 """Deliveries that wait, are held or have failed: more of them than this are not gone through for one page."""
 
@@ -61,16 +71,16 @@ class History:
             )
             if before is not None:
                 conditions.append(invocations.c.id < before)
-            indexed = indexed and not _keys(wanted)
+            indexed = indexed and not looked_up(wanted)
             horizon: str | None = None
             if not indexed:
-                horizon = last_looked_at(connection, wanted, _range(wanted, before))
+                horizon = last_looked_at(connection, wanted, looked_along(wanted, before))
                 if horizon is not None:
                     conditions.append(
                         invocations.c.id >= horizon
                     )  # the last one looked at; the next page begins after it
             listed, newest_first = select(*_LISTED), invocations.c.id.desc()
-            if keys := _keys(wanted):
+            if keys := looked_up(wanted):
                 # Along the key's own order: the page's rows are the first that are met.
                 listed = listed.join(call_values, call_values.c.invocation_id == invocations.c.id)
                 conditions.append(call_values.c.value == keys[0])
@@ -79,6 +89,12 @@ class History:
             more: str | None = rows[limit - 1].id if len(rows) > limit else horizon
             found = [invocation_of(row) for row in rows[:limit]]
             return HistoryPage(_stories(connection, found), more)
+
+        return await (self._database.search(query) if wanted.search else self._database.read(query))
+
+    async def count(self, wanted: HistoryFilter) -> Counted:
+        def query(connection: Connection) -> Counted:
+            return counted(connection, wanted)
 
         return await (self._database.search(query) if wanted.search else self._database.read(query))
 
@@ -144,6 +160,23 @@ class History:
         return await self._database.read(query)
 
 
+def counted(connection: Connection, wanted: HistoryFilter) -> Counted:
+    """As far as counting costs about as much as a page does."""
+    conditions, indexed = conditions_of(
+        wanted, connection.dialect.name, too_many_for_an_index(connection, wanted)
+    )
+    horizon = None if indexed else last_looked_at(connection, wanted, looked_along(wanted, None))
+    if horizon is not None:
+        conditions.append(invocations.c.id >= horizon)
+    found = select(invocations.c.id).where(*conditions)
+    if keys := looked_up(wanted):
+        found = found.join(call_values, call_values.c.invocation_id == invocations.c.id)
+        found = found.where(call_values.c.value == keys[0])
+    bounded = found.limit(MOST_COUNTED + 1).subquery()
+    calls = connection.scalar(select(func.count()).select_from(bounded)) or 0
+    return Counted(min(calls, MOST_COUNTED), calls > MOST_COUNTED or horizon is not None, horizon)
+
+
 def brief(largest_body: int) -> Select[Any]:
     """Calls with their headers, and with bodies up to that size."""
     body = case((invocations.c.body_size <= largest_body, invocations.c.body)).label("body")
@@ -161,7 +194,7 @@ def conditions_of(
     if wanted.webhook_id is not None:
         # Where a value leads to the calls, the index of the webhook's must not be taken instead.
         column = invocations.c.webhook_id
-        owner = func.coalesce(column, "") if _keys(wanted) else column
+        owner = func.coalesce(column, "") if looked_up(wanted) else column
         conditions.append(owner == wanted.webhook_id)
     if wanted.since is not None:
         conditions.append(invocations.c.id >= first_id_at("inv", wanted.since))
@@ -190,7 +223,7 @@ def conditions_of(
         indexed = indexed and few
     if wanted.value and wanted.value.startswith("inv_"):
         conditions.append(invocations.c.id == wanted.value)
-    for key in _keys(wanted):
+    for key in looked_up(wanted):
         probed = call_values.alias()
         found = select(probed.c.value).where(
             probed.c.value == key, probed.c.invocation_id == invocations.c.id
@@ -211,7 +244,7 @@ def conditions_of(
     return conditions, indexed
 
 
-def _keys(wanted: HistoryFilter) -> list[bytes]:
+def looked_up(wanted: HistoryFilter) -> list[bytes]:
     """By what the calls are found, the one that fewer have first."""
     keys = [value_key(wanted.value)] if wanted.value and not wanted.value.startswith("inv_") else []
     return [*keys, address_key(wanted.address)] if wanted.address else keys
@@ -300,8 +333,8 @@ def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[
     return None
 
 
-def _range(wanted: HistoryFilter, before: str | None) -> Select[str]:
-    if keys := _keys(wanted):
+def looked_along(wanted: HistoryFilter, before: str | None) -> Select[str]:
+    if keys := looked_up(wanted):
         found = select(call_values.c.invocation_id.label("id")).where(call_values.c.value == keys[0])
         found = found.join(invocations, invocations.c.id == call_values.c.invocation_id)
         if before is not None:

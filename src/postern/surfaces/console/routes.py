@@ -59,6 +59,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/bin/{webhook}/delete", bin.delete),
     ("GET", "/live", live.everything),
     ("GET", "/live/stream", live.stream),
+    ("GET", "/live/count", live.count),
     ("GET", "/history", history.listing),
     ("GET", "/history/export", history.export),
     ("GET", "/find", find.show),

@@ -108,6 +108,10 @@ class SearchHistory(Filter):
     cursor: Cursor = None
 
 
+class CountHistory(Filter):
+    """Which calls to count: every part that is given must hold."""
+
+
 class PlanReplay(Filter):
     """Which calls to replay, accepted ones and those admitted later: every part that is given must hold."""
 

@@ -28,6 +28,13 @@ async def search_history(
     return await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
 
 
+@tool("Count calls", "read", ask.CountHistory)
+async def count_history(gateway: Gateway, actor: Actor, asked: ask.CountHistory) -> history_views.Count:
+    """How many recorded calls a filter finds, up to 10,000: orMore tells that there are more, lookedBackTo
+    that only the calls since then were counted."""
+    return await history.count(gateway, actor, history.filter_of(**asked.model_dump()))
+
+
 @tool(
     "Show an invocation",
     "read",

@@ -7,6 +7,7 @@ from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import (
     AdmitRequest,
+    FilterQuery,
     HistoryQuery,
     PreviewQuery,
     ReplayQuery,
@@ -42,6 +43,15 @@ async def list_invocations(
     wanted = history.filter_of(**query.model_dump(exclude={"limit", "cursor"}))
     looking = history.listing(gateway, actor, wanted, query.limit, query.cursor)
     return await (while_connected(request, looking) if query.search else looking)
+
+
+@row("GET", "/invocations/count", "Count invocations", level="read")
+async def count_invocations(
+    gateway: Gateway, request: Request, actor: Actor, query: FilterQuery
+) -> views.Count:
+    """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
+    counting = history.count(gateway, actor, history.filter_of(**query.model_dump()))
+    return await (while_connected(request, counting) if query.search else counting)
 
 
 @row("GET", "/invocations/{invocation_id}", "Show an invocation", level="read")

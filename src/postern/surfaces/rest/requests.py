@@ -63,7 +63,7 @@ class NewWorkflowQuery(Shape):
     name: Annotated[str, Field(min_length=1, max_length=80, description="What to call it.")]
 
 
-class HistoryQuery(Shape):
+class FilterQuery(Shape):
     webhook_id: Text | None = None
     status: Status | None = None
     code: Text | None = None
@@ -86,6 +86,9 @@ class HistoryQuery(Shape):
     address: Annotated[
         Text | None, Field(description="The sender's address. Found some seconds after the call.")
     ] = None
+
+
+class HistoryQuery(FilterQuery):
     cursor: Cursor = None
     limit: Limit = 50
 

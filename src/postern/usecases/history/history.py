@@ -14,8 +14,9 @@ from postern.core.documents import Payload
 from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
+from postern.identity import time_of
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Listing
+from postern.usecases.answers import Listing, Time
 from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.history.curl import curl
@@ -34,6 +35,17 @@ async def listing(
     require(actor, "read")
     page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
     return Listing(items=[views.summary_of(row) for row in page.rows], next_cursor=page.next_before)
+
+
+async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Count:
+    """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
+    require(actor, "read")
+    found = await gateway.store.history.count(wanted)
+    return views.Count(
+        calls=found.calls,
+        or_more=found.or_more,
+        looked_back_to=None if found.back_to is None else Time(time_of(found.back_to)),
+    )
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:

@@ -3,6 +3,8 @@ move."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
@@ -30,6 +32,15 @@ def is_there(gateway: Gateway, webhook_id: str) -> bool:
     return gateway.runtime.directory.by_id(webhook_id) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What has come in together. ``skipped``: how many changes were left out before it, at most, because the reader
+    was slower than they came, or because nobody could have followed them."""
+
+    events: list[Event]
+    skipped: int
+
+
 async def follow(
     gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
 ) -> "Stream":
@@ -42,12 +53,19 @@ async def follow(
     return Stream(gateway, gateway.runtime.live.join(actor, webhook_id), after, still)
 
 
+async def watch(gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None) -> "Stream":
+    """For whoever looks on: what is newest, in batches, and how much was left out where it was too much."""
+    require(actor, "read")
+    return Stream(gateway, gateway.runtime.live.join(actor, webhook_id, skips=True), None, still)
+
+
 class Stream:
     def __init__(self, gateway: Gateway, listener: Listener, after: str | None, still: Check) -> None:
         self._gateway = gateway
         self._still = still
         self._listener = listener
         self._after = after
+        self._checked = asyncio.get_running_loop().time()
 
     def close(self) -> None:
         self._gateway.runtime.live.leave(self._listener)
@@ -55,16 +73,35 @@ class Stream:
     async def events(self) -> AsyncIterator[Event | None]:
         """Ends when the server does, or when whoever follows may not any more. None when there was nothing
         for a while."""
-        clock = asyncio.get_running_loop().time
-        checked = clock()
         async for event in self._all():
-            if clock() - checked >= CHECK_EVERY:
-                try:
-                    require(await self._still(), "read")
-                except Refused:
-                    return
-                checked = clock()
+            if not await self._may_go_on():
+                return
             yield event
+
+    async def batches(self, tick: float) -> AsyncIterator[Batch]:
+        """As ``events``, together what came together; an empty one when there was nothing for so long."""
+        listener = self._listener
+        while not listener.closed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(listener.news.wait(), tick)
+            listener.news.clear()
+            if not await self._may_go_on():
+                return
+            batch = Batch(list(listener.waiting.values()), listener.skipped)
+            listener.waiting.clear()
+            listener.skipped = 0
+            yield batch
+
+    async def _may_go_on(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._checked < CHECK_EVERY:
+            return True
+        try:
+            require(await self._still(), "read")
+        except Refused:
+            return False
+        self._checked = now
+        return True
 
     async def _all(self) -> AsyncIterator[Event | None]:
         listener = self._listener

@@ -40,6 +40,15 @@ class InvocationSummary(View, kw_only=True):
     workflows: list[str] | UnsetType | None = UNSET
 
 
+class Count(View):
+    """How many calls a filter finds. ``or_more``: counting ended there. ``looked_back_to``: where no index helps, the
+    calls since then were counted alone; null where all were."""
+
+    calls: int
+    or_more: bool
+    looked_back_to: Time | None
+
+
 class Step(View):
     step: str
     ok: bool

@@ -52,6 +52,9 @@ class Listener:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     lost: bool = False
     """It was too slow: what it missed is read from history."""
+    skips: bool = False
+    """It wants the newest and not everything: of what it is too slow for, the oldest is left out."""
+    skipped: int = 0
     closed: bool = False
 
     def add(self, event: Event) -> None:
@@ -60,8 +63,12 @@ class Listener:
         earlier = self.waiting.pop(event.invocation_id, None)
         self.waiting[event.invocation_id] = event if earlier is None else Event(earlier.name, event.summary)
         if len(self.waiting) > LONGEST_QUEUE:
-            self.waiting.clear()
-            self.lost = True
+            if self.skips:
+                self.waiting.popitem(last=False)
+                self.skipped += 1
+            else:
+                self.waiting.clear()
+                self.lost = True
         self.news.set()
 
 
@@ -81,12 +88,14 @@ class LiveFeed:
         if self._listeners:
             self._touched[invocation_id] = None
             if len(self._touched) > LOOKED_AT:
-                self._touched.popitem(
-                    last=False
-                )  # the look at the newest ones finds it, as far as anybody can follow
+                # The look at the newest ones may still find it, as far as anybody can follow.
+                self._touched.popitem(last=False)
+                for listener in self._listeners:
+                    listener.skipped += listener.skips
             self._news.set()
 
-    def join(self, actor: Actor, webhook_id: str | None) -> Listener:
+    def join(self, actor: Actor, webhook_id: str | None, skips: bool = False) -> Listener:
+        """``skips``: whoever reads too slowly is told how much was left out, and not all of it later."""
         owner = actor.id or actor.name
         if (
             len(self._listeners) >= MOST_LISTENERS
@@ -94,7 +103,7 @@ class LiveFeed:
             or self._closed
         ):
             raise Refused("rate_limited", "Too many live views are open; close one first.", retry_after=10)
-        listener = Listener(webhook_id)
+        listener = Listener(webhook_id, skips=skips)
         self._listeners[listener] = owner
         if self._looking is None:
             self._looking = asyncio.create_task(self._follow(self._clock()), name="live")

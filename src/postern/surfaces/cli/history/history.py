@@ -26,7 +26,14 @@ from postern.surfaces.cli.run import (
 from postern.surfaces.cli.run import show as show_found
 from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.answers import Listing, as_plain
-from postern.usecases.history.views import Invocation, InvocationSummary, Preview, RecordedRequest, Replayed
+from postern.usecases.history.views import (
+    Count,
+    Invocation,
+    InvocationSummary,
+    Preview,
+    RecordedRequest,
+    Replayed,
+)
 
 LOCAL_ANSWER_WITHIN = 30.0
 
@@ -35,26 +42,30 @@ commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and 
 InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")]
 
 
+Webhook = Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")]
+StatusOption = Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")]
+Code = Annotated[str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")]
+Since = Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")]
+Until = Annotated[str | None, typer.Option(help="Before this time.")]
+Search = Annotated[str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")]
+AnswerOption = Annotated[
+    str | None, typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left.")
+]
+Value = Annotated[str | None, typer.Option(help="Only those with this whole mapped value or event name.")]
+Address = Annotated[str | None, typer.Option(help="Only those from this address.")]
+
+
 @commands.command("list")
 def listing(
-    webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
-    code: Annotated[
-        str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")
-    ] = None,
-    since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
-    until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
-    search: Annotated[
-        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
-    ] = None,
-    answer: Annotated[
-        str | None,
-        typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
-    ] = None,
-    value: Annotated[
-        str | None, typer.Option(help="Only those with this whole mapped value or event name.")
-    ] = None,
-    address: Annotated[str | None, typer.Option(help="Only those from this address.")] = None,
+    webhook: Webhook = None,
+    status: StatusOption = None,
+    code: Code = None,
+    since: Since = None,
+    until: Until = None,
+    search: Search = None,
+    answer: AnswerOption = None,
+    value: Value = None,
+    address: Address = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -82,6 +93,39 @@ def listing(
         "No call yet.",
         _row,
     )
+
+
+@commands.command("count")
+def count(
+    webhook: Webhook = None,
+    status: StatusOption = None,
+    code: Code = None,
+    since: Since = None,
+    until: Until = None,
+    search: Search = None,
+    answer: AnswerOption = None,
+    value: Value = None,
+    address: Address = None,
+    as_json: Json = False,
+) -> None:
+    """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
+    found = api.get(
+        Count,
+        "invocations",
+        "count",
+        webhook_id=webhook,
+        status=status,
+        code=code,
+        since=since,
+        until=until,
+        search=search,
+        answer=answer,
+        value=value,
+        address=address,
+    )
+    among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
+    more = "more than " if found.or_more and not among else ""
+    report(found, f"{more}{found.calls} {'call' if found.calls == 1 else 'calls'}{among}", as_json)
 
 
 @commands.command("show")

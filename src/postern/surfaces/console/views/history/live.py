@@ -1,69 +1,218 @@
 """The Live Request Inspector: calls as they come, on the real URL, rejected ones too, for as long as the page
-is open."""
+is open. Where more come than anybody reads, they are counted."""
 
+import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlencode
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from postern.core.access.accounts import Actor
+from postern.core.history.crowd import READABLE, Crowd
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.surfaces.console import pages
+from postern.identity import first_id_at, time_of
+from postern.surfaces.console import pages, words
 from postern.surfaces.console.views.history import story
-from postern.surfaces.console.visit import Visit, whole_number
+from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
+from postern.usecases.answers import as_plain
 from postern.usecases.history import history
-from postern.usecases.history.live import Stream, follow, is_there
+from postern.usecases.history.live import HEARTBEAT, OVERLAP, Batch, Stream, is_there, watch
 from postern.usecases.history.views import InvocationSummary
+from postern.usecases.webhooks import webhooks
 
 MOST = 25
+"""Rows that a page begins with."""
+MOST_ROWS = 100
+"""That it holds; static/js/live.js keeps no more either."""
+TICK = 1.0
+SEEN = 2_000
+MOST_COUNTED = 12
+"""Webhooks that are named while calls are counted; the others are one line."""
+FILTERS = ("webhook", "status", "address")
+OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 _ID = re.compile(r"inv_[0-9a-f]{32}")
 
 
 async def everything(visit: Visit) -> Response:
-    return visit.page("live/page.html", feed_id="")
+    chosen = chosen_in(visit.query)
+    history.filter_of(status=chosen["status"])
+    known = await webhooks.names(visit.gateway, visit.actor)
+    return visit.page("live/page.html", feed_id="", names=known, **filters(chosen))
+
+
+def filters(chosen: dict[str, str]) -> Context:
+    """What the filter above the rows is made of."""
+    return {
+        "chosen": chosen,
+        "kept": urlencode({name: value for name, value in chosen.items() if value}),
+        "statuses": [("", "Every status"), *((key, title) for key, (title, _) in words.STATUS_WORDS.items())],
+    }
+
+
+def chosen_in(query: Mapping[str, str]) -> dict[str, str]:
+    return {name: query.get(name, "").strip() for name in FILTERS}
 
 
 async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
-    webhook_id = visit.query.get("webhook") or None
+    chosen = chosen_in(visit.query)
+    wanted = history.filter_of(
+        webhook_id=chosen["webhook"], status=chosen["status"], address=chosen["address"]
+    )
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
 
     async def still() -> Actor:
         # A page that says it listens to a webhook that is gone would wait for ever.
-        if webhook_id is not None and not is_there(visit.gateway, webhook_id):
+        if wanted.webhook_id is not None and not is_there(visit.gateway, wanted.webhook_id):
             raise Refused("not_found", "there is no webhook with this id")
         return await actor_of(visit.gateway, visit.request)
 
     await still()
     # Joined before the newest are read: what comes in between is then sent twice, and never missed.
-    following = await follow(visit.gateway, visit.actor, still, webhook_id, after)
+    following = await watch(visit.gateway, visit.actor, still, wanted.webhook_id)
     newest = whole_number(visit.query.get("newest", ""))
-    count = 0 if after else MOST if newest is None else min(newest, MOST)
-    return Feed(following, _events(visit, following, webhook_id, count))
+    count = MOST if newest is None else min(newest, MOST)
+    return Feed(following, Page(visit, wanted, MOST_ROWS if after else count).lines(following, after))
 
 
-async def _events(visit: Visit, following: Stream, webhook_id: str | None, count: int) -> AsyncIterator[str]:
-    newest = ""
-    # On the inspector of all webhooks each row says whose it is.
-    names = _Names(visit) if webhook_id is None else None
-    if count:
-        page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook_id), count)
-        for item in reversed(page.items):
-            newest = item.id
-            yield _event(item, await _row(item, names, is_new=False), newest)
-    yield "retry: 1000\nevent: listening\ndata: now\n\n"
-    async for event in following.events():
-        if event is None:
-            yield ": still here\n\n"
-            continue
-        item = event.summary
-        place = item.id if item.id > newest else ""
-        newest = max(newest, item.id)
-        yield _event(item, await _row(item, names, is_new=event.name == "invocation"), place)
+async def count(visit: Visit) -> Response:
+    """For a tab that nobody sees: how many calls have come since it was left."""
+    chosen = chosen_in(visit.query)
+    wanted = history.filter_of(
+        webhook_id=chosen["webhook"],
+        status=chosen["status"],
+        address=chosen["address"],
+        since=visit.query.get("since") or str(visit.gateway.clock()),
+    )
+    found = await history.count(visit.gateway, visit.actor, wanted)
+    return JSONResponse(as_plain(found), headers={"cache-control": "no-store"})
+
+
+@dataclass
+class Page:
+    """What one open page is told."""
+
+    visit: Visit
+    wanted: HistoryFilter
+    rows: int
+    crowd: Crowd = field(default_factory=Crowd)
+    _newest: str = ""
+    _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Calls that were told or counted: they move again, and are not new."""
+    _there: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Calls that the page may have a row of."""
+    _oldest: str = ""
+    """An older call is not new, whatever happens to it."""
+    _counted_at: float = 0.0
+    _said_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        # On the inspector of all webhooks each row says whose it is.
+        self._names = _Names(self.visit) if self.wanted.webhook_id is None else None
+
+    async def lines(self, following: Stream, after: str | None) -> AsyncIterator[str]:
+        now = asyncio.get_running_loop().time
+        self._oldest = first_id_at("inv", self.visit.gateway.clock() - OVERLAP)
+        for line in await (self._listed() if after is None else self._missed(after)):
+            yield line
+        yield f"retry: 1000\nevent: listening\ndata: {self.visit.gateway.clock()}\n\n"
+        async for batch in following.batches(TICK):
+            lines = await self._told(batch, now())
+            if not lines and now() - self._said_at >= HEARTBEAT:
+                lines = [": still here\n\n"]
+            for line in lines:
+                self._said_at = now()
+                yield line
+
+    async def _listed(self, since: float | None = None) -> list[str]:
+        """The newest calls as rows, the oldest first."""
+        if not self.rows:
+            return []
+        page = await history.listing(
+            self.visit.gateway, self.visit.actor, replace(self.wanted, since=since), self.rows
+        )
+        return [await self._row("call", item) for item in reversed(page.items)]
+
+    async def _missed(self, after: str) -> list[str]:
+        """What came while the connection was broken, as far as the page has room for it."""
+        since = max(0.0, time_of(after) - OVERLAP)
+        lines = await self._listed(since)
+        found = await history.count(self.visit.gateway, self.visit.actor, replace(self.wanted, since=since))
+        left_out = found.calls - len(lines)
+        return [*lines, _skipped(left_out)] if left_out > 0 else lines
+
+    async def _told(self, batch: Batch, now: float) -> list[str]:
+        lines = [_skipped(batch.skipped)] if batch.skipped else []
+        fresh = [event.summary for event in batch.events if self._is_fresh(event.summary)]
+        for item in fresh:
+            _keep(self._seen, item.id, SEEN, self._forgot)
+        is_counted = self.crowd.arrive([(item.webhook_id, _outcome(item)) for item in fresh], now)
+        told = set() if is_counted else {item.id for item in fresh}
+        for event in batch.events:
+            if event.invocation_id in told:
+                lines.append(await self._row("call", event.summary, is_new=True))
+            elif event.invocation_id in self._there:
+                lines.append(await self._row("moved", event.summary))
+        if not is_counted:
+            return lines
+        if self.crowd.is_over(now):
+            lines.append(await self._counted(now, is_over=True))
+            self.crowd.end()
+            lines += await self._listed()
+        elif now - self._counted_at >= TICK:
+            self._counted_at = now
+            lines.append(await self._counted(now))
+        return lines
+
+    def _is_fresh(self, item: InvocationSummary) -> bool:
+        if item.id in self._seen or not _meets(item, self.wanted):
+            return False
+        # Whoever waits for those that fail waits for old ones, too.
+        return self.wanted.status is not None or item.id > self._oldest
+
+    def _forgot(self, invocation_id: str) -> None:
+        self._oldest = max(self._oldest, invocation_id)
+
+    async def _row(self, event: str, item: InvocationSummary, is_new: bool = False) -> str:
+        _keep(self._seen, item.id, SEEN, self._forgot)
+        _keep(self._there, item.id, 2 * MOST_ROWS)
+        # An older call that moves must not set the place to resume from back.
+        place = f"id: {item.id}\n" if item.id > self._newest else ""
+        self._newest = max(self._newest, item.id)
+        whose = await self._names.of(item.webhook_id) if self._names else ""
+        return place + _event(
+            event, "live/row.html", item=item, reason=story.reason(item), is_new=is_new, whose=whose
+        )
+
+    async def _counted(self, now: float, is_over: bool = False) -> str:
+        by_webhook: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for (webhook_id, outcome), calls in self.crowd.counts.items():
+            by_webhook[webhook_id][outcome] = calls
+        ordered = sorted(by_webhook.items(), key=lambda pair: -pair[1].total())
+        rows = [
+            (await self._names.of(one) if self._names else "", one, counts)
+            for one, counts in ordered[:MOST_COUNTED]
+        ]
+        if rest := ordered[MOST_COUNTED:]:
+            rows.append((f"{len(rest)} other webhooks", "", sum((one for _, one in rest), Counter())))
+        return _event(
+            "counted",
+            "live/counted.html",
+            rows=rows,
+            outcomes=[name for name in OUTCOMES if any(counts[name] for _, _, counts in rows)],
+            total=self.crowd.counts.total(),
+            rate=self.crowd.rate(now),
+            is_over=is_over,
+            seconds=round(now - (self.crowd.began or now)),
+            readable=READABLE,
+        )
 
 
 class _Names:
@@ -81,14 +230,29 @@ class _Names:
         return self._known[webhook_id]
 
 
-async def _row(item: InvocationSummary, names: _Names | None, is_new: bool) -> str:
-    whose = await names.of(item.webhook_id) if names else ""
-    return pages.ENVIRONMENT.get_template("live/row.html").render(
-        item=item, reason=story.reason(item), is_new=is_new, whose=whose
-    )
+def _keep(
+    kept: OrderedDict[str, None], one: str, most: int, forget: Callable[[str], None] | None = None
+) -> None:
+    kept[one] = None
+    if len(kept) > most:
+        oldest = kept.popitem(last=False)[0]
+        if forget is not None:
+            forget(oldest)
 
 
-def _event(item: InvocationSummary, markup: str, place: str) -> str:
-    # An older call that moves must not set the place to resume from back.
+def _meets(item: InvocationSummary, wanted: HistoryFilter) -> bool:
+    return wanted.status in (None, item.status) and wanted.address in (None, item.address)
+
+
+def _outcome(item: InvocationSummary) -> str:
+    return item.status if item.status in OUTCOMES else "accepted"
+
+
+def _skipped(changes: int) -> str:
+    return f"event: skipped\ndata: {changes}\n\n"
+
+
+def _event(name: str, template: str, **context: object) -> str:
+    markup = pages.ENVIRONMENT.get_template(template).render(context)
     lines = "\n".join(f"data: {line}" for line in markup.splitlines() if line.strip())
-    return (f"id: {place}\n" if place else "") + f"event: call\n{lines}\n\n"
+    return f"event: {name}\n{lines}\n\n"

@@ -12,6 +12,7 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.merging import merged
 from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
+from postern.surfaces.console.views.history import live as live_pages
 from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.calls import FILTERS, rows_of
 from postern.surfaces.console.views.history.calls import wanted as history_filter
@@ -93,7 +94,8 @@ async def overview(visit: Visit) -> Response:
 
 async def live(visit: Visit) -> Response:
     head = await loaded(visit)
-    return tab(visit, "live", head, **await test_call.context(visit, head.webhook.id))
+    shown = live_pages.filters(live_pages.chosen_in(visit.query) | {"webhook": ""})
+    return tab(visit, "live", head, **shown, **await test_call.context(visit, head.webhook.id))
 
 
 async def calls(visit: Visit) -> Response:

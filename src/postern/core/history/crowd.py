@@ -1,0 +1,45 @@
+"""Whether calls come faster than anybody reads them; then they are counted instead of told one by one."""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+READABLE = 20
+"""Calls a second."""
+SHORTEST = 2.0
+"""Seconds for which calls are counted once that has begun: a page that changes its mind every moment helps nobody."""
+
+
+@dataclass(slots=True)
+class Crowd:
+    """``now`` is any clock in seconds that never goes back."""
+
+    began: float | None = None
+    """Since when calls are counted; None while each is told."""
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By webhook and outcome, since it began."""
+    _latest: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def arrive(self, calls: list[tuple[str, str]], now: float) -> bool:
+        """These calls, by webhook and outcome, have come. True where they are to be counted and not told."""
+        if calls:
+            self._latest.append((now, len(calls)))
+        if self.began is None and self.rate(now) > READABLE:
+            self.began = now
+            self.counts.clear()
+        if self.began is None:
+            return False
+        self.counts.update(calls)
+        return True
+
+    def rate(self, now: float) -> int:
+        """Calls in the last second."""
+        while self._latest and self._latest[0][0] <= now - 1:
+            self._latest.popleft()
+        return sum(number for _, number in self._latest)
+
+    def is_over(self, now: float) -> bool:
+        """Whether calls can be told again, one by one."""
+        return self.began is not None and now - self.began >= SHORTEST and self.rate(now) <= READABLE
+
+    def end(self) -> None:
+        self.began = None

@@ -1,0 +1,156 @@
+"""The Live Request Inspector stays readable and quick whatever comes."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import expect
+
+from support.waiting import wait_until
+from surfaces.console.conftest import Console
+
+WATCH = """
+    () => {
+      Object.assign(window, { frames_: 0, puts: 0, said: 0, began: performance.now() });
+      const frame = () => { frames_ += 1; requestAnimationFrame(frame); };
+      frame();
+      new MutationObserver(() => puts++).observe(document.querySelector("[data-live]"), { childList: true });
+      const line = document.getElementById("said");
+      new MutationObserver(() => line.textContent && said++).observe(line, { childList: true });
+    }
+"""
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def live(console: Console, made: dict[str, str]) -> dict[str, str]:
+    """Two webhooks' URLs, and the page of all calls."""
+    for name in ("Quick one", "Other one"):
+        if name not in made:
+            made[name] = console.webhook(name=name)["url"]
+    console.open("/live")
+    expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
+    return made
+
+
+def burst(console: Console, url: str, calls: int) -> None:
+    with ThreadPoolExecutor(8) as callers:
+        for status, _ in callers.map(lambda number: console.call(url, {"n": number}), range(calls)):
+            assert status == 200
+
+
+def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Console) -> None:
+    webhook = console.webhook(name="Bursting")
+    console.open(f"/live?webhook={webhook['id']}")
+    expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
+    console.page.evaluate(WATCH)
+    burst(console, webhook["url"], 240)
+    counted = console.page.locator(".counted")
+    expect(counted).to_contain_text("were counted, not listed", timeout=20_000)
+    row = counted.locator("tr", has_text="This webhook")
+    rows = console.page.locator(".feed .call")
+    listed = rows.count()
+    assert 0 < listed <= 100
+    total = int(counted.get_attribute("data-calls") or 0)
+    expect(row.locator("td").nth(1)).to_have_text(str(total))
+    # What the page does not list, it counts: nothing is lost between the two.
+    more = int(re.sub(r"\D", "", console.page.locator("[data-live-left] span").inner_text()))
+    assert more + listed == 240
+    assert console.page.evaluate("puts <= frames_"), "the rows are put in place once a frame"
+    assert (
+        1 <= console.page.evaluate("said") <= console.page.evaluate("1 + (performance.now() - began) / 1000")
+    )
+    assert console.violations() == []
+    console.page.get_by_role("link", name="Find them in the history").click()
+    console.page.wait_for_url(f"**/history?webhook={webhook['id']}")
+
+
+def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, live: dict[str, str]) -> None:
+    call = console.call(live["Other one"], {})[1]["invocationId"]
+    row = console.page.locator(f"#call-{call}")
+    expect(row).to_be_visible()
+    markup = (
+        row.evaluate("row => row.outerHTML").replace("\n", " ").replace('class="call', 'class="fresh call')
+    )
+    ids = [f"inv_{number:032x}" for number in range(1000)]
+    events = "".join(f"event: call\ndata: {markup.replace(call, one)}\n\n" for one in ids)
+    console.page.route(
+        "**/live/stream*",
+        lambda route: route.fulfill(
+            content_type="text/event-stream", body="retry: 60000\nevent: listening\ndata: 1\n\n" + events
+        ),
+    )
+    console.page.add_init_script(f"document.addEventListener('DOMContentLoaded', {WATCH})")
+    console.page.reload()
+    rows = console.page.locator(".feed .call")
+    expect(rows.first).to_have_attribute("id", f"call-{ids[-1]}")
+    expect(rows).to_have_count(100)
+    assert console.page.evaluate("puts <= frames_"), "the rows are put in place once a frame"
+    expect(console.page.locator("[data-live-left]")).to_contain_text(
+        "900 more calls came than this page lists"
+    )
+
+
+def test_what_comes_is_announced_once_a_second_at_most(console: Console, live: dict[str, str]) -> None:
+    console.page.evaluate(WATCH)
+    for number in range(8):
+        call = console.call(live["Other one"], {"n": number})[1]["invocationId"]
+        expect(console.page.locator(f"#call-{call}")).to_be_visible()
+    assert (
+        1 <= console.page.evaluate("said") <= console.page.evaluate("1 + (performance.now() - began) / 1000")
+    )
+
+
+def test_a_pause_keeps_what_comes_and_says_how_many_wait(console: Console, live: dict[str, str]) -> None:
+    pause = console.page.locator("[data-live-pause]")
+    rows = console.page.locator(".feed .call")
+    before = rows.count()
+    pause.click()
+    expect(pause).to_have_attribute("aria-pressed", "true")
+    calls = [console.call(live["Other one"], {"n": n})[1]["invocationId"] for n in range(3)]
+    expect(pause).to_have_text("Go on: 3 waiting")
+    assert rows.count() == before
+    pause.click()
+    expect(pause).to_have_text("Pause")
+    for call in calls:
+        expect(console.page.locator(f"#call-{call}")).to_be_visible()
+
+
+def test_only_what_was_asked_for_is_listed(console: Console, live: dict[str, str]) -> None:
+    page = console.page
+    page.get_by_label("Webhook").select_option(label="Other one")
+    page.wait_for_url("**/live?webhook=*")
+    expect(page.locator("[data-live-state]")).to_have_text("Listening")
+    left_out = console.call(live["Quick one"], {})[1]["invocationId"]
+    wanted = console.call(live["Other one"], {})[1]["invocationId"]
+    expect(page.locator(f"#call-{wanted}")).to_be_visible()
+    assert page.locator(f"#call-{left_out}").count() == 0
+    page.get_by_label("Status").select_option("rejected")
+    expect(page.get_by_text("No call like these has come yet.")).to_be_visible()
+    expect(page.locator("[data-live-state]")).to_have_text("Listening")
+    console.call(live["Other one"], {})
+    rejected = console.call(live["Other one"], b"no json")[1]["invocationId"]
+    expect(page.locator(f"#call-{rejected}")).to_be_visible()
+    assert page.locator(".feed .call").count() == 1
+    page.reload()
+    expect(page.get_by_label("Status")).to_have_value("rejected")
+    expect(page.locator(f"#call-{rejected}")).to_be_visible()
+
+
+def test_a_tab_in_the_background_says_how_many_have_come(console: Console, live: dict[str, str]) -> None:
+    page = console.page
+    hide = "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }"
+    page.evaluate(hide, True)
+    expect(page.locator("[data-live-state]")).to_have_text("Paused")
+    console.call(live["Other one"], {})
+    console.call(live["Other one"], {})
+    wait_until(lambda: page.title().startswith("(2) "), what="the count in the title", timeout=30)
+    assert "mark-news" in (page.locator("link[rel=icon]").get_attribute("href") or "")
+    page.evaluate(hide, False)
+    wait_until(lambda: not page.title().startswith("("), what="the title to be as before")
+    assert "mark-news" not in (page.locator("link[rel=icon]").get_attribute("href") or "")
+    expect(page.locator("[data-live-state]")).to_have_text("Listening")
