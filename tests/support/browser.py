@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,6 +19,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    # What shows one page shows the next: a new process for each page takes longer than the page.
+    "--renderer-process-limit=1",
 ]
 
 
@@ -29,12 +32,31 @@ class Notes:
     errors: list[str] = field(default_factory=list)
     foreign_requests: list[str] = field(default_factory=list)
 
+    def watch(self, page: Page) -> None:
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        page.on(
+            "request", lambda sent: self.foreign_requests.append(sent.url) if is_foreign(sent.url) else None
+        )
+
+    def check(self, *, but: str | None = None) -> None:
+        """There is nothing in them, and the next page begins with none. ``but``: what an error may say."""
+        errors, foreign = self.errors[:], self.foreign_requests[:]
+        self.errors.clear()
+        self.foreign_requests.clear()
+        assert foreign == []
+        assert [error for error in errors if but is None or but not in error] == []
+
+
+chromium_here = cache(find_chromium)
+"""Asking for it starts it."""
+
 
 # For one file at a time: while playwright is open its event loop holds the thread, and asyncio in another
 # file's tests could not run.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = find_chromium()
+    program = chromium_here()
     if program is None:
         pytest.skip(
             "NO BROWSER, SO THE CONSOLE IS NOT TESTED: install Debian's chromium, or set CHROMIUM to one"
@@ -64,15 +86,9 @@ def page(browser_context: BrowserContext, notes: Notes) -> Iterator[Page]:
     """A page whose scripts must not fail and which must load everything from here; `notes` says what it did
     so far."""
     page = browser_context.new_page()
-    page.on("pageerror", lambda error: notes.errors.append(str(error)))
-    page.on("console", lambda message: notes.errors.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request",
-        lambda request: notes.foreign_requests.append(request.url) if is_foreign(request.url) else None,
-    )
+    notes.watch(page)
     yield page
-    assert notes.foreign_requests == []
-    assert notes.errors == []
+    notes.check()
 
 
 def is_foreign(url: str) -> bool:

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from support.browser import Notes, is_foreign
+from support.browser import Notes
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program
 
@@ -25,9 +25,11 @@ ROOT = Path(__file__).resolve().parents[3]
 class Console:
     """A signed-in browser page, the program behind it, and calls from outside."""
 
-    def __init__(self, page: Page, program: Program) -> None:
+    def __init__(self, page: Page, program: Program, notes: Notes | None = None) -> None:
         self.page = page
         self.program = program
+        self.notes = notes or Notes()
+        self.notes.watch(page)
         self.api: Client = admin_of(program)
 
     def open(self, path: str) -> None:
@@ -63,8 +65,18 @@ class Console:
         finally:
             connection.close()
 
-    def violations(self) -> list[str]:
-        found = Axe().run(self.page).response["violations"]
+    def nothing_went_wrong(self) -> None:
+        # A form that is refused is a page with a status of 4xx, which the browser writes down as an error.
+        self.notes.check(but="the server responded with a status of 4")
+
+    def violations(self, *rules: str) -> list[str]:
+        """What axe finds, by all of its rules where none are named."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE_SCRIPT)
+        asked: dict[str, Any] = {"resultTypes": ["violations"]}
+        if rules:
+            asked["runOnly"] = {"type": "rule", "values": rules}
+        found = self.page.evaluate(f"axe.run({json.dumps(asked)}).then((said) => said.violations)")
         return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
@@ -110,8 +122,9 @@ def signed_in(browser: Browser, served: Program) -> Any:
     return state
 
 
-@pytest.fixture
-def console(browser: Browser, served: Program, signed_in: Any, notes: Notes) -> Iterator[Console]:
+@pytest.fixture(scope="module")
+def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
+    """One for the file: a new one loads and compiles everything again, which takes as long as most tests."""
     context = browser.new_context(
         locale="en-US",
         timezone_id="UTC",
@@ -120,15 +133,21 @@ def console(browser: Browser, served: Program, signed_in: Any, notes: Notes) -> 
         reduced_motion="reduce",
     )
     context.set_default_timeout(10_000)
-    page = context.new_page()
-    page.on("pageerror", lambda error: notes.errors.append(str(error)))
-    page.on("console", lambda message: notes.errors.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request",
-        lambda request: notes.foreign_requests.append(request.url) if is_foreign(request.url) else None,
-    )
-    yield Console(page, served)
+    context.new_page()  # The process that shows pages stays as long as there is one.
+    yield context
     context.close()
-    assert notes.foreign_requests == []
-    # A form that is refused is a page with a status of 4xx, which the browser writes down as an error.
-    assert [error for error in notes.errors if "the server responded with a status of 4" not in error] == []
+
+
+@pytest.fixture
+def console(
+    known_browser: BrowserContext, served: Program, signed_in: Any, notes: Notes
+) -> Iterator[Console]:
+    """A page of the test's own, with the cookies and the rights of a new browser that is signed in."""
+    known_browser.clear_cookies()
+    known_browser.add_cookies(signed_in["cookies"])
+    known_browser.clear_permissions()
+    console = Console(known_browser.new_page(), served, notes)
+    yield console
+    for page in known_browser.pages[1:]:
+        page.close()
+    console.nothing_went_wrong()
