@@ -4,7 +4,9 @@ tools, the commands' help, exit codes and ``--json``.
     .venv/bin/python scripts/contract.py --against ../postern-before
 
 Both checkouts are asked from outside, each with the environment it was set up with. Every difference is one line;
-whether it is right is for its author to say.
+whether it is right is for its author to say, in `contract.toml`: what is explained there is counted by its reason, and
+printed with ``--all``. What no client can notice is no difference: the order of alternatives,
+generated titles, where a line is broken.
 """
 
 import argparse
@@ -17,7 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,7 +81,7 @@ def met(checkout: Path) -> dict[str, Any]:
 
         for line in COMMANDS:
             done = run(*line.split())
-            printed = CHANGING.sub("…", done.stdout)
+            printed = CHANGING.sub("…", done.stdout.replace(f'"{port}"', '"…"'))
             shown = json.loads(printed) if printed.startswith(("{", "[")) else printed
             contract["commands"][line] = {"exit code": done.returncode, "printed": shown}
         with (Path(folder) / "log").open("w") as log:
@@ -100,13 +104,53 @@ def met(checkout: Path) -> dict[str, Any]:
         finally:
             served.terminate()
             served.wait()
-        return contract
+        return {part: one if part == "help" else meaning(one) for part, one in contract.items()}
 
 
 def sections(page: Path) -> dict[str, str]:
     """The commands' help as the reference has it: a test of each checkout says that it is the program's."""
     parts = re.split(r"^##+ (.*)$", page.read_text(), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    # A line that begins with a space or a bar is one of an example or a table; the others are one paragraph.
+    texts = [re.sub(r"(?<=[^\n|])\n(?=[^\n|])", " ", part) for part in parts[2::2]]
+    return dict(
+        zip(
+            parts[1::2],
+            ("\n".join(" ".join(line.split()) for line in text.splitlines()) for text in texts),
+            strict=True,
+        )
+    )
+
+
+def meaning(value: Any) -> Any:
+    """What a client can notice of a description: the same for two ways of saying it."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, list):
+        items = [meaning(one) for one in value]
+        # Parameters, settings and senders are found by their name, not by their place.
+        for names in (("in", "name"), ("variable",)):
+            if items and all(isinstance(one, dict) and set(names) <= set(one) for one in items):
+                return {" ".join(str(one[name]) for name in names): one for one in items}
+        return items
+    if not isinstance(value, dict):
+        return value
+    found = {name: meaning(one) for name, one in value.items()}
+    if isinstance(found.get("title"), str):
+        del found["title"]
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+    if isinstance(found.get("enum"), list):
+        found["enum"] = sorted(found["enum"], key=str)
+        found.pop("type", None)
+    for name in ("required", "anyOf", "type"):
+        if isinstance(found.get(name), list):
+            found[name] = sorted(found[name], key=lambda one: json.dumps(one, sort_keys=True))
+    schema = found.get("schema")
+    if isinstance(schema, dict) and schema.get("description") == found.get("description"):
+        schema.pop("description", None)  # of a parameter, said twice
+    if found.get("additionalProperties") is True:
+        del found["additionalProperties"]
+    return found
 
 
 def asked(url: str, body: Any = None) -> Any:
@@ -142,9 +186,28 @@ def short(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description="Compare what others meet with another checkout.")
     parser.add_argument("--against", type=Path, required=True, help="a checkout that is set up (make check)")
-    found = list(differences(met(parser.parse_args().against.resolve()), met(ROOT)))
-    print("\n".join(found) or "No difference.")
-    sys.exit(1 if found else 0)
+    parser.add_argument("--all", action="store_true", help="print what is explained, too")
+    asked_for = parser.parse_args()
+    reasons = tomllib.loads((ROOT / "scripts" / "contract.toml").read_text())["explained"]
+    explained: Counter[str] = Counter()
+    unexplained = 0
+    for line in differences(met(asked_for.against.resolve()), met(ROOT)):
+        reason = next((why for pattern, why in reasons.items() if re.search(pattern, line)), None)
+        if reason is None:
+            unexplained += 1
+            print(line)
+        else:
+            explained[reason] += 1
+            if asked_for.all:
+                print(f"{line}   [{reason}]")
+    for reason, count in explained.most_common():
+        print(f"{count:5} meant: {reason}")
+    print(f"{unexplained} not explained in scripts/contract.toml")
+    sys.exit(1 if unexplained else 0)
+
+
+if __name__ == "__main__":
+    main()
