@@ -350,6 +350,17 @@ def test_a_start_on_sqlite_loads_nothing_that_it_may_never_need(modules: str) ->
     assert ran.stdout.strip() == "[]"
 
 
+def test_little_is_a_dictionary_of_anything() -> None:
+    """What has a fixed form is a type, and what has none has a name, which is written once (0030-named-json.md)."""
+    lines = [
+        f"{file.relative_to(PACKAGE)}: {line.strip()}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line in file.read_text("utf-8").splitlines()
+        if "dict[str, Any]" in line
+    ]
+    assert len(lines) <= 30, "\n".join(lines)
+
+
 def test_imports_point_down() -> None:
     code, report = lint_imports(ROOT)
     assert code == 0, report

@@ -10,3 +10,6 @@ Patch = dict[str, Any]
 
 Payload = dict[str, Any]
 """What somebody else has sent."""
+
+BodyChanges = dict[str, Any]
+"""Values to set in a body, by their paths."""

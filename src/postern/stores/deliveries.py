@@ -16,7 +16,7 @@ from postern.identity import first_id_at
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, keep_sample
-from postern.stores.sql.bulk import changed_by_each, execute_for_each
+from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import DELIVERIES_APART, deliveries, invocations
@@ -354,13 +354,13 @@ _SETTLE = (
 )
 
 
-def _settle_all(connection: Connection, settled: list[dict[str, Any]]) -> list[None]:
+def _settle_all(connection: Connection, settled: list[Parameters]) -> list[None]:
     execute_for_each(connection, _SETTLE, sorted(settled, key=_key_of))
     return [None] * len(settled)
 
 
 _OPEN = update(deliveries).where(deliveries.c.key == bindparam("of"), deliveries.c.responded_at.is_(None))
-_RESPONSE: dict[str, Any] = {
+_RESPONSE: Parameters = {
     "response_status": bindparam("status"),
     "response_headers": bindparam("headers"),
     "response_body": bindparam("body"),
@@ -377,7 +377,7 @@ _CLOSE = (
 )
 
 
-def _respond_all(connection: Connection, responses: list[dict[str, Any]]) -> list[bool]:
+def _respond_all(connection: Connection, responses: list[Parameters]) -> list[bool]:
     in_time = _changed(connection, _RESPOND, responses)
     late = [one for one, first in zip(responses, in_time, strict=True) if not first]
     execute_for_each(connection, _RESPOND_LATE, sorted(late, key=_key_of))
@@ -387,11 +387,11 @@ def _respond_all(connection: Connection, responses: list[dict[str, Any]]) -> lis
     return in_time
 
 
-def _close_all(connection: Connection, slots: list[dict[str, Any]]) -> list[bool]:
+def _close_all(connection: Connection, slots: list[Parameters]) -> list[bool]:
     return _changed(connection, _CLOSE, slots)
 
 
-def _changed(connection: Connection, statement: Executable, items: list[dict[str, Any]]) -> list[bool]:
+def _changed(connection: Connection, statement: Executable, items: list[Parameters]) -> list[bool]:
     """Whether each was what changed its delivery. The first of two for the same delivery comes first here, too."""
     places = sorted(range(len(items)), key=lambda place: _key_of(items[place]))
     counts = changed_by_each(connection, statement, [items[place] for place in places])
@@ -399,7 +399,7 @@ def _changed(connection: Connection, statement: Executable, items: list[dict[str
     return [changed[place] for place in range(len(items))]
 
 
-def _key_of(one: dict[str, Any]) -> str:
+def _key_of(one: Parameters) -> str:
     """What is to be done to deliveries is done in one order everywhere: two processes that write to the same ones do not
     wait for each other in a circle."""
     return str(one["of"])

@@ -15,6 +15,7 @@ from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import record_all
+from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import schedules
@@ -111,7 +112,7 @@ class Schedules:
         setting."""
 
         def job(connection: Connection) -> list[Receipt] | None:
-            values: dict[str, Any] = {
+            values: Parameters = {
                 "lease_until": None,
                 "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
                 "consecutive_failures": run.failures,
@@ -189,7 +190,7 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
     fingerprint = sha256(msgspec.json.encode(_said_once(setting))).hexdigest()
     afresh = row is None or row.fingerprint != fingerprint or touched
     anchor = milliseconds(webhook.updated_at) if row is None or afresh else row.anchor
-    values: dict[str, Any] = {"fingerprint": fingerprint, "anchor": anchor}
+    values: Parameters = {"fingerprint": fingerprint, "anchor": anchor}
     if afresh:
         forgotten = dict.fromkeys(("etag", "last_modified", "body_hash", "paused_reason"), "")
         values |= forgotten | {"consecutive_failures": 0, "paused_at": None, "lease_until": None}

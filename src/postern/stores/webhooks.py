@@ -24,6 +24,7 @@ from postern.stores.access.audit import write_note
 from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql import tables
+from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
@@ -314,7 +315,7 @@ class Webhooks:
 
     # --- inside a transaction ----------------------------------------------------------------------------------------
 
-    def _columns(self, connection: Connection, webhook: StoredWebhook) -> dict[str, Any]:
+    def _columns(self, connection: Connection, webhook: StoredWebhook) -> Parameters:
         return {
             "name": webhook.name,
             "enabled": webhook.enabled,

@@ -234,7 +234,7 @@ FIELDS = tuple(_FIELDS)
 
 
 def _read(document: Mapping[str, Any]) -> tuple[SignatureScheme, list[FieldError]]:
-    values: dict[str, Any] = {}
+    values: Document = {}
     unknown = f"a scheme has no such field; it has {', '.join(FIELDS)}"
     errors = [FieldError(str(name)[:60], unknown) for name in document if name not in _FIELDS]
     for name, field in _FIELDS.items():

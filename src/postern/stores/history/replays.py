@@ -13,6 +13,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import emit
 from postern.stores.history.reading import conditions_of, last_looked_at, too_many_for_an_index, was_started
+from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import invocations, replays
@@ -81,7 +82,7 @@ class Replays:
         return await self._turn(replay_id, ("planned", "running"), values, note)
 
     async def _turn(
-        self, replay_id: str, states: tuple[str, ...], values: dict[str, Any], note: AuditEntry | None
+        self, replay_id: str, states: tuple[str, ...], values: Parameters, note: AuditEntry | None
     ) -> bool:
         def job(connection: Connection) -> bool:
             turn = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))

@@ -17,6 +17,9 @@ from sqlalchemy.exc import DBAPIError
 
 Rows = list[tuple[Any, ...]]
 
+Parameters = dict[str, Any]
+"""Of a statement, by their names; of a row, by its columns."""
+
 _BINARY = {
     "big_integer": "int8",
     "integer": "int4",
@@ -33,7 +36,7 @@ def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], 
         _copy(connection, table, columns, rows)
 
 
-def execute_for_each(connection: Connection, statement: Executable, rows: list[dict[str, Any]]) -> None:
+def execute_for_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> None:
     """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so:
     numbers, bytes and plain text."""
     text, names, constants = _compiled(statement, connection.dialect)
@@ -46,7 +49,7 @@ def execute_for_each(connection: Connection, statement: Executable, rows: list[d
                 driver.execute(text, _in_order(names, constants | row))
 
 
-def changed_by_each(connection: Connection, statement: Executable, rows: list[dict[str, Any]]) -> list[int]:
+def changed_by_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> list[int]:
     """The same, and how many rows of the table each of them changed."""
     text, names, constants = _compiled(statement, connection.dialect)
     with _in_the_driver(connection, text) as driver:
@@ -56,12 +59,12 @@ def changed_by_each(connection: Connection, statement: Executable, rows: list[di
         return [driver.execute(text, _in_order(names, constants | row)).rowcount for row in rows]
 
 
-def _in_order(names: list[str], values: dict[str, Any]) -> list[Any]:
+def _in_order(names: list[str], values: Parameters) -> list[Any]:
     return [values[name] for name in names]
 
 
 @lru_cache(maxsize=64)
-def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None, dict[str, Any]]:
+def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None, Parameters]:
     """The text; the order of its parameters, where the driver knows them by their order; and those that are the same
     for every row."""
     compiled = statement.compile(dialect=dialect)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.access.accounts import LEVELS
+from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, Cursor, Json, Limit, end, report, show_page
 from postern.surfaces.cli.webhooks.webhooks import read_secret
@@ -154,7 +155,7 @@ def audit(
     )
 
 
-def _changes(changes: dict[str, Any]) -> str:
+def _changes(changes: Changes) -> str:
     def in_words(change: Any) -> str:
         if isinstance(change, dict) and change.keys() == {"before", "after"}:
             return f"{json.dumps(change['before'], ensure_ascii=False)} → {json.dumps(change['after'], ensure_ascii=False)}"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
+from postern.core.documents import Document
 from postern.surfaces.cli.terminal import err, out, plain, table
 from postern.usecases.answers import Listing, as_plain
 
@@ -56,9 +57,9 @@ def end(message: str, status: int, code: str = "", fields: dict[str, str] | None
 
 
 def show_problem(message: str, code: str, fields: dict[str, str]) -> None:
-    told: dict[str, Any] = {"code": code or None, "detail": message}
-    told["errors"] = [{"field": field, "message": problem} for field, problem in fields.items()]
-    show_json(told, sys.stderr)
+    problem: Document = {"code": code or None, "detail": message}
+    problem["errors"] = [{"field": field, "message": text} for field, text in fields.items()]
+    show_json(problem, sys.stderr)
 
 
 def show_json(value: Any, stream: TextIO | None = None) -> None:

@@ -67,7 +67,7 @@ def test(
       postern signatures test --provider github --secret env:SECRET --header 'X-Hub-Signature-256: sha256=…'
       --body payload.json
     """
-    request: dict[str, Any] = {"at": at}
+    request: Document = {"at": at}
     if webhook:
         request["webhookId"] = webhook
     elif provider:

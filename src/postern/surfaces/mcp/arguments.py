@@ -1,11 +1,11 @@
 """What the tools ask for. Each is a tool's input schema, so the descriptions are written for a model."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from postern.core.deliveries.replay import Values
-from postern.core.documents import Patch
+from postern.core.documents import BodyChanges, Patch
 from postern.core.history.invocation import Status
 from postern.core.signatures.making import Wrong
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
@@ -209,7 +209,7 @@ class SendTestCall(Shape):
         Field(description="A body in the place of the sample's.", max_length=1_000_000),
     ] = None
     changes: Annotated[
-        dict[str, Any],
+        BodyChanges,
         Field(description='Values to set in the body, by their paths: {"data.id": 7}.', max_length=50),
     ] = {}
     wrong: Annotated[

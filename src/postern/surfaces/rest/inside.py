@@ -3,11 +3,11 @@ network, and whoever asks needs no key."""
 
 import asyncio
 import re
-from typing import Any
 from urllib.parse import unquote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
@@ -33,7 +33,7 @@ async def ask(
 
     unread = [body or b""]
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         if not unread:
             await asyncio.Event().wait()  # nobody leaves
         return {"type": "http.request", "body": unread.pop()}

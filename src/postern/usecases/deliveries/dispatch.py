@@ -39,7 +39,6 @@ LONGEST_BATCH = 0.5
 """A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
 way."""
 LOOK_EVERY = 1.0
-CATCH_UP_EVERY = 60.0
 SETTLE_EVERY = 0.5
 SETTLE_WITHIN = 900.0
 """Seconds that a start waits for the store to come back before it is left to its lease."""
@@ -167,22 +166,12 @@ class Dispatcher:
         self._under_way: dict[asyncio.Task[str], int] = {}
         """With the size of each one's body."""
         self._unavailable = False
-        self._catch_up_at = 0.0
-        self._loop = Loop("deliveries", self._work, self._idle)
+        self._loop = Loop("deliveries", self.round, self._idle, lambda: catch_up(gateway))
         self.stop = self._loop.stop
 
     async def run(self) -> None:
         await self._loop.run()
         await self.finish()
-
-    async def _work(self) -> int:
-        await self._catch_up()
-        return await self.round()
-
-    async def _catch_up(self) -> None:
-        if time.monotonic() >= self._catch_up_at:
-            self._catch_up_at = time.monotonic() + CATCH_UP_EVERY
-            await catch_up(self._gateway)
 
     async def finish(self) -> None:
         """Until every start that was begun has been written down."""

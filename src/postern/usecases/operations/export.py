@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from postern import __version__
 from postern.core.access.accounts import Actor
+from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit
 from postern.usecases.answers import Listing, as_json, as_plain, iso
@@ -69,13 +70,13 @@ async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]
             yield "call", call
 
 
-async def _call(gateway: Gateway, summary: InvocationSummary) -> dict[str, Any] | None:
+async def _call(gateway: Gateway, summary: InvocationSummary) -> Document | None:
     """With its body to the byte, which text cannot always be; without its payload, which says the same again."""
     try:
         story = await history.recorded(gateway, summary.id)
     except Refused:  # retention has taken it meanwhile
         return None
-    fields: dict[str, Any] = as_plain(invocation_of(story, None))
+    fields: Document = as_plain(invocation_of(story, None))
     del fields["payload"], fields["body"]
     body = story.invocation.body
     return {**fields, "bodyBase64": None if body is None else base64.b64encode(body).decode()}

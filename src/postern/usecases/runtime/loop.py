@@ -1,6 +1,7 @@
 """What a serving process does again and again: a round of work, then a pause, until it is told to stop."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import structlog
 from postern.core.history.invocation import StoreUnavailable
 
 log = structlog.get_logger("postern.loop")
+
+CATCH_UP_EVERY = 60.0
 
 AFTER_FAILURE = 1.0
 """Seconds until the next round when one has failed."""
@@ -22,11 +25,15 @@ class Loop:
         name: str,
         work: Callable[[], Awaitable[object]],
         pause: Callable[[], Awaitable[object]],
+        catch_up: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """``work`` is one round; where it returns something true, there is more to do and no pause follows."""
+        """``work`` is one round; where it returns something true, there is more to do and no pause follows.
+        ``catch_up`` comes before the first round and then once a minute: what no round would come upon."""
         self._name = name
         self._work = work
         self._pause = pause
+        self._catch_up = catch_up
+        self._catch_up_at = 0.0
         self._stopping = asyncio.Event()
 
     @property
@@ -40,6 +47,9 @@ class Loop:
     async def run(self) -> None:
         while not self.stopping:
             try:
+                if self._catch_up is not None and time.monotonic() >= self._catch_up_at:
+                    self._catch_up_at = time.monotonic() + CATCH_UP_EVERY
+                    await self._catch_up()
                 more = await self._work()
                 if not more:
                     await self._pause()

@@ -41,7 +41,6 @@ from postern.usecases.webhooks.webhooks import show, stored
 
 AT_ONCE = 20
 LOOK_EVERY = 1.0
-CATCH_UP_EVERY = 60.0
 LEASE = 120.0
 """Longer than the longest time-out: a run whose process died is taken over after this."""
 
@@ -275,8 +274,7 @@ class Scheduler:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._running: dict[asyncio.Task[None], ScheduleState] = {}
-        self._catch_up_at = 0.0
-        self._loop = Loop("schedules", self._work, self._pause)
+        self._loop = Loop("schedules", self.round, self._pause, lambda: catch_up(gateway))
         self.stop = self._loop.stop
 
     async def run(self) -> None:
@@ -290,15 +288,6 @@ class Scheduler:
         full = len(self._running) >= AT_ONCE
         places = [asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)] if full else []
         await self._loop.rest(LOOK_EVERY, *places)
-
-    async def _work(self) -> int:
-        await self._catch_up()
-        return await self.round()
-
-    async def _catch_up(self) -> None:
-        if time.monotonic() >= self._catch_up_at:
-            self._catch_up_at = time.monotonic() + CATCH_UP_EVERY
-            await catch_up(self._gateway)
 
     async def round(self) -> int:
         """Begin as many due runs as there are places; how many. Where there were some, there may be more."""

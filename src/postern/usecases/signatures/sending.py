@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from secrets import token_bytes
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from pydantic import Field
@@ -17,6 +17,7 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.calls.redact import TEST_CALL
+from postern.core.documents import BodyChanges
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.making import (
     CannotMake,
@@ -62,7 +63,7 @@ class SendRequest(Shape):
     body_base64: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT * 2)] | None = Field(
         default=None, repr=False
     )
-    changes: Annotated[dict[str, Any], Field(max_length=50, repr=False)] = {}
+    changes: Annotated[BodyChanges, Field(max_length=50, repr=False)] = {}
     """Values to set in the body, by their paths: {"data.id": 7}."""
     wrong: Wrong | None = None
     count: Annotated[int, Field(ge=1, le=MOST_CALLS)] = 1
@@ -148,7 +149,7 @@ def made(
     return _made(make, draft, occasion, request)
 
 
-Make = Callable[[Draft, Occasion, dict[str, Any], Wrong | None], Made]
+Make = Callable[[Draft, Occasion, BodyChanges, Wrong | None], Made]
 
 
 # --- what stands behind them -----------------------------------------------------------------------------------------
@@ -309,7 +310,7 @@ def _made(make: Make, draft: Draft, occasion: Occasion, request: SendRequest) ->
         raise Refused("conflict", str(error)) from None
 
 
-def _unproven(draft: Draft, occasion: Occasion, changes: dict[str, Any], wrong: Wrong | None) -> Made:
+def _unproven(draft: Draft, occasion: Occasion, changes: BodyChanges, wrong: Wrong | None) -> Made:
     if wrong is not None:
         raise CannotMake("anybody may call this webhook, so nothing would be wrong")
     return unsigned(draft, occasion, changes)

@@ -1,12 +1,9 @@
 """A JSON Schema of the file that `apply` takes, so that an editor completes and checks it while it is written."""
 
-from typing import Any
-
 from postern import presets
+from postern.usecases.answers import Schema
 from postern.usecases.webhooks.as_code import VERSION
 from postern.usecases.webhooks.configuration import SECRETS, WebhookRequest
-
-Schema = dict[str, Any]
 
 _REFERENCE: Schema = {"$ref": "#/$defs/SecretReference"}
 _SECRET_REFERENCE: Schema = {

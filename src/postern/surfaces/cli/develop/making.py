@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.core.signatures.making import Made, Occasion
 from postern.core.signatures.scheme import SignatureScheme
@@ -64,9 +65,7 @@ class Here:
                 parameter_name=how.parameter_name,
             )
 
-    def send(
-        self, asked: dict[str, Any], secret: str | None, count: int, rate: float | None
-    ) -> Iterator[SentCall]:
+    def send(self, asked: Document, secret: str | None, count: int, rate: float | None) -> Iterator[SentCall]:
         if secret is None and self._how.method != "none":
             end("--to needs --secret: what to sign with, as env:NAME, file:PATH or -", USAGE)
         key = read_secret(secret).encode() if secret is not None else b""

@@ -7,10 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from postern.core.documents import BodyChanges, Document
 from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
@@ -104,7 +105,7 @@ def send(
         end(f"--wrong: {wrong!r} is none of {', '.join(WRONGS)}", USAGE)
     if secret is not None and to is None:
         end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret", USAGE)
-    asked: dict[str, Any] = {"changes": _changes(changes), **_body(body)}
+    asked: Document = {"changes": _changes(changes), **_body(body)}
     if event is not None:
         asked["event"] = event
     if wrong is not None:
@@ -137,9 +138,9 @@ def _from_here(target: str, url: str) -> "Here":
     return Here(target, url)
 
 
-def _changes(pairs: list[str] | None) -> dict[str, Any]:
+def _changes(pairs: list[str] | None) -> BodyChanges:
     """``data.id=7``: the path stays one, for its steps may be indexes. Values are JSON where they read as JSON."""
-    found: dict[str, Any] = {}
+    found: BodyChanges = {}
     for pair in pairs or ():
         path, equals, text = pair.partition("=")
         if not equals or not path:
@@ -176,7 +177,7 @@ def _body(source: str | None) -> dict[str, str]:
     return {"bodyBase64": base64.b64encode(content).decode()}
 
 
-def _over_the_gateway(webhook: str, asked: dict[str, Any], count: int, rate: float | None) -> Iterator[Sent]:
+def _over_the_gateway(webhook: str, asked: Document, count: int, rate: float | None) -> Iterator[Sent]:
     """A few at a time, so that no request lasts long."""
     size = min(100, max(1, round(rate))) if rate else AT_A_TIME
     while count:

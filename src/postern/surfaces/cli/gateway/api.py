@@ -2,7 +2,7 @@
 over the network as it does on the local database."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -77,7 +77,7 @@ class Api:
     def delete(self, *path: str) -> bytes:
         return self.ask("DELETE", path, {})
 
-    def ask(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: Any = None) -> bytes:
+    def ask(self, method: str, path: tuple[str, ...], query: Mapping[str, object], body: Any = None) -> bytes:
         """``query`` in snake case; what is None is not asked."""
         if not all(PLACE.fullmatch(part) for part in path):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.invocation import STATUSES
 from postern.surfaces.cli.develop.listen import Target, checked
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.run import (
     FAILED,
     UNAVAILABLE,
@@ -42,30 +42,17 @@ commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and 
 InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")]
 
 
-Webhook = Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")]
-StatusOption = Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")]
-Code = Annotated[str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")]
-Since = Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")]
-Until = Annotated[str | None, typer.Option(help="Before this time.")]
-Search = Annotated[str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")]
-AnswerOption = Annotated[
-    str | None, typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left.")
-]
-Value = Annotated[str | None, typer.Option(help="Only those with this whole mapped value or event name.")]
-Address = Annotated[str | None, typer.Option(help="Only those from this address.")]
-
-
 @commands.command("list")
 def listing(
-    webhook: Webhook = None,
-    status: StatusOption = None,
-    code: Code = None,
-    since: Since = None,
-    until: Until = None,
-    search: Search = None,
-    answer: AnswerOption = None,
-    value: Value = None,
-    address: Address = None,
+    webhook: filters.Webhook = None,
+    status: filters.Status = None,
+    code: filters.Code = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    search: filters.Search = None,
+    answer: filters.AnswerHeard = None,
+    value: filters.Value = None,
+    address: filters.Address = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -97,15 +84,15 @@ def listing(
 
 @commands.command("count")
 def count(
-    webhook: Webhook = None,
-    status: StatusOption = None,
-    code: Code = None,
-    since: Since = None,
-    until: Until = None,
-    search: Search = None,
-    answer: AnswerOption = None,
-    value: Value = None,
-    address: Address = None,
+    webhook: filters.Webhook = None,
+    status: filters.Status = None,
+    code: filters.Code = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    search: filters.Search = None,
+    answer: filters.AnswerHeard = None,
+    value: filters.Value = None,
+    address: filters.Address = None,
     as_json: Json = False,
 ) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from postern.core.history.invocation import STATUSES
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, Recorded, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
@@ -26,22 +26,15 @@ LOOK_EVERY = 0.5
 
 @commands.command("plan")
 def plan(
-    webhook: Annotated[str | None, typer.Option(help="Only calls to this webhook (wh_…).")] = None,
-    status: Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")] = None,
-    code: Annotated[str | None, typer.Option(help="Only calls with this reason.")] = None,
-    since: Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")] = None,
-    until: Annotated[str | None, typer.Option(help="Before this time.")] = None,
-    search: Annotated[
-        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
-    ] = None,
-    answer: Annotated[
-        str | None,
-        typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left."),
-    ] = None,
-    value: Annotated[
-        str | None, typer.Option(help="Only those with this whole mapped value or event name.")
-    ] = None,
-    address: Annotated[str | None, typer.Option(help="Only those from this address.")] = None,
+    webhook: filters.Webhook = None,
+    status: filters.Status = None,
+    code: filters.Code = None,
+    since: filters.Since = None,
+    until: filters.Until = None,
+    search: filters.Search = None,
+    answer: filters.AnswerHeard = None,
+    value: filters.Value = None,
+    address: filters.Address = None,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later

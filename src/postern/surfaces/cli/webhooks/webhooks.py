@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from postern.core.documents import Document, Patch
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
     USAGE,
@@ -59,9 +60,9 @@ def read_secret(source: str) -> str:
     return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
 
 
-def assignments(pairs: list[str] | None) -> dict[str, Any]:
+def assignments(pairs: list[str] | None) -> Patch:
     """``a.b=value`` as nested objects. Values are JSON where they read as JSON, else text."""
-    result: dict[str, Any] = {}
+    result: Patch = {}
     for pair in pairs or []:
         name, equals, text = pair.partition("=")
         if not equals or not name:
@@ -107,7 +108,7 @@ def create(
 
       STRIPE=whsec_… postern webhooks create Payments --auth hmac --provider stripe --secret env:STRIPE
     """
-    authentication: dict[str, Any] = {"method": auth}
+    authentication: Document = {"method": auth}
     if auth == "token":
         authentication |= {
             "placement": placement,
