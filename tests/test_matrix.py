@@ -90,6 +90,10 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         ("mcp", "console"), "the list of webhooks tells what is wrong with them"
     ),
     "signatures.providers": {"console": OWN_WAY},
+    "trying.duplicate_key": dict.fromkeys(
+        ("rest", "mcp", "cli"),
+        "it answers a form while somebody types; elsewhere a call is shown with its headers",
+    ),
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
     "remedies.effects": dict.fromkeys(("rest", "mcp", "cli"), "it stands beside a button of the console"),

@@ -75,6 +75,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 PARTS = {
     "/webhooks/{webhook}/mapping/preview": "a part of the mapping page",
+    "/webhooks/{webhook}/advanced/key": "a part of the advanced settings",
     "/live/stream": "a stream",
     "/live/count": "what a tab in the background asks for",
     "/history/export": "a file",

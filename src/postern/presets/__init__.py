@@ -5,22 +5,27 @@ A preset is data. When a webhook is saved, the preset's scheme is written into i
 """
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
 from postern.core.documents import Document
 from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.secret_form import SecretForm
 
 GENERIC = "generic"
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What the user pastes as the secret, and where that is to be found at the sender."""
+    """What the user pastes as the secret, and where that is to be found at the sender. ``pattern`` and ``looks`` say what
+    each of them looks like, ``mistaken`` what is pasted in its place."""
 
     paste: str
     where: str
+    pattern: str = ""
+    looks: str = ""
+    mistaken: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,19 @@ class Preset:
         """The user has to say under which URL the sender knows the webhook, where that is not the one
         shown."""
         return "{url}" in self.scheme.signed_content
+
+    @property
+    def secret_form(self) -> SecretForm:
+        secret = self.secret
+        return SecretForm(
+            secret.pattern,
+            f"It looks like a signing secret of {self.title}.",
+            f"It does not look like a signing secret of {self.title}: they {secret.looks}.",
+            tuple(
+                (pattern, f"This looks like {what}, which is not the signing secret.")
+                for pattern, what in secret.mistaken.items()
+            ),
+        )
 
     @property
     def samples(self) -> tuple[Sample, ...]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.calls.content import LONGEST_VALUE, Mapping, Payload
-from postern.core.calls.paths import InvalidPath, as_text, extended, members, parse_path, walk
+from postern.core.calls.paths import InvalidPath, as_text, extended, members, parse_path, path_problem, walk
 
 DOCUMENT = (
     b'{"customer":{"email":"a@b.example","tags":["x","y"]},"items":[{"sku":"s0"},{"sku":"s1"}],"a.b":{"c\\"d":1},"0":"zero",'
@@ -77,6 +77,26 @@ def test_a_path_that_leads_nowhere_finds_nothing(path: str) -> None:
 def test_what_is_no_path_is_said(path: str) -> None:
     with pytest.raises(InvalidPath):
         parse_path(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("$.customer.email", "without $"),
+        ("$[0]", "without $"),
+        ("https://example.com/a", "an address"),
+        ("a..b", "not a path"),
+    ],
+)
+def test_a_path_written_as_elsewhere_is_not_saved(path: str, said: str) -> None:
+    assert said in (path_problem(path) or "")
+
+
+@pytest.mark.parametrize("key", ["$", "$oid", "https://example.com/name", "a.b", "order"])
+def test_every_member_of_a_document_can_be_mapped(key: str) -> None:
+    path = extended(extended("", key), "x")
+    assert path_problem(path) is None
+    assert walk(msgspec.json.encode({key: {"x": 1}}), parse_path(path)) == b"1"
 
 
 def test_a_mapping_names_what_it_did_not_find_and_fills_the_rest() -> None:

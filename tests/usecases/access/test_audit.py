@@ -56,6 +56,7 @@ ONLY_READ = {
         "history.as_curl",
         "history.listing",
         "history.preview",
+        "trying.duplicate_key",
         "history.request",
         "history.show",
         "history.count",

@@ -57,7 +57,7 @@ READ = """
 accounts.change_own_password as_code.export bin.listing engine.runs engine.state engine.workflows history.as_curl
 history.listing history.preview history.request history.show idempotency.once live.follow readiness.status
 readmission.recheck remedies.effects replays.listing replays.show retention.last rows.contents samples.new_workflow
-samples.sample sending.samples signatures.explain signatures.propose signatures.providers signatures.test volumes.chart
+samples.sample sending.samples signatures.explain signatures.propose signatures.providers signatures.test trying.duplicate_key volumes.chart
 volumes.last_day webhooks.listing webhooks.names webhooks.show webhooks.signed
 """
 # Sessions are everybody's own, and without one only an admin's to see.

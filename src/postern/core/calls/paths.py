@@ -20,6 +20,7 @@ _TEXT = msgspec.json.Decoder(str)
 _LONGEST = 500
 _DEEPEST = 32
 _SPECIAL = re.compile(r"([.\[\]\\])")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\\]*")
 _STEP = re.compile(r"\.?(?P<key>(?:[^.\[\]\\]|\\.)+)|\[(?P<index>\d{1,9})\]")
 
 
@@ -54,11 +55,25 @@ def parse_path(text: str) -> Path:
     return tuple(steps)
 
 
+def path_problem(text: str) -> str | None:
+    """Why nobody should save this as a path: it is none, or it is written as other programs write one. A document may hold
+    a member called ``$`` or one that begins with ``https://``: with a backslash in it the path is meant so."""
+    if text.startswith(("$.", "$[")):
+        return "write it without $ in front, like customer.email"
+    if _ADDRESS.fullmatch(text):
+        return "this is an address; write where in the body the value stands, like customer.email"
+    try:
+        parse_path(text)
+    except InvalidPath as error:
+        return str(error)
+    return None
+
+
 def extended(path: str, step: str | int) -> str:
     """The path one step further: a dot inside a key is escaped, so that it is not taken for two steps."""
     if isinstance(step, int):
         return f"{path}[{step}]"
-    key = _SPECIAL.sub(r"\\\1", step)
+    key = _SPECIAL.sub(r"\\\1", step) if step != "$" else r"\$"
     return f"{path}.{key}" if path else key
 
 

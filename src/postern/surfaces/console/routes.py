@@ -54,6 +54,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/authentication/adopt", authentication.adopt),
     ("GET", "/webhooks/{webhook}/advanced", advanced.show),
     ("POST", "/webhooks/{webhook}/advanced", advanced.store),
+    ("GET", "/webhooks/{webhook}/advanced/key", advanced.try_key),
     ("GET", "/bin", bin.show),
     ("POST", "/bin/{webhook}/restore", bin.restore),
     ("POST", "/bin/{webhook}/delete", bin.delete),

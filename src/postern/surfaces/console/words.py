@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
+from postern.usecases.signatures.views import SecretForm
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 STATUS_WORDS = {
@@ -267,6 +268,20 @@ def verbatim(text: str) -> Markup:
     return Markup(str(escape(text)).replace("\r", "&#13;"))
 
 
+TOKEN_FORM = SecretForm(
+    pattern=".{16,}",
+    like="",
+    unlike="Short enough to be guessed: 16 characters or more are safe.",
+    others=[],
+)
+"""What a token is judged by while it is typed."""
+
+
+def as_data(value: Any) -> str:
+    """For a script of the page, in an attribute."""
+    return json.dumps(as_plain(value))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "lasting": lasting,
@@ -281,6 +296,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ms": milliseconds,
     "percent": percent,
     "plain": as_plain,
+    "as_data": as_data,
     "code": code,
     "verbatim": verbatim,
     "shown": shown,

@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 
 from postern.core.access.accounts import Actor
-from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
+from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State, Trigger
 from postern.core.deliveries.replay import Values
 from postern.core.documents import Payload
@@ -128,12 +128,9 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     payload = payload_of(invocation)
     values: dict[str, str | None] = {}
     for name, path in paths.items():
-        try:
-            value = walk_members(payload.members, parse_path(path)) if payload is not None else None
-        except InvalidPath as error:
-            raise Refused(
-                "invalid_request", errors=[FieldError(f"fieldMapping.{name}", str(error))]
-            ) from None
+        if problem := path_problem(path):
+            raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", problem)])
+        value = walk_members(payload.members, parse_path(path)) if payload is not None else None
         values[name] = None if value is None else as_text(value)
     return msgspec.convert(values, views.Preview)
 

@@ -136,6 +136,15 @@ class Preview(View):
     field_four: str | UnsetType | None = UNSET
 
 
+class TriedKey(View):
+    """``calls``: how many of the last ones were looked at, and in how many of them the key was ``found``."""
+
+    calls: int
+    found: int
+    example: str | None
+    instead: str | None
+
+
 class Outcomes(View):
     accepted: int
     duplicate: int

@@ -4,7 +4,14 @@ from functools import cache
 
 from postern import presets
 from postern.core.signatures.handshake import needs_verify_token
-from postern.usecases.signatures.views import PastedSecret, Provider, SampleCall, Sender
+from postern.usecases.signatures.views import (
+    MistakenSecret,
+    PastedSecret,
+    Provider,
+    SampleCall,
+    SecretForm,
+    Sender,
+)
 
 
 def names() -> list[str]:
@@ -15,13 +22,25 @@ def names() -> list[str]:
 def about(name: str) -> Provider:
     """What its preset says to whoever sets it up."""
     preset = presets.get(name)
+    form = preset.secret_form
     return Provider(
         name=preset.name,
         title=preset.title,
         version=preset.version,
         aliases=list(preset.aliases),
         scheme=preset.scheme.to_document(),
-        secret=PastedSecret(paste=preset.secret.paste, where=preset.secret.where),
+        secret=PastedSecret(
+            paste=preset.secret.paste,
+            where=preset.secret.where,
+            form=SecretForm(
+                pattern=form.pattern,
+                like=form.like,
+                unlike=form.unlike,
+                others=[
+                    MistakenSecret(pattern=pattern, sentence=sentence) for pattern, sentence in form.others
+                ],
+            ),
+        ),
         setup=list(preset.setup),
         needs_public_url=preset.signs_url,
         needs_verify_token=needs_verify_token(preset.scheme.handshake),
@@ -37,6 +56,11 @@ def about(name: str) -> Provider:
             for sample in preset.samples
         ],
     )
+
+
+def problem_of(name: str, secret: str) -> str | None:
+    """Why what was pasted does not look like a secret of this sender, where that can be said."""
+    return presets.get(name).secret_form.problem(secret) if name in presets.names() else None
 
 
 def _seconds(number: float | None) -> float | None:

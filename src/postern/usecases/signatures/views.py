@@ -7,9 +7,27 @@ from postern.usecases.answers import View
 from postern.usecases.history.views import Step
 
 
+class MistakenSecret(View):
+    """What is pasted in the place of a secret: what it matches, and what to say of it."""
+
+    pattern: str
+    sentence: str
+
+
+class SecretForm(View):
+    """What each secret of a sender looks like: ``pattern`` matches the whole of it, and is empty where its form says
+    nothing. Advice: nothing is refused by it."""
+
+    pattern: str
+    like: str
+    unlike: str
+    others: list[MistakenSecret]
+
+
 class PastedSecret(View):
     paste: str
     where: str
+    form: SecretForm
 
 
 class Sender(View):

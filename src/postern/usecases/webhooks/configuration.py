@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
-from postern.core.calls.paths import InvalidPath, parse_path
+from postern.core.calls.paths import path_problem
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
@@ -133,12 +133,7 @@ class FieldMapping(Shape):
     @field_validator("*")
     @classmethod
     def _path(cls, path: str | None) -> str | None:
-        if path:
-            try:
-                parse_path(path)
-            except InvalidPath as error:
-                raise ValueError(str(error)) from None
-        return path or None
+        return checked(path, path_problem(path)) if path else None
 
 
 class SynchronousResponse(Shape):
@@ -171,11 +166,7 @@ class DuplicateProtection(Shape):
             ):
                 raise ValueError("write header: and a header's name, like header:X-Event-Id")
             return key
-        try:
-            parse_path(key.removeprefix("body:"))
-        except InvalidPath as error:
-            raise ValueError(str(error)) from None
-        return key
+        return checked(key, path_problem(key.removeprefix("body:")))
 
 
 class CorsSetting(Shape):

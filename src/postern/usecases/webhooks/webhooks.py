@@ -7,7 +7,6 @@ from typing import Any
 from msgspec.structs import asdict
 from msgspec.structs import replace as replaced_in
 
-from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.documents import Document, Patch
@@ -21,7 +20,7 @@ from postern.core.webhooks.settings import (
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
-from postern.identity import is_stand_in, new_id, new_short_code, new_signing_secret, new_stand_in, new_token
+from postern.identity import new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.answers import UNSET, Time, UnsetType, first_page
 from postern.usecases.runtime.gateway import Gateway, require
@@ -33,6 +32,7 @@ from postern.usecases.webhooks.configuration import SECRETS, Generate, WebhookRe
 from postern.usecases.webhooks.resolving import preset_update, resolved, scheme_of
 from postern.usecases.webhooks.rotation import rotation
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX, check_address, header_changes
+from postern.usecases.webhooks.warnings import awaits_secret, warnings
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
 """Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
@@ -40,9 +40,6 @@ stands in for it."""
 
 
 NO_WEBHOOK = "there is no webhook with this id"
-
-
-SHORT_TOKEN = 16
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> views.Webhook:
@@ -309,7 +306,7 @@ def presented(
         history_retention_days=settings.history_retention_days,
         body_retention_days=settings.body_retention_days,
         schedule_state=schedule,
-        warnings=_warnings(webhook, schedule),
+        warnings=warnings(webhook, schedule),
     )
 
 
@@ -364,45 +361,6 @@ def _unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadabl
         version=webhook.version,
         detail=webhook.explanation,
     )
-
-
-def awaits_secret(webhook: StoredWebhook) -> bool:
-    """Whether nobody has told us the sender's secret yet, so that no call can be genuine."""
-    return all(
-        is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second")
-    )
-
-
-def _warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str]:
-    authentication = webhook.settings.authentication
-    warnings = []
-    if schedule is not None and schedule.paused_at:
-        failures = schedule.consecutive_failures
-        warnings.append(
-            f"The schedule paused itself after {failures} failed runs: {schedule.paused_reason}. Resume it, or run it now."
-        )
-    if authentication.method == "none":
-        warnings.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
-    if authentication.method == "token" and any(
-        len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()
-    ):
-        warnings.append(
-            "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
-        )
-    if authentication.method == "hmac" and awaits_secret(webhook):
-        sender = presets.get(authentication.provider)
-        warnings.append(
-            f"Every call is rejected until the signing secret of {sender.title} is set here. Where it is: {sender.secret.where}."
-        )
-    body_is_signed = authentication.method == "hmac" and (
-        scheme_of(webhook.resolved).signs_body or authentication.require_timestamp_and_digest
-    )
-    if authentication.method == "hmac" and not body_is_signed:
-        warnings.append(
-            "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
-            "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
-        )
-    return warnings
 
 
 async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:

@@ -22,6 +22,7 @@ const wanted = {
   "#map": "./mapper.js",
   "[data-live]": "./live.js",
   "[data-fill]": "./fill.js",
+  "[data-secret-form], [data-judged-by]": "./secrets.js",
 };
 
 // A page fetches only what it uses.

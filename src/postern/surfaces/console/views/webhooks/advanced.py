@@ -6,6 +6,7 @@ from postern.core.documents import Patch
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console.views.webhooks.webhook import loaded, refused_tab, save, tab
 from postern.surfaces.console.visit import Form, Visit
+from postern.usecases.history import trying
 
 
 async def show(visit: Visit) -> Response:
@@ -19,6 +20,19 @@ async def store(visit: Visit) -> Response:
         nobody = FieldError("cors.origins", "name the sites, one a line, or write * for every site")
         return await refused_tab(visit, "advanced", patch, Refused("invalid_request", errors=[nobody]))
     return await save(visit, "advanced", patch, form)
+
+
+async def try_key(visit: Visit) -> Response:
+    """What the key being typed would have found."""
+    key = visit.query.get("key", "").strip()
+    try:
+        tried = (
+            await trying.duplicate_key(visit.gateway, visit.actor, visit.at("webhook"), key) if key else None
+        )
+        problem = ""
+    except Refused as refused:
+        tried, problem = None, refused.errors[0].message if refused.errors else refused.detail
+    return visit.page("webhook/tried_key.html", tried=tried, problem=problem)
 
 
 def request_of(form: Form) -> Patch:

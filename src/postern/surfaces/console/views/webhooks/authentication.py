@@ -68,7 +68,9 @@ def _page(
         secrets=secrets,
         full_url=full_url,
         senders=senders.offered(),
-        about=senders.about(provider) if provider in names() else None,
+        about=senders.about(saved.provider)
+        if isinstance(saved, WithSignature) and saved.provider in names()
+        else None,
         generic=senders.about("generic") if "generic" in names() else None,
         rotation=rotation(webhook),
         lately=came_lately(webhook, head.day),
@@ -101,8 +103,8 @@ async def save_secret(visit: Visit) -> Response:
         ("secret", "token" if is_token else "secret"),
         ("second", "secondToken" if is_token else "secondSecret"),
     ):
-        if form.get(field):
-            patch[name] = form[field]
+        if form.text(field):
+            patch[name] = form.text(field)  # blanks that came along while copying would be signed with
         elif form.text("generate") == field:
             patch[name] = GENERATE
         elif form.text("remove") == field:
@@ -180,8 +182,8 @@ def request_of(form: Form) -> Document:
             for name in ("headerName", "username", "parameterName"):
                 if form.text(name):
                     made[name] = form.text(name)
-            if form.get("newSecret") or form.get("was") != "token":
-                made["token"] = form.get("newSecret") or GENERATE
+            if form.text("newSecret") or form.get("was") != "token":
+                made["token"] = form.text("newSecret") or GENERATE
             return made
         case "hmac":
             provider = form.text("provider") or "generic"
@@ -193,16 +195,16 @@ def request_of(form: Form) -> Document:
                     made[name] = form.text(name) or None
             if made.get("toleranceSeconds"):
                 made["toleranceSeconds"] = _number(made["toleranceSeconds"])
-            if form.get("verifyToken"):
-                made["verifyToken"] = form["verifyToken"]
+            if form.text("verifyToken"):
+                made["verifyToken"] = form.text("verifyToken")
             if provider == "generic":
                 made["requireTimestampAndDigest"] = form.on("requireTimestampAndDigest")
             if provider == "custom":
                 made |= {"scheme": scheme_of(form), "toleranceSeconds": None}  # its scheme says for how long
             else:
                 made["scheme"] = None
-            if form.get("newSecret") or not stays:
-                made["secret"] = form.get("newSecret") or GENERATE
+            if form.text("newSecret") or not stays:
+                made["secret"] = form.text("newSecret") or GENERATE
             return made
         case _:
             return {"method": "none"}

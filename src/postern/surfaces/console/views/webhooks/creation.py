@@ -160,7 +160,7 @@ def _request(answer: str, sent: Form) -> Document:
             made["authentication"] = {
                 "method": "hmac",
                 "provider": sent.text("provider"),
-                "secret": sent.get("secret") or GENERATE,
+                "secret": sent.text("secret") or GENERATE,
             }
             if sent.text("provider") == "custom":
                 scheme = scheme_of(sent)

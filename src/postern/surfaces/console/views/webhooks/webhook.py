@@ -153,9 +153,15 @@ async def _example(visit: Visit, webhook: Webhook) -> Context:
         payload = payload if isinstance(payload, dict) else item.payload
         if payload is not None:
             paths = {name: path for name, path in as_plain(webhook.field_mapping).items() if path}
-            values = await _values(visit, one, paths)
-            return {"item": item, "root": tree.tree(payload), "values": values, "fields": story.FIELD_LABELS}
-    return {"item": None, "root": None, "values": {}, "fields": story.FIELD_LABELS}
+            values, problems = await _values(visit, one, paths)
+            return {
+                "item": item,
+                "root": tree.tree(payload),
+                "values": values,
+                "problems": problems,
+                "fields": story.FIELD_LABELS,
+            }
+    return {"item": None, "root": None, "values": {}, "problems": {}, "fields": story.FIELD_LABELS}
 
 
 async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[str]:
@@ -163,22 +169,27 @@ async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[s
     return [item.id for item in page.items if item.body_size][:6]
 
 
-async def _values(visit: Visit, invocation_id: str, paths: dict[str, str]) -> dict[str, str | None]:
-    """Each path's value by itself: one that is half typed must not take the others away."""
+async def _values(
+    visit: Visit, invocation_id: str, paths: dict[str, str]
+) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Each path's value by itself, and why it is none: one that is half typed must not take the others away."""
     found: dict[str, str | None] = {}
+    problems: dict[str, str] = {}
     for name, path in paths.items():
         try:
             found |= as_plain(await history.preview(visit.gateway, visit.actor, invocation_id, {name: path}))
-        except Refused:
-            found[name] = None
-    return found
+        except Refused as refused:
+            problems[name] = refused.errors[0].message if refused.errors else refused.detail
+    return found, problems
 
 
 async def preview(visit: Visit) -> Response:
     """The four values as the paths being typed would have them."""
     paths = {name: path for name in story.FIELD_LABELS if (path := visit.query.get(name, "").strip())}
-    values = await _values(visit, visit.query.get("call", ""), paths)
-    return visit.page("webhook/values.html", values=values, mapped=paths, fields=story.FIELD_LABELS)
+    values, problems = await _values(visit, visit.query.get("call", ""), paths)
+    return visit.page(
+        "webhook/values.html", values=values, problems=problems, mapped=paths, fields=story.FIELD_LABELS
+    )
 
 
 async def save_mapping(visit: Visit) -> Response:

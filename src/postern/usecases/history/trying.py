@@ -1,0 +1,52 @@
+"""What a setting that is being typed would have found in the last calls."""
+
+from postern.core.access.accounts import Actor
+from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
+from postern.core.history.invocation import HistoryFilter, Invocation
+from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.history import views
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.configuration import DuplicateProtection, validated
+
+LAST = 20
+LONGEST = 80
+LARGEST_READ = 256 * 1024
+"""A larger body is not looked into while somebody types."""
+
+
+async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: str) -> views.TriedKey:
+    """In how many of the last calls duplicate protection would find this key; where in none, how it is written that
+    they have it. A key that cannot be saved is refused as saving it is."""
+    require(actor, "read")
+    validated(DuplicateProtection, {"enabled": True, "key": key})
+    page = await gateway.store.history.page(HistoryFilter(webhook_id=webhook_id), LAST)
+    stories = await gateway.store.history.brief([row.invocation.id for row in page.rows], LARGEST_READ)
+    of_header = key.lower().startswith("header:")
+    stories.sort(key=lambda one: one.invocation.id, reverse=True)
+    calls = [one.invocation for one in stories if of_header or one.invocation.body is not None]
+    found = [value for one in calls if (value := _value(one, key))]
+    return views.TriedKey(
+        calls=len(calls),
+        found=len(found),
+        example=found[0][:LONGEST] if found else None,
+        instead=None if found else _instead(calls, key),
+    )
+
+
+def _value(invocation: Invocation, key: str) -> str | None:
+    if key.lower().startswith("header:"):
+        header = invocation.as_call().first_header(key[7:].lower().encode())
+        return header.decode("utf-8", "replace") if header else None
+    payload = payload_of(invocation)
+    found = walk_members(payload.members, parse_path(key.removeprefix("body:"))) if payload else None
+    return None if found is None else as_text(found)
+
+
+def _instead(calls: list[Invocation], key: str) -> str | None:
+    """The header for what was written as a path, the path for what was written as a header."""
+    kind, divider, name = key.partition(":")
+    name = name if divider else kind
+    for other in (f"header:{name}", name):
+        if not path_problem(name) and any(_value(one, other) for one in calls):
+            return other
+    return None

@@ -1,0 +1,69 @@
+"""What a webhook's owner should know of its settings although they are allowed."""
+
+from postern import presets
+from postern.core.webhooks.settings import SignatureAuthentication
+from postern.core.webhooks.stored import StoredWebhook
+from postern.identity import is_stand_in
+from postern.usecases.schedules.views import ScheduleState
+from postern.usecases.signatures.senders import problem_of
+from postern.usecases.webhooks.resolving import scheme_of
+
+SHORT_TOKEN = 16
+NAMES = {"main": "signing secret", "second": "second signing secret"}
+
+
+def awaits_secret(webhook: StoredWebhook) -> bool:
+    """Whether nobody has set the sender's secret yet, so that no call can be genuine."""
+    return all(
+        is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second")
+    )
+
+
+def warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str]:
+    authentication = webhook.settings.authentication
+    found = []
+    if schedule is not None and schedule.paused_at:
+        failures = schedule.consecutive_failures
+        found.append(
+            f"The schedule paused itself after {failures} failed runs: {schedule.paused_reason}. Resume it, or run it now."
+        )
+    match authentication:
+        case SignatureAuthentication():
+            found += _about_signatures(webhook, authentication)
+        case _ if authentication.method == "none":
+            found.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+        case _ if any(len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()):
+            found.append(
+                "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
+            )
+    return found
+
+
+def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentication) -> list[str]:
+    found = []
+    if awaits_secret(webhook):
+        sender = presets.get(authentication.provider)
+        found.append(
+            f"Every call is rejected until the signing secret of {sender.title} is set here. Where it is: {sender.secret.where}."
+        )
+    else:
+        found += _about_secrets(webhook, authentication.provider)
+    if not scheme_of(webhook.resolved).signs_body and not authentication.require_timestamp_and_digest:
+        found.append(
+            "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
+            "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
+        )
+    return found
+
+
+def _about_secrets(webhook: StoredWebhook, provider: str) -> list[str]:
+    found = []
+    for field, name in NAMES.items():
+        if field not in webhook.secrets or is_stand_in(webhook.secrets[field].value):
+            continue
+        secret = webhook.secrets[field].value.decode("utf-8", "replace")
+        if secret != secret.strip():
+            found.append(f"The {name} has blanks around it, which are signed with. Senders rarely mean that.")
+        elif problem := problem_of(provider, secret):
+            found.append(f"The {name}: {problem[:1].lower()}{problem[1:]}")
+    return found

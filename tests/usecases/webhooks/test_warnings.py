@@ -1,0 +1,52 @@
+"""What a webhook's owner is warned of at once, instead of by rejected calls."""
+
+import pytest
+
+from postern.usecases.webhooks import webhooks
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+
+async def warned(house: House, provider: str, secret: str) -> list[str]:
+    made = await house.webhook(authentication={"method": "hmac", "provider": provider, "secret": secret})
+    return made.warnings
+
+
+async def test_a_secret_that_is_none_of_the_sender_is_told(house: House) -> None:
+    (told,) = await warned(house, "stripe", "sk_live_0123456789")
+    assert (
+        told == "The signing secret: this looks like an API key of Stripe, which is not the signing secret."
+    )
+    (told,) = await warned(house, "stripe", "0123456789")
+    assert (
+        told
+        == "The signing secret: it does not look like a signing secret of Stripe: they begin with whsec_."
+    )
+    assert "0123456789" not in told
+    assert await warned(house, "stripe", "whsec_0123456789") == []
+    assert await warned(house, "github", "as its user likes") == []
+
+
+async def test_blanks_around_a_secret_are_told(house: House) -> None:
+    (told,) = await warned(house, "stripe", "whsec_0123456789\n")
+    assert told.startswith("The signing secret has blanks around it")
+
+
+async def test_the_second_secret_is_looked_at_too(house: House) -> None:
+    made = await house.webhook(
+        authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_0123456789"}
+    )
+    changed = await webhooks.change(
+        house.gateway, OWNER, made.id, {"authentication": {"secondSecret": "rk_test_1"}}
+    )
+    (told,) = changed.warnings
+    assert told.startswith("The second signing secret: this looks like an API key")
+
+
+async def test_a_secret_that_is_waited_for_is_not_judged(house: House) -> None:
+    made = await house.webhook(
+        authentication={"method": "hmac", "provider": "stripe", "secret": {"generate": True}}
+    )
+    (told,) = made.warnings
+    assert told.startswith("Every call is rejected until the signing secret of Stripe is set here.")
