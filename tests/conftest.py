@@ -52,7 +52,7 @@ LONGEST = (
     "journeys/test_kill.py",
     "test_canary.py",
     "surfaces/http/test_floods.py",
-    "usecases/history/test_curl.py",
+    "usecases/history/test_code.py",
     "journeys/test_waiting.py",
     "surfaces/mcp/test_mcp.py",
     "test_doc_blocks.py",
@@ -79,7 +79,7 @@ EXECUTABLE = (
 QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
 SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
 """Fixtures that start a program, a browser or a server."""
-TYPED_INTO_SHELLS = "usecases/history/test_curl.py"
+TYPED_INTO_SHELLS = "usecases/history/test_code.py"
 """Three shells and a real curl, for hundreds of calls: a fifth of what the quick tests would take."""
 
 

@@ -64,10 +64,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "engine.runs": {"cli": NO_ENGINE},
     "engine.state": dict.fromkeys(("rest", "mcp", "cli"), "`/readyz` tells it"),
     "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
-    "history.request": {
-        "mcp": "it is for a program that takes a call in again; a model is shown the call",
-        "console": OWN_WAY,
-    },
+    "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM, "console": IS_FOR_EYES},
     "live.watch": dict.fromkeys(("rest", "mcp", "cli"), IS_FOR_EYES),

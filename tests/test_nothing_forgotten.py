@@ -80,6 +80,10 @@ PARTS = {
     "/live/count": "what a tab in the background asks for",
     "/history/export": "a file",
     "/history/{invocation}/story": "a part of a call's page",
+    "/history/{invocation}/sent": "a part of a call's page",
+    "/history/{invocation}/body": "a file",
+    "/history/{invocation}/call.json": "a file",
+    "/history/{invocation}/code/{language}": "a text to copy",
     "/replays/{replay}": "shown with a replay that is under way; its own test looks at it",
     "/workflows/beginning": "made from a recorded event; its own test looks at it",
 }

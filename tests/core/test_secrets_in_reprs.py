@@ -33,6 +33,8 @@ HARMLESS = {
         "secret": "whose: main or second; of a sender: what to paste",
     },
     "Invocation.headers": "masked before it is kept",
+    "Sent.headers": "masked before they are kept",
+    "Node.hit_key": "whether",
     "RecordedRequest.headers": "masked before they are kept",
     "Answer.headers": "said to whoever called",
     "WorkflowResponse.headers": "said to whoever called",

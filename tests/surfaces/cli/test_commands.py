@@ -188,9 +188,9 @@ def test_a_recorded_call_as_curl_and_what_paths_find_in_it(
     folder: Path, call: tuple[dict[str, Any], str]
 ) -> None:
     webhook, invocation = call
-    command = typed(folder, "history", "curl", invocation).stdout
+    command = typed(folder, "history", "code", invocation).stdout
     assert command.startswith("curl -X POST") and webhook["url"].rpartition("/")[2] in command
-    assert command.rstrip("\n") == json_of(folder, "history", "curl", invocation)["curl"]
+    assert command.rstrip("\n") == json_of(folder, "history", "code", invocation)["code"]
     found = json_of(
         folder,
         "history",
@@ -204,7 +204,7 @@ def test_a_recorded_call_as_curl_and_what_paths_find_in_it(
     assert "[red]A-1" in typed(folder, "history", "preview", invocation, "fieldTwo=items[0].sku").stdout
     assert refused(folder, "history", "preview", invocation, "fieldFive=number") == USAGE
     assert refused(folder, "history", "preview", invocation, "fieldOne=a[") == USAGE
-    for command in (("history", "curl"), ("history", "preview"), ("signatures", "explain")):
+    for command in (("history", "code"), ("history", "preview"), ("signatures", "explain")):
         assert (
             refused(
                 folder, *command, f"inv_{NOWHERE}", *(["fieldOne=number"] if "preview" in command else [])
@@ -399,7 +399,7 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("signatures", "propose", "stripe")
     run_json("signatures", "providers")
     run_json("history", "show", invocation)
-    run_json("history", "curl", invocation)
+    run_json("history", "code", invocation)
     run_json("history", "preview", invocation, "fieldOne=number")
     run_json("history", "recheck", asana["id"], "--admit")
     run_json("replays", "cancel", run_json("replays", "plan", "--webhook", orders)["id"])

@@ -204,7 +204,7 @@ def tell(way: Way) -> None:
         ("history", "show", invocation),
         ("history", "show", "nothing/../there"),
         ("history", "show", f"inv_{NOWHERE}"),
-        ("history", "curl", invocation),
+        ("history", "code", invocation),
         ("history", "preview", invocation, "fieldOne=number", "fieldTwo=text"),
         ("history", "preview", invocation, "fieldOne=a["),
         ("history", "preview", invocation, "fieldNine=a"),

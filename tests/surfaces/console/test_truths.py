@@ -289,11 +289,11 @@ def test_raw_is_what_was_sent_to_the_byte(console: Console) -> None:
     body = '{"a":1,\r\n\t"b" : [2]}  \n'
     call = console.call(console.webhook(name="Raw")["url"], body.encode())[1]["invocationId"]
     console.open(f"/history/{call}")
-    console.click("Raw")
-    shown = console.page.locator("[data-shown=raw]")
+    console.page.get_by_role("navigation", name="Part of the call").get_by_text("Raw").click()
+    shown = console.page.locator(".sent .snippet")
     assert shown.locator("code").evaluate("one => one.textContent") == body
     assert shown.locator("[data-copy]").get_attribute("data-copy") == body
-    console.click("Pretty")
+    console.click("Pretty", "link")
     expect(console.page.get_by_text("its signature would be another one")).to_be_visible()
 
 

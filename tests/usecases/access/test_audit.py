@@ -53,7 +53,7 @@ ONLY_READ = {
         "remedies.effects",
         "webhooks.names",
         "webhooks.signed",
-        "history.as_curl",
+        "history.as_code",
         "history.listing",
         "history.preview",
         "trying.duplicate_key",

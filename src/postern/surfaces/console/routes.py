@@ -10,7 +10,7 @@ from postern.surfaces.console.pages import STATIC
 from postern.surfaces.console.views import confirmations
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import calls as history
-from postern.surfaces.console.views.history import live, readmission, replays, volume
+from postern.surfaces.console.views.history import files, live, readmission, replays, sent, volume
 from postern.surfaces.console.views.operations import engine, find, settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
@@ -68,6 +68,10 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/history/look", history.look),
     ("GET", "/history/{invocation}", history.detail),
     ("GET", "/history/{invocation}/story", history.part),
+    ("GET", "/history/{invocation}/sent", sent.part),
+    ("GET", "/history/{invocation}/body", files.body),
+    ("GET", "/history/{invocation}/call.json", files.whole),
+    ("GET", "/history/{invocation}/code/{language}", files.code),
     ("POST", "/history/{invocation}/replay", history.replay),
     ("POST", "/history/{invocation}/fix", history.fix),
     ("POST", "/history/{invocation}/admit", history.admit),

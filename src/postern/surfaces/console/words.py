@@ -1,6 +1,7 @@
 """How the console says numbers, times and outcomes."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -261,6 +262,14 @@ def seen(webhook: Webhook, *names: str) -> str:
     """The settings that a form is about, as they are when it is opened."""
     settings = as_plain(webhook)
     return json.dumps({name: settings[name] for name in names})
+
+
+def hits(text: str, wanted: str) -> list[tuple[str, bool]]:
+    """The text in pieces, and whether each is what was looked for."""
+    if not wanted:
+        return [(text, False)]
+    pieces = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE)
+    return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
 
 
 def verbatim(text: str) -> Markup:

@@ -8,6 +8,7 @@ from postern.core.deliveries.replay import Values
 from postern.core.documents import BodyChanges, Patch
 from postern.core.history.invocation import Status
 from postern.core.signatures.making import Wrong
+from postern.usecases.history.code import Language
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
 
 WebhookId = Annotated[
@@ -41,6 +42,10 @@ class OneVersion(Shape):
 
 class OneInvocation(Shape):
     invocation_id: InvocationId
+
+
+class AsCode(OneInvocation):
+    language: Annotated[Language, Field(description="What it is to be pasted into.")] = "curl"
 
 
 class ReplayInvocation(OneInvocation):

@@ -51,11 +51,12 @@ async def show_invocation(
     return await history.show(gateway, actor, asked.invocation_id)
 
 
-@tool("Show an invocation as curl", "read", ask.OneInvocation, outside=("curl",))
-async def show_as_curl(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> views.Curl:
-    """The recorded call as a curl command, with placeholders where its secrets were. The command holds what
-    the caller sent."""
-    return views.Curl(curl=await history.as_curl(gateway, actor, asked.invocation_id))
+@tool("Show an invocation as code", "read", ask.AsCode, outside=("code",))
+async def show_as_code(gateway: Gateway, actor: Actor, asked: ask.AsCode) -> views.Code:
+    """The recorded call as a curl or HTTPie command or a Python program, with placeholders where its secrets
+    were. It holds what the caller sent."""
+    code = await history.as_code(gateway, actor, asked.invocation_id, asked.language)
+    return views.Code(language=asked.language, code=code)
 
 
 @tool("Try a field mapping", "read", ask.PreviewMapping, outside=FIELD_NAMES)

@@ -3,6 +3,7 @@
 from typing import Any, Generic, Literal, TypeVar
 
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
+from postern.usecases.history.code import Language
 from postern.usecases.signatures.views import Provider
 from postern.usecases.webhooks.views import Unreadable, Webhook, WithSignature, WithToken
 
@@ -25,8 +26,9 @@ class Source(View):
     source: str
 
 
-class Curl(View):
-    curl: str
+class Code(View):
+    language: Language
+    code: str
 
 
 class AuthenticationInShort(View):

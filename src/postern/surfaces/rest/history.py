@@ -7,6 +7,7 @@ from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import (
     AdmitRequest,
+    CodeQuery,
     FilterQuery,
     HistoryQuery,
     PreviewQuery,
@@ -61,12 +62,15 @@ async def show_invocation(gateway: Gateway, actor: Actor, invocation_id: str) ->
 
 
 @row(
-    "GET", "/invocations/{invocation_id}/curl", "Show an invocation as a curl command",
+    "GET", "/invocations/{invocation_id}/code", "Show an invocation as a command or a program",
     level="read", media_type="text/plain; charset=utf-8",
 )  # fmt: skip
-async def show_invocation_as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
-    """With placeholders where the secrets were."""
-    return await history.as_curl(gateway, actor, invocation_id)
+async def show_invocation_as_code(
+    gateway: Gateway, actor: Actor, invocation_id: str, query: CodeQuery
+) -> str:
+    """For curl or HTTPie in a POSIX shell, or in Python, with placeholders where the secrets were. curl and Python
+    repeat the call byte for byte; HTTPie writes some addresses anew and says what it leaves out."""
+    return await history.as_code(gateway, actor, invocation_id, query.language)
 
 
 @row("GET", "/invocations/{invocation_id}/request", "Show a recorded call to the byte", level="read")

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from postern.core.access.accounts import Level
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import Status
+from postern.usecases.history.code import Language
 from postern.usecases.shapes import Shape
 
 _CURSOR = "^[a-z]{2,4}_[0-9a-f]{32}$"
@@ -104,6 +105,10 @@ class ReplayQuery(Shape):
     fields: Annotated[
         Values, Field(description="The four values as the mapping finds them now, or as they were recorded.")
     ] = "current"
+
+
+class CodeQuery(Shape):
+    language: Annotated[Language, Field(description="What it is to be pasted into.")] = "curl"
 
 
 class LiveQuery(Shape):

@@ -10,7 +10,6 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State, Trigger
 from postern.core.deliveries.replay import Values
-from postern.core.documents import Payload
 from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
@@ -19,7 +18,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time
 from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
-from postern.usecases.history.curl import curl
+from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.runtime.gateway import Gateway, require
 
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
@@ -113,11 +112,11 @@ async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> views.R
     return views.request_of(story.invocation, story.deliveries)
 
 
-async def as_curl(gateway: Gateway, actor: Actor, invocation_id: str) -> str:
-    """The recorded call as a command to paste, with placeholders where its secrets were."""
+async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:
+    """The recorded call as a command or a program to paste, with placeholders where its secrets were."""
     require(actor, "read")
     invocation = (await recorded(gateway, invocation_id)).invocation
-    return curl(gateway.site.base_url, invocation)
+    return WRITERS[language](gateway.site.base_url, invocation)
 
 
 async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> views.Preview:
@@ -209,13 +208,15 @@ def moment(text: str | None, field: str) -> float | None:
     return seconds
 
 
-def _payload(invocation: Invocation) -> Payload | None:
+def _payload(invocation: Invocation) -> msgspec.Raw | None:
+    """The object that field paths go into, as its text: a number keeps every digit, and nobody waits for a megabyte
+    to be opened."""
     if invocation.body is None or invocation.outcome in ("rejected", "handshake"):
         return None
     payload = payload_of(invocation)
     if payload is None:
         return None
     try:
-        return msgspec.json.decode(payload.text, type=Payload)
+        return msgspec.json.decode(payload.text, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):
         return None

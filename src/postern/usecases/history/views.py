@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from postern.core.deliveries.delivery import State
-from postern.core.documents import Document, Payload
+from postern.core.documents import Document
 from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
 from postern.usecases.answers import UNSET, Time, UnsetType, View
@@ -94,13 +94,20 @@ class Delivery(View):
     response: Response | None
 
 
+PayloadText = Annotated[
+    Any, msgspec.Meta(extra_json_schema={"anyOf": [{"type": "object"}, {"type": "null"}]})
+]
+"""The JSON object that a call carried, still as its text (``msgspec.Raw``): a number keeps every digit, and nobody waits
+for a megabyte to be opened and written again. Whoever reads an answer has the object."""
+
+
 class Invocation(InvocationSummary, kw_only=True):
     path: str
     query: str
     headers: list[tuple[str, str]]
     body: str | None
     body_truncated: bool
-    payload: Payload | None
+    payload: PayloadText
     trace: list[Step]
     deliveries: list[Delivery]
 
@@ -253,7 +260,7 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
     )
 
 
-def invocation_of(story: recorded.Story, payload: Payload | None) -> Invocation:
+def invocation_of(story: recorded.Story, payload: msgspec.Raw | None) -> Invocation:
     """The call as stored, the verdict with its trace, every delivery with its attempts."""
     invocation = story.invocation
     body = invocation.body

@@ -26,6 +26,7 @@ from postern.surfaces.cli.run import (
 from postern.surfaces.cli.run import show as show_found
 from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.answers import Listing, as_plain
+from postern.usecases.history.code import LANGUAGES, Language
 from postern.usecases.history.views import (
     Count,
     Invocation,
@@ -121,14 +122,20 @@ def show(invocation: InvocationId, as_json: Json = False) -> None:
     show_found(api.get(Invocation, "invocations", invocation), as_json)
 
 
-@commands.command("curl")
-def as_curl(invocation: InvocationId, as_json: Json = False) -> None:
-    """A recorded call as a curl command to paste, with placeholders where its secrets were."""
-    command = api.text("invocations", invocation, "curl")
+@commands.command("code")
+def as_code(
+    invocation: InvocationId,
+    language: Annotated[
+        Language, typer.Option(help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.")
+    ] = "curl",
+    as_json: Json = False,
+) -> None:
+    """A recorded call as a command or a program to paste, with placeholders where its secrets were."""
+    text = api.text("invocations", invocation, "code", language=language)
     if as_json:
-        show_json({"curl": command})
+        show_json({"language": language, "code": text})
     else:
-        print(command)
+        print(text)
 
 
 @commands.command("preview")

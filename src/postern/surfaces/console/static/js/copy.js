@@ -1,4 +1,4 @@
-// Buttons with data-copy put their text on the clipboard and say so.
+// What has data-copy puts that text on the clipboard and says so; a link with data-copy-from puts there what it leads to.
 
 export function say(text) {
   const line = document.getElementById("said");
@@ -8,17 +8,34 @@ export function say(text) {
 
 export function copying() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
-    const ok = await put(button.dataset.copy);
+    const button = event.target.closest("[data-copy], [data-copy-from]");
+    if (!button || event.ctrlKey || event.metaKey) return;
+    let text = button.dataset.copy;
+    if (text === undefined) {
+      event.preventDefault();
+      text = await fetched(button.href);
+      if (text === null) return say("It could not be read: reload the page");
+    }
+    const ok = await put(text);
     say(ok ? "Copied" : "Copying is not allowed here: select the text instead");
     if (!ok) return;
+    button.closest(".menu")?.hidePopover();
     const use = button.querySelector("use");
     const before = use.getAttribute("href");
     if (before.endsWith("#check")) return;
     use.setAttribute("href", before.replace(/#.*/, "#check"));
     setTimeout(() => use.setAttribute("href", before), 1600);
   });
+}
+
+async function fetched(address) {
+  try {
+    const answer = await fetch(address);
+    // Who is signed out is led to another page, and that is no text to copy.
+    return answer.ok && !answer.redirected ? await answer.text() : null;
+  } catch {
+    return null;
+  }
 }
 
 async function put(text) {

@@ -16,7 +16,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import pages, words
-from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history import sent, story
 from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
@@ -225,7 +225,7 @@ class _Names:
 
     async def of(self, webhook_id: str) -> str:
         if webhook_id not in self._known:
-            webhook = await story.webhook_or_none(self._visit, webhook_id)
+            webhook = await sent.webhook_or_none(self._visit, webhook_id)
             self._known[webhook_id] = webhook.name if webhook else "Deleted webhook"
         return self._known[webhook_id]
 

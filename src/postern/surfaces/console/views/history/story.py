@@ -4,25 +4,20 @@ from dataclasses import dataclass
 
 from postern.core.address import inside, names_another, read_address
 from postern.core.admit import NEVER_READ
+from postern.core.calls import paths
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Patch
 from postern.core.problems import PROBLEMS, Refused
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
-from postern.surfaces.console import senders, tree, words
+from postern.surfaces.console import senders, words
+from postern.surfaces.console.views.history import sent
+from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
-from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
 from postern.usecases.signatures import remedies, signatures
-from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 
-FIELD_LABELS = {
-    "fieldOne": "Field one",
-    "fieldTwo": "Field two",
-    "fieldThree": "Field three",
-    "fieldFour": "Field four",
-}
 AUTHENTICATION_CODES = frozenset(
     code for code in PROBLEMS if code.startswith(("credential_", "signature_", "timestamp_"))
 )
@@ -32,29 +27,20 @@ async def context(visit: Visit, invocation_id: str) -> Context:
     """The context of the story's templates."""
     item = await history.show(visit.gateway, visit.actor, invocation_id)
     webhook = await webhook_or_none(visit, item.webhook_id)
-    payload = tree.read(item.body)
-    if not isinstance(payload, dict):
-        payload = item.payload
     return {
-        "item": item,
-        "webhook": webhook,
+        **await sent.context(visit, item, webhook),
+        "within_story": True,
         "reason": reason(item),
         "caller": _caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
         "steps": _steps(item),
-        "root": tree.tree(payload) if payload is not None else None,
-        "raw": item.body or "",
-        "pretty": _pretty(item.body),
-        "as_curl": await history.as_curl(visit.gateway, visit.actor, invocation_id),
         "fixes": _fixes(item, webhook),
         "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
-        "fields": FIELD_LABELS,
         "started_by": lambda delivery: _started_by(item, delivery),
-        "mapped": as_plain(webhook.field_mapping) if webhook else dict.fromkeys(FIELD_NAMES),
         "is_authentication": item.code in AUTHENTICATION_CODES,
         **await _advice(visit, item),
         "unlisted_proxy": _unlisted_proxy(visit, item),
-        "values": await _values_to_choose(visit, item, webhook),
+        "values": _values_to_choose(item, webhook),
         "may_replay": webhook is not None and bool(item.deliveries),
         "action_problem": None,
         "under_way": _under_way(item, visit.gateway.clock()),
@@ -66,20 +52,17 @@ async def context(visit: Visit, invocation_id: str) -> Context:
     }
 
 
-def _pretty(body: str | None) -> str:
-    """Re-indented, where that makes a difference."""
-    indented = tree.indented(body) if body else ""
-    return indented if indented != body else ""
-
-
-async def _values_to_choose(
-    visit: Visit, item: Invocation, webhook: Webhook | None
-) -> dict[str, tuple[str, str]] | None:
+def _values_to_choose(item: Invocation, webhook: Webhook | None) -> dict[str, tuple[str, str]] | None:
     """By field: what was recorded and what the mapping finds now, where a replay could carry either."""
     if webhook is None or not item.deliveries:
         return None
     recorded = item.deliveries[0].fields
-    now = as_plain(await history.preview(visit.gateway, visit.actor, item.id, webhook.field_mapping.paths()))
+    members = paths.members(item.payload) if item.payload is not None else {}
+    now = {
+        name: paths.as_text(value)
+        for name, path in webhook.field_mapping.paths().items()
+        if (value := paths.walk_members(members, paths.parse_path(path))) is not None
+    }
     both = {name: (recorded.get(name) or "", now.get(name) or "") for name in FIELD_NAMES}
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]} or None
 
@@ -134,13 +117,6 @@ def _in_words(effect: remedies.Effect | None) -> str:
     return (
         f"Would reject {effect.rejected} of {calls}." if effect.rejected else f"Would still accept {calls}."
     )
-
-
-async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
-    try:
-        return await webhooks.show(visit.gateway, visit.actor, webhook_id)
-    except Refused:
-        return None
 
 
 def reason(item: InvocationSummary) -> str:

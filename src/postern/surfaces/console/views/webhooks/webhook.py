@@ -16,6 +16,7 @@ from postern.surfaces.console.views.history import live as live_pages
 from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.calls import FILTERS, rows_of
 from postern.surfaces.console.views.history.calls import wanted as history_filter
+from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
 from postern.surfaces.console.views.webhooks import test_call
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.surfaces.leaving import while_connected
@@ -149,19 +150,19 @@ async def _example(visit: Visit, webhook: Webhook) -> Context:
     )
     for one in ids:
         item = await history.show(visit.gateway, visit.actor, one)
-        payload = tree.read(item.body)
-        payload = payload if isinstance(payload, dict) else item.payload
+        payload = item.payload if item.payload is not None else json_object(item.body)
         if payload is not None:
+            root = tree.tree(bytes(payload))
             paths = {name: path for name, path in as_plain(webhook.field_mapping).items() if path}
             values, problems = await _values(visit, one, paths)
             return {
                 "item": item,
-                "root": tree.tree(payload),
+                "root": root,
                 "values": values,
                 "problems": problems,
-                "fields": story.FIELD_LABELS,
+                "fields": FIELD_LABELS,
             }
-    return {"item": None, "root": None, "values": {}, "problems": {}, "fields": story.FIELD_LABELS}
+    return {"item": None, "root": None, "values": {}, "problems": {}, "fields": FIELD_LABELS}
 
 
 async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[str]:
@@ -185,10 +186,10 @@ async def _values(
 
 async def preview(visit: Visit) -> Response:
     """The four values as the paths being typed would have them."""
-    paths = {name: path for name in story.FIELD_LABELS if (path := visit.query.get(name, "").strip())}
+    paths = {name: path for name in FIELD_LABELS if (path := visit.query.get(name, "").strip())}
     values, problems = await _values(visit, visit.query.get("call", ""), paths)
     return visit.page(
-        "webhook/values.html", values=values, problems=problems, mapped=paths, fields=story.FIELD_LABELS
+        "webhook/values.html", values=values, problems=problems, mapped=paths, fields=FIELD_LABELS
     )
 
 
@@ -197,7 +198,7 @@ async def save_mapping(visit: Visit) -> Response:
     return await save(
         visit,
         "mapping",
-        {"fieldMapping": {name: form.text(name) or None for name in story.FIELD_LABELS}},
+        {"fieldMapping": {name: form.text(name) or None for name in FIELD_LABELS}},
         form,
     )
 

@@ -1,10 +1,12 @@
-"""Copy as curl, run as a user would: pasted into a shell, with a real curl. Nothing but that one call may come
-of it."""
+"""A copied call, used as a user would: pasted into a shell with a real curl, run by a real Python. Nothing but that
+one call may come of it. HTTPie is not among what is installed here: a stand-in notes what a shell gives it."""
 
 import json
 import random
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.curl import curl
+from postern.usecases.history.code.curl import curl
+from postern.usecases.history.code.httpie import httpie
+from postern.usecases.history.code.python import python
 
 CALLS = 500
 SHELLS = {
@@ -139,7 +143,7 @@ def recorder() -> Iterator[tuple[str, list[HttpReply]]]:
 def needs(*programs: str) -> None:
     for program in programs:
         if not shutil.which(program):
-            pytest.skip(f"NO {program.upper()}, SO COPY AS CURL IS NOT RUN IN IT: install Debian's packages")
+            pytest.skip(f"NO {program.upper()}, SO A COPIED CALL IS NOT RUN IN IT: install Debian's packages")
 
 
 def pasted(shell: str, script: str, folder: Path) -> "subprocess.CompletedProcess[bytes]":
@@ -159,7 +163,7 @@ def pasted(shell: str, script: str, folder: Path) -> "subprocess.CompletedProces
 NOTING = """curl() {
     printf '%s\\000' "$@" >&9
     case "$*" in *'--data-binary @-') cat >&9 ;; esac
-    printf '\\036\\000' >&9
+    printf '\\036end\\000' >&9
 }
 exec 9>../given
 """
@@ -179,7 +183,7 @@ def test_other_shells_give_curl_what_bash_does_and_do_nothing_else(shell: str, t
         errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
         assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
         assert [file.name for file in folder.iterdir()] == ["secret"]
-        given.append((tmp_path / one / "given").read_bytes().split(b"\036\0"))
+        given.append((tmp_path / one / "given").read_bytes().split(b"\036end\0"))
     assert len(given[1]) == CALLS + 1
     assert given[1] == given[0]
 
@@ -194,31 +198,165 @@ def test_whatever_was_recorded_the_command_repeats_it_and_does_nothing_else(tmp_
     errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
     assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
     assert len(received) == len(calls)
+    repeated_exactly(calls, received)
+
+
+def repeated_exactly(calls: list[Invocation], received: list[HttpReply]) -> None:
+    assert len(received) == len(calls)
     for call, (target, headers, body) in zip(calls, received, strict=True):
         assert target == call.path + (b"?" + in_a_url(call.query) if call.query else b"")
         assert body == call.body, call.id
         wanted = [
-            (name.encode(), value.strip().encode("latin-1")) for name, value in json.loads(call.headers)
+            (name.encode(), value.strip(" \t").encode("latin-1")) for name, value in json.loads(call.headers)
         ]
         assert [pair for pair in headers if pair in wanted] == wanted, call.id
         added = {name.lower() for name, _ in headers} - {name for name, _ in wanted}
         assert added <= {b"host", b"user-agent", b"accept", b"content-length", b"expect"}, call.id
 
 
+def test_the_python_program_repeats_it_too(tmp_path: Path) -> None:
+    calls = hostile_calls()
+    with recorder() as (url, received):
+        # Each as a program of its own, all in one interpreter: starting five hundred is no quick test.
+        programs = [python(url, call) for call in calls]
+        runner = "import json,sys\nfor source in json.load(sys.stdin): exec(compile(source, 'pasted', 'exec'), {})\n"
+        ran = subprocess.run(
+            [sys.executable, "-I", "-c", runner],
+            input=json.dumps(programs).encode(),
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=300,
+        )
+    assert (ran.returncode, ran.stderr) == (0, b""), ran.stderr[-2000:]
+    assert list(tmp_path.iterdir()) == []
+    repeated_exactly(calls, received)
+
+
+def test_a_python_program_is_easy_to_read_and_names_what_to_fill_in() -> None:
+    call = recorded(
+        7,
+        query=b"a=1&token=***",
+        headers=[("host", "x"), ("content-type", "application/json"), ("x-api-key", "***")],
+        body='{"name": "Zoë"}'.encode(),
+    )
+    assert python("https://hooks.example.com", call).split("\n") == [
+        "from http.client import HTTPSConnection",
+        "",
+        "# Masked when the call was stored, to be filled in: YOUR_TOKEN, YOUR_X_API_KEY",
+        "connection = HTTPSConnection('hooks.example.com', timeout=60)",
+        "connection.putrequest('POST', '/webhook/7?a=1&token=YOUR_TOKEN', skip_accept_encoding=True)",
+        "connection.putheader('content-type', b'application/json')",
+        "connection.putheader('x-api-key', b'YOUR_X_API_KEY')",
+        'body = \'{"name": "Zoë"}\'.encode()',
+        'connection.putheader("Content-Length", str(len(body)))',
+        "connection.endheaders(body)",
+        "answer = connection.getresponse()",
+        "print(answer.status, answer.reason)",
+        'print(answer.read().decode("utf-8", "replace"))',
+    ]
+    gone = python("http://a", recorded(body=None, body_size=3))
+    assert "# The body is no longer kept: this call goes without it." in gone and "body =" not in gone
+    fetched = recorded(method="GET", path=b"http://10.1.2.3/orders", headers=[("server", "x")], body=b"{}")
+    assert "putrequest('GET', '/orders'" in python("http://127.0.0.1:8080", fetched)
+    assert "'10.1.2.3'" in python("http://127.0.0.1:8080", fetched)
+
+
+AS_HTTPIE = NOTING.replace("curl()", "http()").replace("*'--data-binary @-') cat >&9", "'--'*) ;; *) cat >&9")
+
+
+@pytest.mark.parametrize("shell", sorted(SHELLS))
+def test_every_shell_gives_httpie_the_call_and_does_nothing_else(shell: str, tmp_path: Path) -> None:
+    needs(shell)
+    calls = hostile_calls()
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "secret").write_text("the content of a local file")
+    script = "\n".join(httpie("http://127.0.0.1", call) for call in calls) + "\n"
+    ran = pasted(shell, AS_HTTPIE + script, here)
+    errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
+    assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
+    assert [file.name for file in here.iterdir()] == ["secret"]
+    given = (tmp_path / "given").read_bytes().split(b"\036end\0")[:-1]
+    assert len(given) == CALLS
+    whole = 0
+    for call, told in zip(calls, given, strict=True):
+        words, body = as_httpie_reads(told)
+        wanted = [
+            (name.encode(), value.strip(" \t").encode("latin-1")) for name, value in json.loads(call.headers)
+        ]
+        sent = [header_of(item) for item in words[words.index(b"POST") + 2 :] if item != b"--"]
+        sent = [pair for pair in sent if pair != (b"Content-Type", None)]
+        left_out = httpie("http://127.0.0.1", call).startswith(": '")
+        assert all(pair in wanted for pair in sent), call.id
+        assert left_out or sent == wanted, call.id
+        assert body == call.body, call.id
+        url = words[words.index(b"POST") + 1]
+        assert url == b"http://127.0.0.1" + call.path + (b"?" + in_a_url(call.query) if call.query else b"")
+        whole += not left_out
+    assert 100 < whole < CALLS  # or one of the two kinds was not looked at
+
+
+def as_httpie_reads(told: bytes) -> tuple[list[bytes], bytes]:
+    """Its words, and the body: of the option, or of what stood before the pipe."""
+    *words, piped = told.split(b"\0")
+    if b"--ignore-stdin" not in words:  # a body may hold what divides words
+        count = next(place for place, word in enumerate(words) if word.startswith(b"http://")) + 1
+        while count < len(words) and (words[count] == b"--" or ITEM.match(words[count])):
+            count += 1
+        return words[:count], told.split(b"\0", count)[count]
+    assert piped == b""
+    raw = [word for word in words if word.startswith(b"--raw=")]
+    return words, raw[0].partition(b"=")[2] if raw else b""
+
+
+ITEM = re.compile(rb"(content-type|x-hostile|x-same|x-empty|!#\$&'\*`\|~|Content-Type)[:;]")
+
+
+def header_of(item: bytes) -> tuple[bytes, bytes | None]:
+    """By the rules that HTTPie's manual has: the first separator that is not behind a backslash divides."""
+    found = re.match(rb"([^:;=@\\]+)(:=@|:=|:@|:|;|==|=@|=|@)(.*)$", item, re.DOTALL)
+    assert found and found[2] in (b":", b";"), item
+    value = re.sub(rb"\\(.)", lambda one: one[1] if one[1] in b":;=@" else one[0], found[3], flags=re.DOTALL)
+    return found[1], None if found[2] == b":" and not value else value
+
+
+def test_an_httpie_command_is_easy_to_read_and_says_what_it_leaves_out() -> None:
+    call = recorded(
+        7,
+        query=b"a=1&token=***",
+        headers=[("x-api-key", "***"), ("x-equals", "=1"), ("-x", "1")],
+        body='{"name": "Zoë"}'.encode(),
+    )
+    assert httpie("https://hooks.example.com", call).split(" \\\n  ") == [
+        """http --ignore-stdin --raw='{"name": "Zoë"}' POST 'https://hooks.example.com/webhook/7?a=1&token=YOUR_TOKEN' --""",
+        "x-api-key:YOUR_X_API_KEY",
+        r"'x-equals:\=1'",
+        "-x:1",
+        "Content-Type:",
+    ]
+    odd = httpie("http://a", recorded(headers=[("x-note", "\xe9")], body=b""))
+    assert odd.split("\n")[0] == ": 'Left out, for HTTPie cannot send them as they came: x-note'"
+    assert odd.split("\n")[1] == "http --ignore-stdin POST http://a/webhook/0"
+    assert httpie("http://a", recorded(method="M-SEARCH")).startswith(": 'HTTPie sends no method")
+    assert "--raw=THE_BODY_IS_NO_LONGER_KEPT" in httpie("http://a", recorded(body=None, body_size=3))
+
+
 def in_a_url(query: bytes) -> bytes:
     return query.replace(b"#", b"%23").replace(b"\xe9", b"%E9").replace(b"\xff", b"%FF")
 
 
-def test_nothing_in_the_command_moves_a_terminal() -> None:
+@pytest.mark.parametrize("write", [curl, httpie, python])
+def test_nothing_in_it_moves_a_terminal(write: Any) -> None:
     for call in hostile_calls():
-        assert all(char.isprintable() or char == "\n" for char in curl("http://127.0.0.1", call))
+        assert all(char.isprintable() or char == "\n" for char in write("http://127.0.0.1", call))
 
 
-def test_no_older_bash_finds_its_history_in_a_body_of_several_lines() -> None:
+@pytest.mark.parametrize("write", [curl, httpie])
+def test_no_older_bash_finds_its_history_in_a_body_of_several_lines(write: Any) -> None:
     """Before 5.2 it looked for ! at each line by itself, and knew of a quote only if that had begun there."""
     many = 0
     for call in hostile_calls():
-        for line in curl("http://127.0.0.1", call).split("\n"):
+        for line in write("http://127.0.0.1", call).split("\n"):
             quote = ""
             for char in line:
                 assert char != "!" or quote == "'", line

@@ -1,0 +1,184 @@
+"""A body as it came, to look at: what kind it is, every byte that a reader would not see made visible, and no more of
+it than a page can hold."""
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+from markupsafe import Markup, escape
+
+from postern.core.calls.call import query_pairs
+
+Kind = Literal["none", "json", "form", "xml", "text", "binary"]
+ENDINGS: dict[Kind, str] = {
+    "none": "bin",
+    "json": "json",
+    "form": "txt",
+    "xml": "xml",
+    "text": "txt",
+    "binary": "bin",
+}
+TITLES: dict[Kind, str] = {
+    "none": "no body",
+    "json": "JSON",
+    "form": "a form",
+    "xml": "XML",
+    "text": "text",
+    "binary": "binary",
+}
+
+MOST_SHOWN = 20_000
+"""Characters of a page that one body may take, marks and all."""
+MOST_PAIRS = 200
+LONGEST_VALUE = 1_000
+HEX_BYTES = 1_024
+_LOOKED_AT = 4_096
+
+
+def kind_of(content_type: str, body: bytes) -> Kind:
+    """By what it is; by what it says it is only where that cannot be told: senders name their types wrongly."""
+    if not body:
+        return "none"
+    said = content_type.partition(";")[0].strip().lower()
+    beginning = body[:_LOOKED_AT]
+    if b"\0" in beginning or not _is_text(beginning):
+        return "binary"
+    begins = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if "json" in said or begins in (b"{", b"["):
+        return "json"
+    if said == "application/x-www-form-urlencoded":
+        return "form"
+    if begins == b"<" and ("xml" in said or "html" in said or beginning.lstrip().startswith(b"<?xml")):
+        return "xml"
+    return "text"
+
+
+def _is_text(beginning: bytes) -> bool:
+    """Most of it can be read: a stray byte of another character set does not make a text binary."""
+    strange = beginning.decode("utf-8", "surrogateescape")
+    odd = sum(1 for char in strange if "\udc80" <= char <= "\udcff" or (char < " " and char not in "\t\n\r"))
+    return odd * 10 <= len(strange)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The beginning of a body, ready for a page."""
+
+    html: Markup
+    shown: int
+    """Bytes of it that are there to see."""
+    of: int
+
+    @property
+    def cut(self) -> bool:
+        return self.shown < self.of
+
+
+_NAMES = {
+    "\ufeff": "BOM",
+    "\u200b": "ZWSP",
+    "\u200c": "ZWNJ",
+    "\u200d": "ZWJ",
+    "\u00ad": "SHY",
+    "\u2028": "LS",
+    "\u2029": "PS",
+    "\x7f": "DEL",
+    "\x1b": "ESC",
+    "\0": "NUL",
+}
+
+
+def marked(body: bytes, most: int = MOST_SHOWN) -> Shown:
+    """With blanks, line ends, control characters and bytes that are no text made visible. Blanks stay the characters
+    they are, so that what is selected and copied is what came; the marks are painted over them."""
+    # A character more than can be shown is enough: a megabyte is not decoded for a screenful.
+    text = body[: most * 4 + 4].decode("utf-8", "surrogateescape")
+    out: list[str] = []
+    size = end = 0
+    for found in _PIECES.finditer(text):
+        piece = found[0]
+        if piece[0] == " ":
+            shown = f'<i class="b">{piece}</i>'
+        elif "!" <= piece[0] <= "~":
+            shown = str(escape(piece))
+        else:
+            shown = _piece(piece)
+        size += len(shown) if shown.isascii() else 3 * len(shown)
+        if size > most:
+            break
+        out.append(shown)
+        end = found.end()
+    return Shown(Markup("".join(out)), len(text[:end].encode("utf-8", "surrogateescape")), len(body))
+
+
+_PIECES = re.compile(r"[!-~]{1,400}| {1,400}|.", re.DOTALL)
+
+
+@lru_cache(maxsize=2048)
+def _piece(char: str) -> str:
+    """A character with its mark, where it would not be seen or taken for another one."""
+    if char == "\n":
+        return '<i class="n"></i>\n'
+    if char == "\t":
+        return '<i class="t">\t</i>'
+    if char == "\r":
+        return '<i class="r">&#13;</i>'
+    if char == "\u00a0":
+        return '<i class="m" data-m="NBSP">\u00a0</i>'
+    if "\udc80" <= char <= "\udcff":
+        return f'<b class="m" data-m="{ord(char) - 0xDC00:02X}">\ufffd</b>'
+    if char in _NAMES:
+        return f'<b class="m" data-m="{_NAMES[char]}"></b>'
+    if unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp", "Co", "Cn", "Cs"):
+        name = f"{ord(char):02X}" if char < "\x80" else f"U+{ord(char):04X}"
+        return f'<b class="m" data-m="{name}"></b>'
+    return char
+
+
+def cut_text(text: str, most: int = MOST_SHOWN) -> tuple[str, bool]:
+    """Its beginning, as much as a page holds, and whether that is less than all of it."""
+    beginning = text[:most]
+    while len(escape(beginning)) > most:
+        beginning = beginning[: len(beginning) * 3 // 4]
+    return beginning, len(beginning) < len(text)
+
+
+def pretty(body: bytes) -> str:
+    """JSON with line breaks, every other character as it was sent; empty where that is no difference."""
+    try:
+        text = body.decode()
+        indented = msgspec.json.format(text, indent=2)
+    except (UnicodeDecodeError, msgspec.DecodeError, ValueError, RecursionError):
+        return ""
+    return "" if indented == text else indented
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    name: str
+    value: str = field(repr=False)
+    cut: bool = False
+
+
+def pairs(text: bytes) -> tuple[list[Pair], int]:
+    """Names and values of a query or a form, decoded, and how many there are."""
+    found = query_pairs(text.strip())
+    return [_pair(name, value) for name, value in found[:MOST_PAIRS]], len(found)
+
+
+def _pair(name: bytes, value: bytes) -> Pair:
+    text = value.decode("utf-8", "replace")
+    return Pair(name.decode("utf-8", "replace")[:200], text[:LONGEST_VALUE], len(text) > LONGEST_VALUE)
+
+
+def hexadecimal(body: bytes, most: int = HEX_BYTES) -> str:
+    """The beginning, sixteen bytes a line, with what of it is letters."""
+    lines = []
+    for place in range(0, min(len(body), most), 16):
+        row = body[place : min(place + 16, most)]
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        lines.append(f"{place:06x}  {row.hex(' '):<47}  {letters}")
+    return "\n".join(lines)

@@ -1,0 +1,14 @@
+"""A recorded call as something to paste: into a shell for curl or HTTPie, or into Python."""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from postern.core.history.invocation import Invocation
+from postern.usecases.history.code.curl import curl
+from postern.usecases.history.code.httpie import httpie
+from postern.usecases.history.code.python import python
+
+Language = Literal["curl", "httpie", "python"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+WRITERS: dict[Language, Callable[[str, Invocation], str]] = {"curl": curl, "httpie": httpie, "python": python}

@@ -1,0 +1,230 @@
+"""A call's page: what was sent in every view, to be searched, copied and taken along."""
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.client import PASSWORD
+from support.waiting import wait_until
+from surfaces.console.conftest import Console
+
+BODY = b'{"order": {"number": 1001,\t"total": 10.00},\r\n "who": {"e.mail": "ada@example.com"}, "note": "\xe2\x80\xaehidden"}'
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def calls(console: Console, made: dict[str, Any]) -> dict[str, Any]:
+    """Made once for the file."""
+    if not made:
+        webhook = console.webhook(name="Looked at", fieldMapping={"fieldOne": "order.number"})
+
+        def call(body: bytes, kind: str = "application/json", query: str = "", **headers: str) -> str:
+            answer = console.call(webhook["url"] + query, body, **{"Content_Type": kind, **headers})[1]
+            return str(answer["invocationId"])
+
+        large = json.dumps({"items": [{"sku": f"S-{number}", "name": "x" * 60} for number in range(10_000)]})
+        made |= {
+            "webhook": webhook,
+            "json": call(BODY, query="?source=shop&token=abc&x=%C3%A9", X_Api_Key="the key", X_Note="<b>"),
+            "large": call(large.encode()),
+            "form": call(b"a=1&b=two+words", "application/x-www-form-urlencoded"),
+            "xml": call(b"<a>\t<script>alert(1)</script></a>", "application/xml"),
+            "binary": call(bytes(range(256)) * 9, "image/png"),
+            "page": call(b"<html><script>document.title='owned'</script></html>", "text/html"),
+        }
+    return made
+
+
+def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, calls: dict[str, Any]) -> None:
+    console.open(f"/history/{calls['json']}")
+    console.click("Raw", "link")
+    code = console.page.locator(".bytes code")
+    expect(code.locator("i.t")).to_have_count(1)
+    expect(code.locator("i.r")).to_have_count(1)
+    expect(code.locator("b.m")).to_have_attribute("data-m", "U+202E")
+    text = code.evaluate("one => one.textContent")
+    assert text == BODY.decode().replace("\u202e", "")
+    assert console.page.locator(".bytes + [data-copy]").get_attribute("data-copy") == BODY.decode()
+    assert console.violations() == []
+
+
+def test_a_value_is_found_its_way_opened_and_its_path_copied(console: Console, calls: dict[str, Any]) -> None:
+    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    console.open(f"/history/{calls['json']}")
+    console.page.get_by_label("Search in the body").press_sequentially("EXAMPLE")
+    expect(console.page.get_by_text("1 hit", exact=True)).to_be_visible()
+    expect(console.page.locator(".tree mark")).to_have_text("example")
+    expect(console.page.get_by_label("Search in the body")).to_be_focused()
+    console.page.locator(".tree .leaf", has_text="ada@").click()
+    console.click("Copy path")
+    assert console.page.evaluate("navigator.clipboard.readText()") == "who.e\\.mail"
+    found = console.api.get(f"invocations/{calls['json']}/preview?fieldTwo=who.e%5C.mail").json
+    assert found["fieldTwo"] == "ada@example.com", "and a mapping takes it"
+
+
+def test_a_view_stays_when_the_story_is_told_again(console: Console, calls: dict[str, Any]) -> None:
+    """As a page does each second while a start is under way."""
+    console.open(f"/history/{calls['json']}")
+    console.click("Headers", "link")
+    expect(console.page.locator(".pairs")).to_be_visible()
+    story = f"#story-{calls['json']}"
+    console.page.evaluate("story => document.querySelector(story).dataset.old = 'yes'", story)
+    again = f"htmx.ajax('GET', '/history/{calls['json']}', {{target: '{story}', select: '{story}', swap: 'outerHTML'}})"
+    console.page.evaluate(again)
+    expect(console.page.locator(f"{story}[data-old]")).to_have_count(0)
+    expect(console.page.locator(".pairs")).to_be_visible()
+    expect(console.page.locator(".segments [aria-current]").first).to_have_text("Headers")
+
+
+def test_a_large_body_is_cut_in_true_words_and_every_part_of_it_is_reached(
+    console: Console, calls: dict[str, Any]
+) -> None:
+    console.open(f"/history/{calls['large']}")
+    assert len(console.page.content()) < 120_000
+    console.page.locator(".tree summary", has_text="items").click()
+    for _ in range(2):
+        console.page.get_by_role("link", name=re.compile(r"9,\d\d\d more")).click()
+    expect(console.page.locator(".tree summary").first).to_contain_text("10,000 items")
+    expect(console.page.locator(".tree")).not_to_contain_text("S-0")
+    console.page.get_by_label("Search in the body").fill("s-9999")
+    expect(console.page.get_by_text("1 hit", exact=True)).to_be_visible()
+    expect(console.page.locator(".tree")).to_contain_text("S-9999")
+    console.click("Raw", "link")
+    expect(
+        console.page.get_by_text(re.compile(r"The first [\d.]+ KiB of \d+\.\d KiB: the download has"))
+    ).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("kind", "views", "text"),
+    [
+        ("form", ["Values", "Form", "Raw", "Headers"], "two words"),
+        ("xml", ["Raw", "Headers"], "<script>alert(1)</script>"),
+        ("binary", ["Bytes", "Headers"], "00 01 02 03"),
+        ("page", ["Raw", "Headers"], "document.title='owned'"),
+    ],
+)
+def test_other_bodies_have_views_of_their_own(
+    console: Console, calls: dict[str, Any], kind: str, views: list[str], text: str
+) -> None:
+    console.open(f"/history/{calls[kind]}")
+    assert (
+        console.page.get_by_role("navigation", name="Part of the call").locator("a").all_inner_texts()
+        == views
+    )
+    if "Form" in views:
+        console.click("Form", "link")
+    expect(console.page.locator(".sent")).to_contain_text(text)
+    assert console.page.title() != "owned" and console.page.locator("main script").count() == 0
+    assert console.violations() == []
+
+
+def test_headers_and_query_are_tables_with_secrets_masked(console: Console, calls: dict[str, Any]) -> None:
+    console.open(f"/history/{calls['json']}?show=headers")
+    expect(console.page.get_by_role("row", name="x-api-key masked")).to_be_visible()
+    expect(console.page.get_by_role("row", name="x-note <b>")).to_be_visible()
+    console.click("Query", "link")
+    expect(console.page.get_by_role("row", name="x é")).to_be_visible()
+    expect(console.page.get_by_role("row", name="token ***")).to_be_visible()
+    assert console.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("title", "language"), [("curl", "curl"), ("HTTPie", "httpie"), ("Python", "python")]
+)
+def test_the_call_is_copied_as_what_the_api_writes(
+    console: Console, calls: dict[str, Any], title: str, language: str
+) -> None:
+    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    console.open(f"/history/{calls['json']}")
+    console.click("Copy as")
+    console.page.locator(".menu:popover-open").get_by_text(title, exact=True).click()
+    expect(console.page.locator("#said")).to_have_text("Copied")
+    copied = console.page.evaluate("navigator.clipboard.readText()")
+    assert copied == console.api.get(f"invocations/{calls['json']}/code?language={language}").text
+    assert "the key" not in copied and "YOUR_X_API_KEY" in copied
+
+
+def test_a_copied_program_makes_the_same_call_again(console: Console, calls: dict[str, Any]) -> None:
+    program = console.api.get(f"invocations/{calls['json']}/code?language=python").text
+    ran = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.startswith("200 OK"), ran.stderr
+    again = json.loads(ran.stdout.split("\n", 1)[1])["invocationId"]
+    assert console.api.get(f"invocations/{again}").json["body"].encode() == BODY
+
+
+def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, calls: dict[str, Any]) -> None:
+    console.open(f"/history/{calls['page']}")
+    console.click("Download")
+    with console.page.expect_download() as waited:
+        console.page.get_by_role("link", name=re.compile("Body, ")).click()
+    assert waited.value.suggested_filename == f"body-{calls['page'][-8:]}.xml"
+    assert waited.value.path().read_bytes() == b"<html><script>document.title='owned'</script></html>"
+    for path in ("body", "call.json", "code/curl"):
+        answer = console.page.request.get(f"{console.program.url}/history/{calls['page']}/{path}")
+        assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'"), path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        kinds = {"body": "application/octet-stream", "call.json": "application/json"}
+        assert answer.headers["content-type"].startswith(kinds.get(path, "text/plain"))
+        assert ("attachment" in answer.headers.get("content-disposition", "")) == (path != "code/curl")
+    whole = console.page.request.get(f"{console.program.url}/history/{calls['json']}/call.json").json()
+    assert whole["id"] == calls["json"] and whole["trace"] and "the key" not in json.dumps(whole)
+    assert console.page.request.get(f"{console.program.url}/history/{calls['json']}/code/perl").status == 404
+
+
+def test_a_link_to_a_call_leads_there_after_signing_in(
+    browser: Browser, console: Console, calls: dict[str, Any]
+) -> None:
+    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    console.open(f"/history/{calls['json']}?show=headers")
+    console.click("Copy link")
+    link = console.page.evaluate("navigator.clipboard.readText()")
+    assert urlsplit(link).path == f"/history/{calls['json']}" and not urlsplit(link).query
+    context = browser.new_context(locale="en-US")
+    page = context.new_page()
+    page.goto(link + "?show=raw")
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"**/history/{calls['json']}?show=raw")
+    expect(page.locator(".bytes")).to_be_visible()
+    context.close()
+
+
+def test_every_view_works_without_javascript(
+    browser: Browser, console: Console, calls: dict[str, Any]
+) -> None:
+    context = browser.new_context(
+        locale="en-US", java_script_enabled=False, storage_state=console.page.context.storage_state()
+    )
+    page = context.new_page()
+    page.goto(f"{console.program.url}/history/{calls['json']}")
+    for title in ("Raw", "Pretty", "Headers", "Query", "Body"):
+        page.get_by_role("link", name=title, exact=True).click()
+        expect(page.locator(".segments [aria-current]").first).to_have_text(title)
+    page.get_by_label("Search in the body").fill("ada")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 hit", exact=True)).to_be_visible()
+    page.goto(f"{console.program.url}/history/{calls['json']}/code/python")
+    expect(page.locator("pre")).to_contain_text("http.client")
+    context.close()
+
+
+def test_a_call_fits_a_phone(console: Console, calls: dict[str, Any]) -> None:
+    console.page.set_viewport_size({"width": 360, "height": 740})
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    for show in ("tree", "raw", "pretty", "headers", "query"):
+        console.open(f"/history/{calls['json']}?show={show}")
+        wait_until(lambda: console.page.evaluate(fits), what=f"{show} to need no scrolling sideways")
+    console.open(f"/history/{calls['binary']}")
+    wait_until(lambda: console.page.evaluate(fits), what="a dump to need no scrolling sideways")
