@@ -197,6 +197,16 @@ async def test_redirects_can_be_switched_off() -> None:
     assert len(server.received) == 1
 
 
+async def test_a_redirect_can_be_an_answer_like_any_other() -> None:
+    def moved(request: Received) -> Reply:
+        return Reply(302, {"Location": "https://elsewhere.example/thanks"}, b"see there")
+
+    async with stand_in(moved) as server, fetcher() as made:
+        fetched = await made.fetch(server.url, max_redirects=None)
+    assert (fetched.status, fetched.header("location")) == (302, "https://elsewhere.example/thanks")
+    assert (fetched.body, len(server.received)) == (b"see there", 1)
+
+
 async def test_headers_stay_with_the_site_they_were_given_for() -> None:
     async with (
         stand_in(say_hello) as other,

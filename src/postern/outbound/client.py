@@ -50,7 +50,7 @@ class Exchanged:
     headers: Headers = field(repr=False)
     body: bytes = field(repr=False)
     leads_to: bytes | None = None
-    """Where it redirects to; its body has not been read then."""
+    """Where it redirects to, for those who follow it; its body has not been read then."""
 
 
 class Client:
@@ -82,8 +82,10 @@ class Client:
         content: bytes | None,
         connect_within: float,
         max_bytes: int,
+        may_follow: bool = True,
     ) -> Exchanged:
-        """The answer, a redirect too, unfolded where it was compressed. Whoever asks sets the time for all of it."""
+        """The answer, a redirect too, unfolded where it was compressed. Whoever asks sets the time for all of it.
+        ``may_follow``: the body of a redirect is not wanted."""
         try:
             async with self._session.request(
                 method,
@@ -95,7 +97,7 @@ class Client:
                 allow_redirects=False,
                 timeout=_time_to_connect(connect_within),
             ) as response:
-                return await _received(response, max_bytes)
+                return await _received(response, max_bytes, may_follow)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _explained(error) from error
 
@@ -179,14 +181,14 @@ def _time_to_connect(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=seconds)
 
 
-async def _received(response: aiohttp.ClientResponse, max_bytes: int) -> Exchanged:
+async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow: bool) -> Exchanged:
     headers = tuple((name.lower(), value) for name, value in response.raw_headers)
     if sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
         raise FetchFailed(
             "too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes", response.status
         )
     location = header_values(headers, b"location")
-    if response.status in _REDIRECTS and location:
+    if response.status in _REDIRECTS and location and may_follow:
         return Exchanged(response.status, headers, b"", location[0])
     body = bytearray()
     unfolded = _unfolded(headers)

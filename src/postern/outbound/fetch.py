@@ -80,10 +80,10 @@ class Fetcher:
         content: bytes | None = None,
         timeout: float = 10.0,
         max_bytes: int = 1 << 20,
-        max_redirects: int = 5,
+        max_redirects: int | None = 5,
     ) -> Fetched:
         """The answer, or ``FetchFailed``. ``timeout`` is for everything together, redirects and a slow body
-        included.
+        included. ``max_redirects``: None where a redirect is an answer like any other.
 
         Connecting has half of it, at most five seconds: ``timeout`` as the reason then means that the request
         has gone out.
@@ -137,12 +137,14 @@ class Fetcher:
         content: bytes | None,
         connect_within: float,
         max_bytes: int,
-        redirects: int,
+        redirects: int | None,
     ) -> Fetched:
-        left = redirects
+        left = redirects or 0
         while True:
-            answer = await client.exchange(method, url, _sent(headers), content, connect_within, max_bytes)
-            if answer.leads_to is None:
+            answer = await client.exchange(
+                method, url, _sent(headers), content, connect_within, max_bytes, redirects is not None
+            )
+            if answer.leads_to is None or redirects is None:
                 return Fetched(answer.status, answer.headers, answer.body, str(url))
             target = parse_url(answer.leads_to.decode("latin-1"), url)
             if left == 0:

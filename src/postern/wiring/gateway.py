@@ -101,7 +101,8 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
         try:
             return await own.fetch(
                 f"{base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,
-                timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=0,
+                # A redirect may be what the workflow has answered: it is told, and not followed.
+                timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=None,
             )  # fmt: skip
         except FetchFailed as failure:
             raise FetchTrouble(failure.detail, failure.status) from failure

@@ -4,6 +4,7 @@ rejected for its own reason."""
 import base64
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,8 @@ from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SentCall
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook
-from support.house import OWNER, House, HttpReply
+from stand_in import Received, Reply, stand_in
+from support.house import OWNER, House, HttpReply, a_house
 
 pytestmark = pytest.mark.anyio
 
@@ -253,6 +255,21 @@ async def test_many_are_sent_and_a_retry_is_told_as_what_it_is(house: House) -> 
     first = await send(house, webhook, **same)
     again = await send(house, webhook, **same)
     assert (first.code, again.code, again.invocation_id) == ("accepted", "duplicate", first.invocation_id)
+
+
+async def test_a_redirect_that_a_workflow_answers_is_told_as_it_is(tmp_path: Path) -> None:
+    recorded: list[str] = []
+
+    def answer(request: Received) -> Reply:
+        headers = {"Location": "https://shop.example/thanks", "X-Invocation-Id": recorded[0]}
+        return Reply(303, headers, b"thank you")
+
+    async with stand_in(answer) as public, a_house(tmp_path, POSTERN_BASE_URL=public.url) as house:
+        webhook = await house.webhook()
+        recorded.append((await house.call(webhook)).json["invocationId"])
+        call = await send(house, webhook)
+    assert (call.status, call.answer, call.invocation_id) == (303, "thank you", recorded[0])
+    assert len(public.received) == 1
 
 
 async def test_a_public_url_that_leads_elsewhere_is_said(house: House) -> None:
