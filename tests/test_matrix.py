@@ -44,6 +44,7 @@ FROM_ITS_START = "what a process was started with is looked up where it was star
 FOR_PICKERS = "it fills the console's own choices; the list tells the same"
 PAGE_BY_PAGE = "the same is asked for page by page"
 OWN_WAY = "the page does the same in a way of its own"
+BY_A_LISTENER = "it is what a program does that takes calls in; here one sees who does, and sends calls there"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
 NOT_OFFERED: dict[str, dict[str, str]] = {
@@ -66,6 +67,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
+    "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
+    "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
+    "listeners.enter": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM, "console": IS_FOR_EYES},
     "live.watch": dict.fromkeys(("rest", "mcp", "cli"), IS_FOR_EYES),
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),

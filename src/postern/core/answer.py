@@ -1,6 +1,7 @@
 """What the caller hears."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -97,6 +98,7 @@ _ALLOWED = {
 _FORBIDDEN = re.compile(
     r"x-(invocation-id|content-type-options|sendfile|(accel|lighttpd|litespeed|reproxy)-.*)", re.DOTALL
 )
+_SERVERS_OWN = {"x-powered-by"}
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,127}"
 # No comma: a browser would read what stands behind one as the type.
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}( *; *{_TOKEN}=({_TOKEN}|"[^",\\]*"))* *')
@@ -161,6 +163,28 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
     if content and not any(name == "content-type" for name, _ in kept):
         kept.insert(0, ("content-type", kind))
     return WorkflowResponse(status, tuple(kept), content)
+
+
+def response_of_http(status: int, headers: Iterable[tuple[str, str]], body: bytes) -> WorkflowResponse:
+    """What a program answered by HTTP, as a workflow's answer, to the byte. What a server adds by itself (cookies,
+    its name, its policies) and a workflow may not set is left out."""
+    kept: dict[str, str] = {}
+    for given, value in headers:
+        name = given.lower()
+        if name in _SERVERS_OWN:
+            continue
+        try:
+            workflow_response(200, {name: value}, "")
+        except InvalidResponse:
+            continue
+        kept[name] = value
+    checked = workflow_response(status, kept, "")
+    if len(body) > LARGEST_RESPONSE:
+        raise InvalidResponse("body", "the body may have 1 MiB")
+    content = b"" if status in (204, 304) else body
+    untyped = content and "content-type" not in kept
+    own = (("content-type", "application/octet-stream"),) if untyped else ()
+    return WorkflowResponse(status, (*own, *checked.headers), content)
 
 
 def responded(response: WorkflowResponse, invocation_id: str) -> Answer:

@@ -12,13 +12,12 @@ import hmac
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
 from postern.core.address import Allowlist
-from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, workflow_response
+from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, response_of_http
 from postern.core.deliveries.delivery import (
     End,
     EngineHealth,
@@ -41,7 +40,6 @@ SHORTEST_WAIT = 0.2
 STATUS_HEADER = "x-postern-status"
 
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
-_ENGINES_OWN = {"x-powered-by"}
 
 
 class HttpEngine:
@@ -243,27 +241,17 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
     in a header.
     """
     status = fetched.status
-    kept: dict[str, str] = {}
+    headers: list[tuple[str, str]] = []
     for raw_name, raw_value in fetched.headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         if name == STATUS_HEADER and value.isascii() and value.isdigit():
             status = int(value[:3])
-        elif name not in _ENGINES_OWN:
-            try:
-                workflow_response(200, {name: value}, "")
-            except InvalidResponse:
-                # what an engine adds by itself (cookies, CORS, its own policies) is none of the caller's
-                # business
-                continue
-            kept[name] = value
+        else:
+            headers.append((name, value))
     try:
-        checked = workflow_response(status, kept, "")
+        return response_of_http(status, headers, fetched.body)
     except InvalidResponse as error:
         raise EngineRejected(f"the workflow's answer cannot be sent: {error}") from error
-    body = b"" if status in (204, 304) else fetched.body
-    untyped = body and "content-type" not in kept
-    headers = (("content-type", "application/octet-stream"),) if untyped else ()
-    return replace(checked, headers=(*headers, *checked.headers), body=body)
 
 
 def _excerpt(fetched: Fetched) -> str:

@@ -17,6 +17,7 @@ from postern.stores.history.replays import Replays
 from postern.stores.history.retention import Retention
 from postern.stores.history.volumes import Volumes
 from postern.stores.idempotency import Idempotency
+from postern.stores.listeners import Listeners
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.secrets import keys
@@ -50,6 +51,7 @@ class Store:
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.replays = Replays(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
+        self.listeners = Listeners(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None
 

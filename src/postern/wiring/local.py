@@ -3,6 +3,7 @@ do at all."""
 
 import asyncio
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, nullcontext
@@ -50,8 +51,17 @@ class Local:
         self._runner = asyncio.Runner()
         self._opened = AsyncExitStack()
         self._gateway: Gateway | None = None
+        self._turn = threading.Lock()
+        """`postern listen` asks from several threads, and there is one loop."""
 
-    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: bytes | None,
+        within: float | None = None,
+    ) -> Answer:
         async def answer(gateway: Gateway) -> Answer:
             response = await inside.ask(gateway, ACTOR, method, path, query, body)
             return Answer(response.status_code, bytes(response.body))
@@ -123,7 +133,7 @@ class Local:
                 self._gateway = await self._opened.enter_async_context(opened(self._settings))
             return await use_case(self._gateway)
 
-        with ends_in_a_sentence():
+        with self._turn, ends_in_a_sentence():
             try:
                 return self._runner.run(inside_the_loop())
             except Refused as refused:

@@ -28,6 +28,7 @@ from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.history.findable import FindableLoop
+from postern.usecases.listeners.watching import ListenersLoop
 from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import RetentionLoop
@@ -78,6 +79,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None) -> None:
                 asyncio.create_task(_stay_alone(gateway)),
                 asyncio.create_task(RetentionLoop(gateway).run()),
                 asyncio.create_task(FindableLoop(gateway).run()),
+                asyncio.create_task(ListenersLoop(gateway).run()),
                 asyncio.create_task(rehearse(gateway)),
             ]
             # These are asked to end, and waited for.

@@ -191,6 +191,14 @@ def test_only_what_was_asked_for_arrives(gateway: Program, local: LocalProgram) 
         later = call(one["url"], b'{"number": "1"}')
         mine.wait_for(2)
     assert local.ids() == [wanted, later]
+    nested = call(one["url"], b'{"number": "3", "data": {"items": [{"type": "invoice.paid"}]}}')
+    call(one["url"], b'{"number": "4", "data": {"items": [{"type": "invoice.made"}]}}')
+    path = ("--where", "data.items[0].type=invoice.paid", "--where", "fieldOne=3")
+    with listening(gateway, "--print", "--since", "1h", *path) as printed:
+        printed.wait_for(1)
+        last = call(one["url"], b'{"number": "3", "data": {"items": [{"type": "invoice.paid"}]}}')
+        printed.wait_for(2)
+    assert [line["id"] for line in printed.lines] == [nested, last]
     with listening(gateway, "--print", "--since", "1h", "--outcome", "rejected") as printed:
         printed.wait_for(1)
     assert (printed.lines[0]["outcome"], printed.lines[0]["request"]["bodyBase64"]) == ("rejected", "W10=")
@@ -346,7 +354,8 @@ def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Pat
         (("--to", "localhost"), USAGE),
         (("--print", "--since", "yesterday"), USAGE),
         (("--print", "--outcome", "lost"), USAGE),
-        (("--print", "--where", "number=1"), USAGE),
+        (("--print", "--where", "=1"), USAGE),
+        (("--print", "--where", "data[=1"), USAGE),
         (("wh_none", "--print"), NOT_FOUND),
     ):
         ran = typed(tmp_path, "listen", *words, to=gateway)

@@ -243,6 +243,9 @@ def tell(way: Way) -> None:
     way("replays", "run", plan)
     way("replays", "run", json.loads(way("replays", "plan", *webhook, "--json"))["id"], "--watch")
     twice("replays", "list")
+    twice("listeners", "list")
+    way("listeners", "end", "nobody")
+    way("replay", invocation, "--listener", "nobody")
 
     key = json.loads(twice("keys", "create", "Somebody", "--level", "write"))["id"]
     way("keys", "create", "Somebody", "--level", "king")
@@ -317,6 +320,7 @@ READING = [
     ("sessions", "list"),
     ("audit",),
     ("replays", "list"),
+    ("listeners", "list"),
     ("export",),
     ("signatures", "providers"),
 ]

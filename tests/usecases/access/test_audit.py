@@ -20,6 +20,8 @@ from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history, samples
+from postern.usecases.listeners import listeners
+from postern.usecases.listeners.listeners import EnterRequest
 from postern.usecases.operations import key_rotation, retention
 from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
@@ -62,6 +64,9 @@ ONLY_READ = {
         "history.count",
         "live.follow",
         "live.watch",
+        "listeners.answer",
+        "listeners.ask",
+        "listeners.listing",
     ),
     *(
         "readmission.recheck",
@@ -158,6 +163,34 @@ simple("key_rotation.rotate_key", lambda on: key_rotation.rotate_key(on.gateway,
 simple("webhooks.change", lambda on: webhooks.change(on.gateway, WHO, on.id, {"name": "Other"}))
 simple("webhooks.switch", lambda on: webhooks.switch(on.gateway, WHO, on.id, False))
 simple("webhooks.remove", lambda on: webhooks.remove(on.gateway, WHO, on.id))
+
+
+async def to_answer(stage: Stage) -> EnterRequest:
+    waits = {"enabled": True, "timeoutSeconds": 5}
+    one = await stage.house.webhook(name=f"Waits {next(NUMBERS)}", synchronousResponse=waits)
+    return EnterRequest(name="ada@laptop", answers=one.id)
+
+
+async def answering(stage: Stage) -> str:
+    return str((await listeners.enter(stage.gateway, WHO, await to_answer(stage))).id)
+
+
+@changes("listeners.enter")
+async def enter_listener(stage: Stage) -> Deed:
+    wanted = await to_answer(stage)
+    return lambda: listeners.enter(stage.gateway, WHO, wanted)
+
+
+@changes("listeners.end")
+async def end_listener(stage: Stage) -> Deed:
+    listener = await answering(stage)
+    return lambda: listeners.end(stage.gateway, WHO, listener)
+
+
+@changes("listeners.replay")
+async def replay_to_listener(stage: Stage) -> Deed:
+    listener, invocation = await answering(stage), await stage.accepted()
+    return lambda: listeners.replay(stage.gateway, WHO, listener, invocation)
 
 
 async def in_the_bin(stage: Stage) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
 from postern.core.deliveries.delivery import State
+from postern.core.listeners import Handed
 
 Json = bytes
 
@@ -114,6 +115,8 @@ class Entry(msgspec.Struct):
     secret_id: str | None = None
     sample: bytes | None = None
     """The finished trigger as JSON, where Record Events is armed."""
+    handed: Handed | None = None
+    """To the listener that answers in the place of the engine."""
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -131,6 +134,8 @@ class Receipt(msgspec.Struct, frozen=True):
     """It is on disk. ``first`` names the earlier invocation when the unique insert said: seen before."""
 
     first: str | None = None
+    listener_gone: bool = False
+    """It could not be handed to the listener, so it is the engine's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ from sqlalchemy import Connection, func, select, update
 
 from postern.core.deliveries.delivery import State, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
+from postern.core.listeners import Handed
 from postern.stores.calls.claims import claim_keys
+from postern.stores.calls.handing import hand_over, is_there
 from postern.stores.sql.bulk import execute_for_each, insert_rows
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import (
@@ -60,6 +62,8 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     released = settle_holds(connection, waiting) if waiting else set()
     recorded = []
     starting = []
+    to_listeners = []
+    listener_gone = set()
     for entry in entries:
         invocation, delivery = entry.invocation, entry.delivery
         first = firsts.get(invocation.id)
@@ -69,6 +73,12 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
                 None,
             )
         if delivery is not None:
+            if entry.handed is not None:
+                if is_there(connection, entry.handed.listener_id):
+                    to_listeners.append(entry.handed)
+                else:
+                    listener_gone.add(invocation.id)
+                    delivery = replace(delivery, state="queued")
             starting.append(
                 _delivery_row(delivery if delivery.key not in released else replace(delivery, state="queued"))
             )
@@ -80,13 +90,15 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     )
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
+    for call in to_listeners:
+        _answered_by_listener(connection, call)
     _count(
         connection,
         [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
     )
     return (
-        [Receipt(firsts.get(entry.invocation.id)) for entry in entries]
-        if firsts
+        [Receipt(firsts.get(entry.invocation.id), entry.invocation.id in listener_gone) for entry in entries]
+        if firsts or listener_gone
         else [_RECORDED] * len(entries)
     )
 
@@ -106,6 +118,16 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.error, delivery.answer_code,
         delivery.asked_by,
     )  # fmt: skip
+
+
+def _answered_by_listener(connection: Connection, call: Handed) -> None:
+    """It counts as started from the beginning, so that nobody gives it to the engine as well."""
+    attempt = {"at": call.at, "outcome": "started", "runs": 1, "listener": call.listener}
+    of_it = update(deliveries).where(deliveries.c.key == call.delivery_key)
+    connection.execute(
+        of_it.values(started_at=milliseconds(call.at), runs=1, log=msgspec.json.encode([attempt]))
+    )
+    hand_over(connection, call)
 
 
 def settle_holds(connection: Connection, waiting: list[Delivery]) -> set[str]:

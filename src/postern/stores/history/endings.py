@@ -44,9 +44,7 @@ class Endings:
         def job(connection: Connection) -> set[str]:
             if answered:
                 _keep(connection, answered)
-            early, ended = _end(connection, ends) if ends else (set(), Counter())
-            _count(connection, counted, ended, int(now // 60))
-            return early
+            return write_ends(connection, ends, now, counted)
 
         return await self._writer.write(job)
 
@@ -77,6 +75,15 @@ class Endings:
         """Nobody can tell any more how these ended."""
         forgotten = update(deliveries).where(deliveries.c.key.in_(list(keys))).values(ask_at=None)
         await self._writer.write(lambda connection: connection.execute(forgotten))
+
+
+def write_ends(
+    connection: Connection, ends: Mapping[str, End], now: float, counted: Counted | None = None
+) -> set[str]:
+    """The keys of those that have not begun yet."""
+    early, ended = _end(connection, ends) if ends else (set(), Counter())
+    _count(connection, counted or {}, ended, int(now // 60))
+    return early
 
 
 def _keep(connection: Connection, answered: list[Answered]) -> None:

@@ -33,6 +33,7 @@ from postern.stores.sql.tables import (
     deliveries,
     duplicate_keys,
     engine_deletions,
+    handed,
     idempotency,
     invocations,
     maintenance,
@@ -160,6 +161,7 @@ class Retention:
             if gone:
                 connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
                 connection.execute(delete(call_values).where(call_values.c.invocation_id.in_(gone)))
+                connection.execute(delete(handed).where(handed.c.invocation_id.in_(gone)))
             return (
                 connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
                 if gone

@@ -224,6 +224,40 @@ schedules = Table(
     _partial("schedules_due", "next_run_at", where="next_run_at IS NOT NULL"),
 )
 
+# Who listens now. A row is a lease: it is there until its time is over, or the listener says goodbye.
+listeners = Table(
+    "listeners",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("owner_id", Ascii(40), nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("address", Ascii(80), nullable=False),
+    Column("since", BigInteger, nullable=False),
+    Column("lease_until", BigInteger, nullable=False),
+    Column("ended_by", Text),
+    Column("answers", Ascii(40), unique=True),  # the webhook whose calls it answers: the index lets one do so
+)
+
+# Calls that were given to a listener: to answer, or to look at again.
+handed = Table(
+    "handed",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("invocation_id", Ascii(40), nullable=False, index=True),
+    Column("listener_id", Ascii(40), nullable=False),
+    Column("listener", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("delivery_key", Ascii(48)),
+    Column("asked_by", Text),
+    Column("ended_at", BigInteger),
+    Column("status", SmallInteger),
+    Column("duration_us", BigInteger),
+    Column("error", Text, nullable=False, server_default=""),
+    _partial("handed_under_way", "listener_id", where="ended_at IS NULL"),
+)
+
 # What the database knows about itself: the fingerprints of its keys, and from where it was copied.
 meta = Table(
     "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)

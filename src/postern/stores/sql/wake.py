@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CHANNEL = "postern"
 CONFIGURATION, DUE, ANSWER = "configuration", "due", "answer:"
+LISTENERS, HANDED = "listeners", "handed:"
+"""Somebody came or went who listens; something is there for one of them."""
 LISTENING, DEAF = "listening", "deaf"
 LONGEST_PAUSE = 5.0
 

@@ -8,7 +8,7 @@ import typer
 from postern import __version__
 from postern.core.operations.shown_setting import ShownSetting
 from postern.surfaces.cli import access, signatures, workflows
-from postern.surfaces.cli.develop import listen, send
+from postern.surfaces.cli.develop import listen, listeners, send
 from postern.surfaces.cli.gateway import login
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.machine import Machine
@@ -43,6 +43,7 @@ app.command("mcp")(mcp.mcp)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("listen")(listen.listen)
+app.add_typer(listeners.commands, name="listeners")
 app.command("send")(send.send)
 app.command("login")(login.login)
 app.command("logout")(login.logout)

@@ -55,6 +55,8 @@ NOTICES = {
     "promoted": "The second secret is now the main one.",
     "replayed": "Replayed: the workflow is started again with the recorded payload.",
     "replay-held": "Replayed: the webhook is on hold, so its workflow waits with the others.",
+    "replayed-to-listener": "Handed to the listener: how its program answers is shown below.",
+    "listener-ended": "Its calls start the workflow again. The listener's command ends and says so.",
     "mapped": "Mapped. The next call carries the value.",
     "fixed": "The fix is applied. Calls are judged by it from now on.",
     "admitted": "Admitted: the call was checked again, accepted, and its workflow is started.",

@@ -57,6 +57,19 @@ class ReplayInvocation(OneInvocation):
     ] = "current"
 
 
+ListenerId = Annotated[
+    str, Field(description="The listener's id, like lsn_…; list_listeners tells it.", max_length=80)
+]
+
+
+class OneListener(Shape):
+    listener_id: ListenerId
+
+
+class ReplayToListener(OneInvocation):
+    listener_id: ListenerId
+
+
 class ListWebhooks(Shape):
     search: Annotated[
         str | None, Field(description="Only webhooks whose name holds this text.", max_length=200)

@@ -21,13 +21,14 @@ from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.surfaces.mcp import history, sending, signatures, webhooks
+from postern.surfaces.mcp import history, listeners, sending, signatures, webhooks
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks.configuration import validated
 
 __all__ = [
     "history",
+    "listeners",
     "sending",
     "signatures",
     "webhooks",

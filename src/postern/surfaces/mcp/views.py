@@ -18,6 +18,10 @@ class Deleted(View):
     deleted: str
 
 
+class Ended(View):
+    ended: str
+
+
 class Forgotten(View):
     forgotten: str
 

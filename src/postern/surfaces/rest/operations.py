@@ -7,6 +7,7 @@ from postern.surfaces.rest import (
     deliveries,
     engine,
     history,
+    listeners,
     live,
     readmission,
     replays,
@@ -30,6 +31,7 @@ OPERATIONS = [
     *history.row.operations,
     *replays.row.operations,
     *live.row.operations,
+    *listeners.row.operations,
     *engine.row.operations,
     *access.row.operations,
 ]

@@ -14,12 +14,13 @@ from postern.core.calls.redact import TEST_CALL
 from postern.core.deliveries.delivery import Trigger, delivery_key
 from postern.core.history.invocation import Answered, Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.history.sample import sample_of
+from postern.core.listeners import Handed
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id
 from postern.observe import CallLine, call_counts, not_stored
-from postern.usecases.calls.respond import await_answer, await_first_answer
+from postern.usecases.calls.respond import await_answer, await_first_answer, await_listener
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
 
@@ -107,7 +108,10 @@ class Reception:
                 self._wait_for(self._capture(handshake.captured, answer), waited=False)
             else:
                 self._answer(answer)
-        elif delivery.deadline is None or delivery.state != "queued":
+        elif entry.handed is not None and not receipt.listener_gone:
+            gateway.runtime.listeners.wake(entry.handed.listener_id)
+            self._wait_for(await_listener(gateway, delivery))
+        elif delivery.deadline is None or delivery.state == "held":
             gateway.runtime.due.set()
             self._answer(answers.accepted(invocation.id))
         else:
@@ -214,12 +218,13 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     )
     entry = Entry(invocation, secret_id=webhook.secret_ids.get(verdict.matched))
     if accepted:
+        listener = gateway.runtime.listeners.answering(webhook.id, now) if waits else None
         entry.delivery = Delivery(
             delivery_key(invocation.id, 1),
             invocation.id,
             webhook.id,
             1,
-            "held" if webhook.held else "queued",
+            "held" if webhook.held else "queued" if listener is None else "started",
             0,
             # A caller that waits is not left to the loop: this process starts the workflow itself, under its
             # own lease.
@@ -228,6 +233,16 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             now,
             call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
+        if listener is not None:
+            entry.handed = Handed(
+                new_id("hnd"),
+                invocation.id,
+                listener.id,
+                listener.name,
+                listener.owner,
+                now,
+                entry.delivery.key,
+            )
         if webhook.recording_until > now:
             entry.sample = sample_of(
                 Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload)

@@ -83,26 +83,44 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
     """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
+    watch = asyncio.create_task(_start_and_watch(gateway, delivery, payload))
+    try:
+        return await _wait(gateway, delivery, watch)
+    finally:
+        watch.cancel()
+
+
+LOOK_FOR_LISTENER = 0.25
+"""Seconds. A listener may answer through another process, even through a command that nobody hears of."""
+
+
+async def await_listener(gateway: Gateway, delivery: Delivery) -> Answer:
+    """Wait for the answer of the listener that the call was handed to. When it goes away, the row says so."""
+    return await _wait(gateway, delivery, None)
+
+
+async def _wait(gateway: Gateway, delivery: Delivery, watch: "asyncio.Task[str | None] | None") -> Answer:
     assert delivery.deadline is not None
     # The deadline is a time of day, for the workflow and for other processes. The wait is counted by a clock
     # that nobody sets.
     allowed = delivery.deadline - delivery.created_at
     until = time.monotonic() + min(allowed, delivery.deadline - gateway.clock())
     woken = gateway.runtime.waiters.register(delivery.key)
-    watch = asyncio.create_task(_start_and_watch(gateway, delivery, payload))
-    watch.add_done_callback(lambda _: woken.set())
+    longest_pause = LOOK_FOR_LISTENER if watch is None else allowed
+    if watch is not None:
+        watch.add_done_callback(lambda _: woken.set())
     try:
         while True:
             left = until - time.monotonic()
             if left > 0:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(left, gateway.runtime.waiters.look_every)):
+                    async with asyncio.timeout(min(left, longest_pause, gateway.runtime.waiters.look_every)):
                         await woken.wait()
             if woken.answer is not None:
                 return answers.responded(woken.answer, delivery.invocation_id)
             ended = (
                 watch.result()
-                if watch.done() and not watch.cancelled() and watch.exception() is None
+                if watch and watch.done() and not watch.cancelled() and watch.exception() is None
                 else None
             )
             woken.clear()
@@ -114,7 +132,6 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
         return answers.problem("temporarily_unavailable", delivery.invocation_id)
     finally:
         gateway.runtime.waiters.leave(delivery.key, woken)
-        watch.cancel()
 
 
 async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes) -> str | None:

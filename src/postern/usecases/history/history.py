@@ -19,6 +19,7 @@ from postern.usecases.answers import Listing, Time
 from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.history.code import WRITERS, Language
+from postern.usecases.history.rows import event_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
@@ -51,7 +52,8 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
     """One call's whole story: what came, what was decided and why, what was started."""
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
-    return views.invocation_of(story, _payload(story.invocation))
+    local_runs = await gateway.store.listeners.of_call(invocation_id)
+    return views.invocation_of(story, _payload(story.invocation), local_runs)
 
 
 async def replay(
@@ -108,8 +110,13 @@ def _never_started(invocation: Invocation) -> str:
 async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> views.RecordedRequest:
     """The recorded call to the byte, with its credentials masked, to be sent somewhere else."""
     require(actor, "read")
-    story = await recorded(gateway, invocation_id)
-    return views.request_of(story.invocation, story.deliveries)
+    return request_in(gateway, await recorded(gateway, invocation_id))
+
+
+def request_in(gateway: Gateway, story: Story) -> views.RecordedRequest:
+    webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
+    event = event_of(story.invocation, webhook.provider if webhook else "")
+    return views.request_of(story.invocation, story.deliveries, event)
 
 
 async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:

@@ -9,6 +9,7 @@ from postern.core.deliveries.delivery import State
 from postern.core.documents import Document
 from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
+from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View
 
 RunState = Literal["running", "completed", "failed", "unknown"]
@@ -38,6 +39,8 @@ class InvocationSummary(View, kw_only=True):
     ended_at: Time | UnsetType | None = UNSET
     error: str | UnsetType | None = UNSET
     workflows: list[str] | UnsetType | None = UNSET
+    listener: str | UnsetType | None = UNSET
+    """The `postern listen` that the call was handed to in the place of the engine."""
 
 
 class Count(View):
@@ -67,14 +70,17 @@ class Attempt(View):
     runs: int | UnsetType = UNSET
     workflows: list[str] | UnsetType = UNSET
     detail: str | UnsetType = UNSET
+    listener: str | UnsetType = UNSET
 
 
 class Delivery(View):
-    """``asked_by``: who admitted the call or had it replayed; null where the call itself started it."""
+    """``asked_by``: who admitted the call or had it replayed; null where the call itself started it.
+    ``listener``: the `postern listen` that was given it in the place of the engine."""
 
     key: str
     emission: int
     asked_by: str | None
+    listener: str | None
     state: State
     fields: dict[str, str]
     created_at: Time
@@ -101,6 +107,22 @@ PayloadText = Annotated[
 for a megabyte to be opened and written again. Whoever reads an answer has the object."""
 
 
+class LocalRun(View):
+    """A call at a listener's program. ``status`` is null where that has not answered; ``error`` says why, once
+    ``endedAt`` is there."""
+
+    id: str
+    kind: Literal["answer", "replay"]
+    listener: str
+    by: str
+    asked_by: str | None
+    at: Time
+    ended_at: Time | None
+    status: int | None
+    ms: float | None
+    error: str
+
+
 class Invocation(InvocationSummary, kw_only=True):
     path: str
     query: str
@@ -110,12 +132,15 @@ class Invocation(InvocationSummary, kw_only=True):
     payload: PayloadText
     trace: list[Step]
     deliveries: list[Delivery]
+    local_runs: list[LocalRun]
+    """Where it was handed to listeners: to be answered, or replayed to them."""
 
 
 class RecordedRequest(View):
     """A call as it came in, but for credentials, which are masked in headers and query. ``body_base64`` is null where the
     body is not kept any more; ``body_truncated``: of a rejected call only the beginning is kept. ``fields``: the four
-    values that the webhook's mapping found when the call was accepted."""
+    values that the webhook's mapping found when the call was accepted. ``event``: what has happened at the sender, where the
+    call says so."""
 
     invocation_id: str
     webhook_id: str
@@ -127,6 +152,7 @@ class RecordedRequest(View):
     body_base64: str | None
     body_truncated: bool
     fields: dict[str, str]
+    event: str
 
 
 class Replayed(View):
@@ -257,10 +283,11 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         ended_at=Time.maybe(newest.ended_at) if newest else UNSET,
         error=newest.error or None if newest else UNSET,
         workflows=_workflows(newest) if newest else UNSET,
+        listener=_listener(newest) if newest else UNSET,
     )
 
 
-def invocation_of(story: recorded.Story, payload: msgspec.Raw | None) -> Invocation:
+def invocation_of(story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed]) -> Invocation:
     """The call as stored, the verdict with its trace, every delivery with its attempts."""
     invocation = story.invocation
     body = invocation.body
@@ -277,10 +304,13 @@ def invocation_of(story: recorded.Story, payload: msgspec.Raw | None) -> Invocat
             for step, ok, detail in msgspec.json.decode(invocation.trace)
         ],
         deliveries=[delivery_of(one) for one in story.deliveries],
+        local_runs=[run_of(one) for one in local_runs],
     )
 
 
-def request_of(invocation: recorded.Invocation, deliveries: list[recorded.Delivery]) -> RecordedRequest:
+def request_of(
+    invocation: recorded.Invocation, deliveries: list[recorded.Delivery], event: str
+) -> RecordedRequest:
     body = invocation.body
     return RecordedRequest(
         invocation_id=invocation.id,
@@ -293,6 +323,7 @@ def request_of(invocation: recorded.Invocation, deliveries: list[recorded.Delive
         body_base64=None if body is None and invocation.body_size else b64encode(body or b"").decode(),
         body_truncated=body is not None and len(body) < invocation.body_size,
         fields=deliveries[0].fields if deliveries else {},
+        event=event,
     )
 
 
@@ -302,6 +333,7 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
         key=one.key,
         emission=one.emission,
         asked_by=one.asked_by,
+        listener=_listener(one),
         state=one.state,
         fields=one.fields,
         created_at=Time(one.created_at),
@@ -328,6 +360,27 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
     )
 
 
+def run_of(one: Handed) -> LocalRun:
+    return LocalRun(
+        id=one.id,
+        kind="replay" if one.delivery_key is None else "answer",
+        listener=one.listener,
+        by=one.owner,
+        asked_by=one.asked_by,
+        at=Time(one.at),
+        ended_at=Time.maybe(one.ended_at),
+        status=one.status,
+        ms=one.milliseconds,
+        error=one.error,
+    )
+
+
+def _listener(delivery: recorded.Delivery) -> str | None:
+    """Which one it was handed to in the place of the engine."""
+    named = (entry["listener"] for entry in reversed(delivery.log) if "listener" in entry)
+    return msgspec.convert(next(named, None), str | None)
+
+
 def _workflows(delivery: recorded.Delivery) -> list[str] | None:
     """Which ones the newest start that named any has started."""
     named = (entry["workflows"] for entry in reversed(delivery.log) if "workflows" in entry)
@@ -342,7 +395,8 @@ def _run_state(delivery: recorded.Delivery) -> RunState | None:
         case "failed":
             return "failed" if delivery.ended_at is not None else None
         case "started" if delivery.runs:
-            return "running" if delivery.ask_at is not None else "unknown"
+            # Whoever it was handed to tells its end, or is put out.
+            return "running" if delivery.ask_at is not None or _listener(delivery) else "unknown"
     return None
 
 

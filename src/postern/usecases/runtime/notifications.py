@@ -19,7 +19,12 @@ async def follow(gateway: Gateway) -> None:
                 gateway.runtime.due.set()
             case "answer":
                 gateway.runtime.waiters.wake(key)
+            case "listeners":
+                gateway.runtime.listeners.changed.set()
+            case "handed":
+                gateway.runtime.listeners.wake(key)
             case "listening":
+                gateway.runtime.listeners.changed.set()
                 gateway.runtime.waiters.look_every = RARELY
                 gateway.runtime.directory.refresh_soon()
                 gateway.runtime.due.set()

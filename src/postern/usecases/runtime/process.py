@@ -11,6 +11,7 @@ from postern.core.limits import Limits
 from postern.observe import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
+from postern.usecases.runtime.listeners import Listeners
 from postern.usecases.runtime.live_feed import LiveFeed
 from postern.usecases.runtime.rejections import Rejections
 
@@ -79,6 +80,8 @@ class Runtime:
     """Who watches calls as they come in."""
     limits: Limits = field(default_factory=lambda: Limits(time.monotonic))
     waiters: Waiters = field(default_factory=Waiters)
+    listeners: Listeners = field(default_factory=Listeners)
+    """Who answers calls in the place of the engine."""
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)
@@ -125,6 +128,7 @@ class Runtime:
             self.ending = True
             self._patient_until = time.monotonic() + PATIENCE
             self.live.close()
+            self.listeners.close()
         elif time.monotonic() > self._patient_until:
             self.waiters.send_away()
         return len(self.waiters)

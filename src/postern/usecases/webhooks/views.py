@@ -5,6 +5,7 @@ from typing import Any, Literal
 from postern.core.documents import Document
 from postern.core.webhooks import settings
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
+from postern.usecases.listeners.views import Listener
 from postern.usecases.schedules.views import ScheduleState
 
 
@@ -95,6 +96,8 @@ class Webhook(View):
     history_retention_days: int | None
     body_retention_days: int | None
     schedule_state: ScheduleState | None
+    answered_by: Listener | None
+    """The listener that answers its calls in the place of the workflow."""
     warnings: list[str]
 
 

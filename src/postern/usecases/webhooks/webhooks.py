@@ -23,6 +23,8 @@ from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.answers import UNSET, Time, UnsetType, first_page
+from postern.usecases.listeners.listeners import answering
+from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.schedules.states import schedule_states
 from postern.usecases.schedules.views import ScheduleState
@@ -83,7 +85,8 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook
     webhook = await stored(gateway, webhook_id)
     tallies = await gateway.store.webhooks.tallies([webhook_id])
     states = await schedule_states(gateway, [webhook])
-    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id])
+    listener = (await answering(gateway)).get(webhook_id)
+    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id], listener)
 
 
 async def names(
@@ -123,9 +126,13 @@ async def listing(
     readable = [webhook for webhook in shown if isinstance(webhook, StoredWebhook)]
     tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in readable])
     states = await schedule_states(gateway, readable)
+    listeners = await answering(gateway)
     unreadable = [_unreadable(gateway, one) for one in shown if isinstance(one, UnreadableWebhook)]
     return views.Webhooks(
-        items=[presented(gateway, webhook, tallies[webhook.id], states[webhook.id]) for webhook in readable],
+        items=[
+            presented(gateway, one, tallies[one.id], states[one.id], listeners.get(one.id))
+            for one in readable
+        ],
         next_cursor=next_cursor,
         unreadable=unreadable or UNSET,
     )
@@ -275,7 +282,11 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
 
 
 def presented(
-    gateway: Gateway, webhook: StoredWebhook, tallies: dict[str, Tally], schedule: ScheduleState | None
+    gateway: Gateway,
+    webhook: StoredWebhook,
+    tallies: dict[str, Tally],
+    schedule: ScheduleState | None,
+    listener: Listener | None,
 ) -> views.Webhook:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
     last."""
@@ -306,6 +317,7 @@ def presented(
         history_retention_days=settings.history_retention_days,
         body_retention_days=settings.body_retention_days,
         schedule_state=schedule,
+        answered_by=listener,
         warnings=warnings(webhook, schedule),
     )
 

@@ -4,65 +4,33 @@ import re
 import time
 from base64 import b64decode
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, NamedTuple
-from urllib.parse import urlsplit
 
 import typer
+from msgspec import Raw
 
-from postern.core.calls.redact import MASK
+from postern.core.calls.call import Call
+from postern.core.calls.content import Unreadable, read_object
+from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.surfaces.cli.develop.keeping import Keeper
 from postern.surfaces.cli.develop.listening import Calls
+from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import webhooks_of
+from postern.surfaces.cli.develop.shown import Heard, JsonLines, Lines, LiveTable, Row, Shown
+from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, end, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style
 from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.access.views import Me
-from postern.usecases.answers import UNSET, Time, UnsetType, View
 from postern.usecases.history.views import InvocationSummary, RecordedRequest
 from postern.usecases.webhooks.views import Webhook
 
 OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-ASK_AGAIN = 1.0
-
-# What belongs to the connection that the call came over, or is made anew for the one to the local program.
-_OWN = {
-    *(
-        "host",
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ),
-    *("content-length", "expect"),
-}
-
-
-class LocalAnswer(NamedTuple):
-    status: int | None
-    error: str
-    milliseconds: float
-
-
-class Heard(View):
-    """A line of ``--json``."""
-
-    id: str
-    webhook_id: str
-    received_at: Time
-    outcome: str
-    code: str
-    method: str
-    local_status: int | UnsetType | None = UNSET
-    local_ms: float | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-    request: RecordedRequest | UnsetType = UNSET
 
 
 def listen(
@@ -91,7 +59,10 @@ def listen(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="FIELD=VALUE", help="Only calls with this value, like fieldOne=1001."),
+        typer.Option(
+            metavar="FIELD=VALUE",
+            help="Only calls with this value: of a mapped field, like fieldOne=1001, or in the body, like data.type=invoice.paid.",
+        ),
     ] = None,
     token: Annotated[
         str | None,
@@ -106,23 +77,39 @@ def listen(
         ),
     ] = False,
     timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds for each local answer.")] = 30,
+    answer: Annotated[
+        bool,
+        typer.Option(
+            "--answer",
+            help="What the local program answers is what the caller hears, in the place of the workflow, which is not started. "
+            "One webhook, and one listener at a time.",
+        ),
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(help="What others see of this listener. Default: who and where, like ada@thinkpad."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Let calls of a gateway arrive at a program on this machine, as they come in: method, query, headers and body as
     they were sent, signatures included, and X-Postern-Invocation beside them. Nothing has to be reachable from outside.
 
     Each call arrives once and in order. When the connection to the gateway is lost, it goes on where it was. Ctrl-C ends
-    it.
+    it. While it listens, recorded calls can be replayed to it from the console, by its name.
 
     Examples:
 
       postern listen --to http://localhost:3000/hooks
+
+      postern listen wh_… --to http://localhost:3000/hooks --answer
 
       postern listen wh_… --print --last 5
     """
     if (to is None) != only_print:
         end("say --to URL, or --print", USAGE)
     wanted = _wanted(outcome, where)
+    if answer:
+        _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
     masked = read_secret(token) if token else None
     begin = None if since is None else _moment(since)
     target = None if to is None else Target(checked(to), masked, timeout)
@@ -131,14 +118,23 @@ def listen(
         webhooks = _of_sender(webhooks, sender)
     for webhook in webhooks or ():
         api.get(Webhook, "webhooks", webhook)
+    announced = name or own_name()
+    if answer and target is not None:
+        _answer(announced, (webhooks or [""])[0], to or "", target, as_json)
+        return
     kept = None if keep is None else _keeper(keep, since, last)
+    shown = _shown(as_json, f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
     calls = Calls(
         webhooks or [],
-        lambda why: err.print(f"{why} It goes on as soon as it can.", "yellow"),
+        lambda why: _say(shown, f"{why} It goes on as soon as it can."),
         kept.place if kept else None,
     )
+    presence = Presence(announced, None, target, shown, partial(_say, shown)) if target else None
     if not as_json:
-        err.print("Waiting for calls. Ctrl-C ends it.")
+        _say(shown, "Waiting for calls. Ctrl-C ends it.", "")
+    if presence is not None:
+        api.patient = True
+        presence.in_background()
     count = 0
     try:
         for call in calls.follow(begin, last):
@@ -147,13 +143,16 @@ def listen(
             if _outcome(call) not in wanted.outcomes:
                 continue
             request = _request(call.id)
-            if any(request.fields.get(name) != value for name, value in wanted.fields.items()):
+            if not wanted.has(request):
                 continue
             count += 1
             if target is None:
                 _print(call, request, as_json)
             else:
-                _show(call, target.send(request, retry), as_json)
+                row = Row(request, outcome=_outcome(call), code=call.code)
+                shown.begin(row)
+                row.answer = target.send(request, retry)
+                shown.end(row)
             if kept is not None and retry:
                 kept.write(calls.place)
     except KeyboardInterrupt:
@@ -161,10 +160,61 @@ def listen(
     finally:
         if kept is not None and calls.begun and not retry:
             kept.write(calls.place)
+        if presence is not None:
+            presence.close()
+            count += presence.count
         if target is not None:
             target.close()
     if not as_json:
         err.print(f"{count} calls.")
+
+
+def _answer(name: str, webhook: str, to: str, target: Target, as_json: bool) -> None:
+    """In the place of the workflow, until somebody ends it."""
+    shown: Shown = Lines()
+    presence = Presence(name, webhook, target, shown, lambda text: _say(shown, text))
+    presence.enter()
+    shown = presence.shown = _shown(as_json, f"{name} answers {webhook} with {to}")
+    api.patient = True
+    if not as_json:
+        _say(
+            shown,
+            f"{webhook} is answered from here, and starts no workflow meanwhile. Ctrl-C gives it back to the workflow.",
+            "",
+        )
+    try:
+        presence.follow()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        presence.close()
+        target.close()
+    if not as_json:
+        err.print(f"{presence.count} calls.")
+
+
+def _check_answering(webhooks: list[str] | None, to: str | None, *others: object) -> None:
+    if to is None or len(webhooks or ()) != 1:
+        end("--answer: name one webhook, and say --to URL", USAGE)
+    if any(others):
+        end(
+            "--answer takes the calls whose callers wait now, all of them: --since, --last, --keep, --retry, --sender, "
+            "--outcome and --where say nothing",
+            USAGE,
+        )
+
+
+def _shown(as_json: bool, title: str) -> Shown:
+    if as_json:
+        return JsonLines()
+    return LiveTable(title) if title and out.is_terminal else Lines()
+
+
+def _say(shown: Shown, text: str, style: Style = "yellow") -> None:
+    if isinstance(shown, LiveTable):
+        shown.say(text, style)
+    else:
+        err.print(text, style)
 
 
 def _of_sender(webhooks: list[str] | None, sender: str) -> list[str]:
@@ -181,19 +231,47 @@ def _keeper(name: str, since: str | None, last: int) -> Keeper:
 
 class Wanted(NamedTuple):
     outcomes: set[str]
-    fields: dict[str, str]
+    values: dict[str, str]
+    """By the mapped field's name, or a path into the body."""
+
+    def has(self, call: RecordedRequest) -> bool:
+        if not self.values:
+            return True
+        members: dict[str, Raw] | None = None
+        for name, value in self.values.items():
+            if name in FIELD_NAMES:
+                found = call.fields.get(name)
+            else:
+                members = _members(call) if members is None else members
+                there = walk_members(members, parse_path(name))
+                found = None if there is None else as_text(there)
+            if found != value:
+                return False
+        return True
+
+
+def _members(call: RecordedRequest) -> dict[str, Raw]:
+    """Of the JSON object or the form that it carries; none of anything else."""
+    headers = tuple((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in call.headers)
+    body = b64decode(call.body_base64 or "")
+    payload = read_object(Call(call.method, b"", b"", headers, body, "", 0.0), wrap_arrays=True)
+    return {} if isinstance(payload, Unreadable) else payload.members
 
 
 def _wanted(outcomes: list[str] | None, where: list[str] | None) -> Wanted:
     if unknown := set(outcomes or ()) - set(OUTCOMES):
         end(f"--outcome: {min(unknown)} is none of {', '.join(OUTCOMES)}", USAGE)
-    fields = dict(pair.partition("=")[::2] for pair in where or ())
-    if unknown := fields.keys() - set(FIELD_NAMES):
-        end(
-            f"--where: {min(unknown)!r} is no field; write {FIELD_NAMES[0]}=VALUE, to {FIELD_NAMES[-1]}",
-            USAGE,
-        )
-    return Wanted(set(outcomes or ["accepted"]), fields)
+    values = dict(pair.partition("=")[::2] for pair in where or ())
+    for name in values:
+        try:
+            parse_path(name)
+        except InvalidPath as error:
+            end(
+                f"--where: {name!r}: write {FIELD_NAMES[0]}=VALUE, to {FIELD_NAMES[-1]}, or a path into the body, like "
+                f"data.type=invoice.paid ({error})",
+                USAGE,
+            )
+    return Wanted(set(outcomes or ["accepted"]), values)
 
 
 def _outcome(call: InvocationSummary) -> str:
@@ -211,17 +289,6 @@ def _moment(text: str) -> float:
         end("--since: write 1h, 30m, 45s, 2d, or a time like 2026-11-21T09:00:00Z", USAGE)
 
 
-def checked(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        end("--to: write the URL of a program, like http://localhost:3000/path", USAGE)
-    return url
-
-
 def _request(invocation: str) -> RecordedRequest:
     while True:
         try:
@@ -230,83 +297,19 @@ def _request(invocation: str) -> RecordedRequest:
             time.sleep(ASK_AGAIN)
 
 
-class Target:
-    """The program on this machine."""
-
-    def __init__(self, url: str, masked: str | None, timeout: float) -> None:
-        import httpx2
-
-        self._url = url
-        self._masked = masked
-        self._http = httpx2.Client(trust_env=False, timeout=timeout)
-
-    def send(self, call: RecordedRequest, retry: bool) -> LocalAnswer:
-        if call.body_base64 is None or call.body_truncated:
-            return LocalAnswer(None, "not sent: its body is not kept whole", 0.0)
-        told = False
-        while True:
-            answer = self._once(call)
-            if answer.status is not None or not retry:
-                return answer
-            if not told:
-                err.print(
-                    f"{call.invocation_id}: {answer.error}. It is sent again until there is an answer.",
-                    "yellow",
-                )
-                told = True
-            time.sleep(ASK_AGAIN)
-
-    def _once(self, call: RecordedRequest) -> LocalAnswer:
-        import httpx2
-
-        url = self._url
-        if query := self._open(call.query):
-            url += ("&" if "?" in url else "?") + query
-        headers = [
-            (name.encode("latin-1"), self._open(value).encode("latin-1"))
-            for name, value in call.headers
-            if name.lower() not in _OWN and (value != MASK or self._masked is not None)
-        ]
-        headers.append((b"X-Postern-Invocation", call.invocation_id.encode()))
-        began = time.perf_counter()
-        try:
-            response = self._http.send(
-                httpx2.Request(call.method, url, headers=headers, content=b64decode(call.body_base64 or ""))
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-            why = "no answer in time" if isinstance(error, httpx2.TimeoutException) else str(error)
-            return LocalAnswer(None, plain(why), (time.perf_counter() - began) * 1000)
-        return LocalAnswer(response.status_code, "", (time.perf_counter() - began) * 1000)
-
-    def _open(self, text: str) -> str:
-        """With the token where the credential was masked; in a query a parameter cannot be left out."""
-        return text if self._masked is None else text.replace(MASK, self._masked)
-
-    def close(self) -> None:
-        self._http.close()
-
-
-def _show(call: InvocationSummary, answer: LocalAnswer, as_json: bool) -> None:
-    if as_json:
-        show_json_line(
-            _line(
-                call,
-                local_status=answer.status,
-                local_ms=round(answer.milliseconds, 1),
-                error=answer.error or UNSET,
-            )
-        )
-        return
-    status = answer.error if answer.status is None else str(answer.status)
-    style: Style = "green" if answer.status is not None and answer.status < 400 else "red"
-    what = f"{call.received_at}  {call.id}  {call.webhook_id}  {plain(call.method)}"
-    out.print(f"{what}  {out.styled(status, style)}  {answer.milliseconds:.0f} ms")
-    out.stream.flush()
-
-
 def _print(call: InvocationSummary, request: RecordedRequest, as_json: bool) -> None:
     if as_json:
-        show_json_line(_line(call, request=request))
+        show_json_line(
+            Heard(
+                id=call.id,
+                webhook_id=call.webhook_id,
+                received_at=call.received_at,
+                method=call.method,
+                outcome=_outcome(call),
+                code=call.code,
+                request=request,
+            )
+        )
         return
     out.print(
         f"{call.received_at}  {call.id}  {call.webhook_id}  {_outcome(call)}  {plain(call.detail)}".rstrip(),
@@ -326,15 +329,3 @@ def _print(call: InvocationSummary, request: RecordedRequest, as_json: bool) -> 
         out.print(plain(line))
     out.print()
     out.stream.flush()
-
-
-def _line(call: InvocationSummary, **more: object) -> Heard:
-    return Heard(
-        id=call.id,
-        webhook_id=call.webhook_id,
-        received_at=call.received_at,
-        outcome=_outcome(call),
-        code=call.code,
-        method=call.method,
-        **more,  # type: ignore[arg-type]
-    )

@@ -14,7 +14,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.making import Made, Occasion
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
-from postern.surfaces.cli.develop.listen import checked
+from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
 from postern.surfaces.cli.webhooks.webhooks import read_secret

@@ -48,6 +48,15 @@ class Problem(View):
     errors: list[WrongField] | UnsetType = UNSET
 
 
+class Declined(Exception):
+    """A refusal, told to who asked for it in the place of the end of the command."""
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+
+
 class Api:
     """One for each run of the program: what is opened stays open until the command ends."""
 
@@ -68,8 +77,18 @@ class Api:
     def text(self, *path: str, **query: Any) -> str:
         return self.ask("GET", path, query).decode()
 
-    def post(self, answer: type[T], /, *path: str, body: Any = None, **query: Any) -> T:
-        return self._read(self.ask("POST", path, query, body), answer)
+    def post(
+        self,
+        answer: type[T],
+        /,
+        *path: str,
+        body: Any = None,
+        within: float | None = None,
+        declines: bool = False,
+        **query: Any,
+    ) -> T:
+        """``within``: seconds for the answer. ``declines``: a refusal is raised, as ``Declined``."""
+        return self._read(self.ask("POST", path, query, body, within, declines), answer)
 
     def patch(self, answer: type[T], /, *path: str, body: Any) -> T:
         return self._read(self.ask("PATCH", path, {}, body), answer)
@@ -77,14 +96,26 @@ class Api:
     def delete(self, *path: str) -> bytes:
         return self.ask("DELETE", path, {})
 
-    def ask(self, method: str, path: tuple[str, ...], query: Mapping[str, object], body: Any = None) -> bytes:
+    def ask(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, object],
+        body: Any = None,
+        within: float | None = None,
+        declines: bool = False,
+    ) -> bytes:
         """``query`` in snake case; what is None is not asked."""
         if not all(PLACE.fullmatch(part) for part in path):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
         asked = {_camel(name): _text(value) for name, value in query.items() if value is not None}
         try:
             answer = self.source().ask(
-                method, "/" + "/".join(map(quote, path)), asked, None if body is None else as_json(body)
+                method,
+                "/" + "/".join(map(quote, path)),
+                asked,
+                None if body is None else as_json(body),
+                within,
             )
         except StoreUnavailable as trouble:
             end(f"The database cannot be used: {trouble}", UNAVAILABLE)
@@ -95,7 +126,7 @@ class Api:
         if self.patient and answer.status == 503:
             raise Away("The gateway cannot answer now.")
         if answer.status >= 400:
-            _refuse(answer)
+            _refuse(answer, declines)
         return answer.body
 
     def login(self) -> Login | None:
@@ -179,13 +210,15 @@ def _no_machine() -> Machine:
     raise NotImplementedError("make_cli says how to make one")
 
 
-def _refuse(answer: Answer) -> NoReturn:
+def _refuse(answer: Answer, declines: bool) -> NoReturn:
     status = EXIT_CODES.get(answer.status, FAILED)
     try:
         problem = msgspec.json.decode(answer.body, type=Problem)
     except msgspec.DecodeError:
         end(f"The gateway answers {answer.status} and does not say why.", status)
     fields = {one.field: one.message for one in problem.errors or ()}
+    if declines:
+        raise Declined(answer.status, problem.code, problem.detail)
     end(problem.detail, status, problem.code, fields)
 
 

@@ -36,11 +36,24 @@ class Remote:
         except (OSError, ssl.SSLError) as error:  # what SSL_CERT_FILE names cannot be used
             end(f"The certificates to trust cannot be read: {error}", USAGE)
 
-    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: bytes | None,
+        within: float | None = None,
+    ) -> Answer:
         content = {} if body is None else {"Content-Type": "application/json"}
+        waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))
         try:
             response = self.http.request(
-                method, self._login.url + PREFIX + path, params=query, content=body, headers=content
+                method,
+                self._login.url + PREFIX + path,
+                params=query,
+                content=body,
+                headers=content,
+                timeout=waits,
             )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             self._away(error)

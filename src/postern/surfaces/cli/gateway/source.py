@@ -14,8 +14,15 @@ class Away(Exception):
 
 
 class Source(Protocol):
-    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
-        """``path`` is what follows the API's prefix. Whoever cannot answer at all ends the command."""
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: bytes | None,
+        within: float | None = None,
+    ) -> Answer:
+        """``path`` is what follows the API's prefix; ``within``: seconds for the answer. Whoever cannot answer at all ends the command."""
         ...
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:

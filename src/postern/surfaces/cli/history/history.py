@@ -1,12 +1,14 @@
 """`postern history …` and `postern replay`."""
 
 import sys
+import time
 from typing import Annotated, Any
 
 import typer
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.surfaces.cli.develop.listen import Target, checked
+from postern.surfaces.cli.develop.listeners import named
+from postern.surfaces.cli.develop.target import Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.run import (
@@ -31,12 +33,14 @@ from postern.usecases.history.views import (
     Count,
     Invocation,
     InvocationSummary,
+    LocalRun,
     Preview,
     RecordedRequest,
     Replayed,
 )
 
 LOCAL_ANSWER_WITHIN = 30.0
+LOOK_EVERY = 0.3
 
 commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
 
@@ -178,13 +182,26 @@ def replay(
             help="Send the call to this program instead, as it was sent: http://localhost:3000/path. No workflow is started.",
         ),
     ] = None,
+    listener: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Send the call to the program of this `postern listen` instead: `postern listeners list` tells the names.",
+        ),
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Start the workflow again with a recorded call's payload, or send the call to a program on this machine."""
+    """Start the workflow again with a recorded call's payload, or send the call to a program on this machine or to
+    whoever listens."""
+    if listener is not None:
+        if to is not None:
+            end("say --to URL or --listener NAME, one of them", USAGE)
+        _send_to_listener(invocation, listener, as_json)
+        return
     if to is not None:
         _send_here(invocation, to, token, as_json)
         return
@@ -196,7 +213,7 @@ def replay(
 def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> None:
     target = Target(checked(to), read_secret(token) if token else None, LOCAL_ANSWER_WITHIN)
     try:
-        answer = target.send(api.get(RecordedRequest, "invocations", invocation, "request"), retry=False)
+        answer = target.send(api.get(RecordedRequest, "invocations", invocation, "request"), is_replay=True)
     finally:
         target.close()
     if answer.status is None:
@@ -204,6 +221,23 @@ def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> No
     told = f"{invocation} was answered {answer.status} in {answer.milliseconds:.0f} ms."
     report({"id": invocation, "localStatus": answer.status, "localMs": answer.milliseconds}, told, as_json)
     if answer.status >= 400:
+        sys.exit(FAILED)
+
+
+def _send_to_listener(invocation: str, name: str, as_json: bool) -> None:
+    listener = named(name)
+    begun = api.post(LocalRun, "listeners", listener.id, "replays", body={"invocationId": invocation})
+    until = time.monotonic() + LOCAL_ANSWER_WITHIN
+    while begun.ended_at is None and time.monotonic() < until:
+        time.sleep(LOOK_EVERY)
+        runs = api.get(Invocation, "invocations", invocation).local_runs
+        begun = next((one for one in runs if one.id == begun.id), begun)
+    if begun.status is None or begun.error:
+        end(
+            f"{listener.name}: {begun.error or 'no answer yet; the call shows it when it comes'}", UNAVAILABLE
+        )
+    report(begun, f"{listener.name} answered {begun.status} in {begun.ms or 0:.0f} ms.", as_json)
+    if begun.status >= 400:
         sys.exit(FAILED)
 
 

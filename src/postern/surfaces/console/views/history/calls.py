@@ -19,6 +19,7 @@ from postern.surfaces.leaving import while_connected
 from postern.usecases.calls import readmission
 from postern.usecases.history import history, rows
 from postern.usecases.history.views import InvocationSummary
+from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies
 from postern.usecases.webhooks import webhooks
 
@@ -184,6 +185,14 @@ async def replay(visit: Visit) -> Response:
     done = await history.replay(visit.gateway, visit.actor, visit.at("invocation"), values)
     is_held = done.delivery.state == "held"
     return visit.to(f"/history/{visit.at('invocation')}", "replay-held" if is_held else "replayed")
+
+
+@staying
+async def replay_to_listener(visit: Visit) -> Response:
+    form = await visit.form()
+    invocation_id = visit.at("invocation")
+    await listeners.replay(visit.gateway, visit.actor, form.text("listener"), invocation_id)
+    return visit.to(f"/history/{invocation_id}", "replayed-to-listener")
 
 
 @staying

@@ -15,6 +15,7 @@ from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
+from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies, signatures
 from postern.usecases.webhooks.views import Webhook
 
@@ -43,6 +44,8 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "values": _values_to_choose(item, webhook),
         "may_replay": webhook is not None and bool(item.deliveries),
         "action_problem": None,
+        "listeners": await listeners.listing(visit.gateway, visit.actor),
+        "may_replay_locally": not item.body_truncated and (item.body is not None or not item.body_size),
         "under_way": _under_way(item, visit.gateway.clock()),
         "may_find": webhook is not None and webhook.authentication.method != "hmac" and _looks_signed(item),
         "may_admit": item.status == "rejected"
@@ -87,6 +90,8 @@ def _under_way(item: Invocation, now: float) -> bool:
     """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried
     again and again may take days, and nobody watches it at a page's pace."""
     begun = [one for one in item.deliveries if now - one.created_at < STIRS_FOR]
+    if any(one.ended_at is None and now - one.at < STIRS_FOR for one in item.local_runs):
+        return True
     return any(
         (one.state == "queued" and not one.attempts) or one.answer == "waiting" or one.run_state == "running"
         for one in begun
@@ -126,6 +131,8 @@ def reason(item: InvocationSummary) -> str:
         return f"{why[:1].upper()}{why[1:]}."
     if item.status == "started" and item.nobody_listens:
         return "Accepted, and no workflow was started: none in the engine listens to this webhook."
+    if item.listener:
+        return f"{_at_listener(item, item.listener)}."
     if item.status == "failed" and item.run_state != "failed":
         return (
             f"Accepted, but the workflow engine could not be started: {item.error or 'no reason was given'}."
@@ -133,6 +140,17 @@ def reason(item: InvocationSummary) -> str:
     if item.runs:
         return f"{_ran(item)}{_answered(item)}."
     return words.STATUS_HELP.get(item.status, "")
+
+
+def _at_listener(item: InvocationSummary, listener: str) -> str:
+    """In the place of the workflow."""
+    if item.run_state == "failed":
+        return f"{listener}, in the place of the workflow, failed: {(item.error or '').rstrip('.')}{_answered(item)}"
+    if item.status == "responded":
+        return f"{listener} answered, in the place of the workflow{_answered(item)}"
+    if item.run_state == "completed":
+        return f"{listener}, in the place of the workflow, answered too late{_answered(item)}"
+    return f"It was handed to {listener}, in the place of the workflow{_answered(item)}"
 
 
 def _ran(item: InvocationSummary) -> str:
@@ -160,7 +178,7 @@ def _caller(item: Invocation) -> str:
     if item.answered_at is not None:
         return f"heard {item.http_status} after {words.milliseconds(item.duration_ms)}"
     if first is not None and first.answer == "waiting":
-        return "waits for the workflow's answer"
+        return f"waits for the answer of {first.listener or 'the workflow'}"
     if first is not None and first.answer is not None:
         return f"was to hear {item.http_status}; that it was there for it is not noted"
     return f"heard {item.http_status} at once" if item.http_status else "heard nothing that is noted"
@@ -171,6 +189,8 @@ def _started_by(item: Invocation, delivery: Delivery) -> str:
     by = f", by {delivery.asked_by}" if delivery.asked_by else ""
     if delivery.emission > 1:
         return f"Replay {delivery.emission - 1}{by}"
+    if delivery.listener:
+        return f"{delivery.listener}, in the place of the workflow"
     return "Workflow engine" if item.code == "accepted" else f"Checked again and admitted{by}"
 
 

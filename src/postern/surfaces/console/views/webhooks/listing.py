@@ -7,6 +7,7 @@ from postern.surfaces.console.views.confirmations import typed_name
 from postern.surfaces.console.visit import Visit
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
+from postern.usecases.listeners import listeners
 from postern.usecases.webhooks import bin, webhooks
 
 
@@ -51,6 +52,12 @@ async def release(visit: Visit) -> Response:
 async def drop(visit: Visit) -> Response:
     await holds.drop(visit.gateway, visit.actor, visit.at("webhook"))
     return visit.to(f"/webhooks/{visit.at('webhook')}", "dropped")
+
+
+async def end_listener(visit: Visit) -> Response:
+    form = await visit.form()
+    await listeners.end(visit.gateway, visit.actor, form.text("listener"))
+    return visit.to(f"/webhooks/{visit.at('webhook')}", "listener-ended")
 
 
 async def delete(visit: Visit) -> Response:

@@ -1,0 +1,213 @@
+"""Who listens, held by leases, and the calls that were handed to them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select, update
+
+from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.delivery import End
+from postern.core.listeners import TOLD_FOR, AlreadyAnswered, Handed, Listener, PutOut
+from postern.stores.access.audit import write_note
+from postern.stores.calls.handing import hand_over, is_there
+from postern.stores.history.endings import write_ends
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import handed, listeners
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.wake import HANDED, LISTENERS, announce
+from postern.stores.sql.writer import Writer
+
+WENT_AWAY = "the listener went away before it had answered"
+
+NoteOf = Callable[[Listener], AuditEntry | None]
+"""What is noted of a listener whose time is over."""
+
+
+class Listeners:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def enter(self, listener: Listener, note: AuditEntry | None) -> None:
+        """Raises ``AlreadyAnswered`` where another one has the webhook's lease. The insert decides."""
+
+        def job(connection: Connection) -> None:
+            entered = insert_into(listeners, connection.dialect.name).on_conflict_do_nothing()
+            values = _values(listener)
+            if connection.execute(entered.values(values).returning(listeners.c.id)).first() is None:
+                holder = connection.execute(
+                    select(listeners).where(listeners.c.answers == listener.answers)
+                ).one()
+                raise AlreadyAnswered(_listener_of(holder))
+            write_note(connection, note)
+            announce(connection, LISTENERS)
+
+        await self._writer.write(job)
+
+    async def renew(self, listener_id: str, until: float) -> bool:
+        """False where it is there no more. One whose time is over and whom nobody has put out yet goes on."""
+        longer = update(listeners).where(listeners.c.id == listener_id, listeners.c.ended_by.is_(None))
+        values = {"lease_until": milliseconds(until)}
+        changed = await self._writer.write(
+            lambda connection: connection.execute(longer.values(values)).rowcount
+        )
+        return changed == 1
+
+    async def all(self) -> list[Listener]:
+        """The oldest first, those whose time is over among them."""
+
+        def query(connection: Connection) -> list[Listener]:
+            return [
+                _listener_of(row) for row in connection.execute(select(listeners).order_by(listeners.c.id))
+            ]
+
+        return await self._database.read(query)
+
+    async def get(self, listener_id: str) -> Listener | None:
+        def query(connection: Connection) -> Listener | None:
+            row = connection.execute(select(listeners).where(listeners.c.id == listener_id)).first()
+            return None if row is None else _listener_of(row)
+
+        return await self._database.read(query)
+
+    async def end(self, listener: Listener, by: str, now: float, note: AuditEntry | None) -> PutOut | None:
+        """None where it had gone before."""
+        ended = (
+            update(listeners)
+            .where(listeners.c.id == listener.id, listeners.c.ended_by.is_(None))
+            .values(ended_by=by, answers=None, lease_until=milliseconds(now + TOLD_FOR))
+        )
+
+        def job(connection: Connection) -> PutOut | None:
+            if connection.execute(ended).rowcount != 1:
+                return None
+            write_note(connection, note)
+            announce(connection, LISTENERS)
+            announce(connection, HANDED + listener.id)
+            return PutOut(listener, _give_up(connection, listener.id, now))
+
+        return await self._writer.write(job)
+
+    async def sweep(self, now: float, note_of: NoteOf) -> list[PutOut]:
+        """Those whose time is over."""
+        over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners)
+
+        def job(connection: Connection) -> list[PutOut]:
+            gone = []
+            for row in connection.execute(over).all():
+                listener = _listener_of(row)
+                write_note(connection, note_of(listener))
+                gone.append(PutOut(listener, _give_up(connection, listener.id, now)))
+            if gone:
+                announce(connection, LISTENERS)
+            return gone
+
+        return await self._writer.write(job)
+
+    async def hand(self, call: Handed, note: AuditEntry) -> bool:
+        """False where the listener is there no more."""
+
+        def job(connection: Connection) -> bool:
+            if not is_there(connection, call.listener_id):
+                return False
+            hand_over(connection, call)
+            write_note(connection, note)
+            return True
+
+        return await self._writer.write(job)
+
+    async def under_way(self, listener_id: str) -> list[Handed]:
+        """What it was given and has not told the end of, the oldest first."""
+        mine = handed.c.listener_id == listener_id, handed.c.ended_at.is_(None)
+        return await self._handed(select(handed).where(*mine).order_by(handed.c.id))
+
+    async def one_handed(self, handed_id: str) -> Handed | None:
+        found = await self._handed(select(handed).where(handed.c.id == handed_id))
+        return found[0] if found else None
+
+    async def of_call(self, invocation_id: str) -> list[Handed]:
+        of_it = select(handed).where(handed.c.invocation_id == invocation_id)
+        return await self._handed(of_it.order_by(handed.c.id))
+
+    async def _handed(self, statement: Any) -> list[Handed]:
+        return await self._database.read(
+            lambda connection: [_handed_of(row) for row in connection.execute(statement)]
+        )
+
+    async def ended(self, call: Handed) -> bool:
+        """Write down how it went, and that the delivery, where there is one, has ended so. False where that is known
+        already."""
+        assert call.ended_at is not None
+        now = call.ended_at
+        open_ = update(handed).where(handed.c.id == call.id, handed.c.ended_at.is_(None))
+        values = {
+            "ended_at": milliseconds(now),
+            "status": call.status,
+            "duration_us": None if call.milliseconds is None else round(call.milliseconds * 1000),
+            "error": call.error,
+        }
+
+        def job(connection: Connection) -> bool:
+            if connection.execute(open_.values(values)).rowcount != 1:
+                return False
+            if call.delivery_key is not None:
+                end = End("failed" if call.error else "completed", now, call.error)
+                write_ends(connection, {call.delivery_key: end}, now)
+            return True
+
+        return await self._writer.write(job)
+
+
+def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str, ...]:
+    """What the listener had not answered has failed."""
+    open_ = update(handed).where(handed.c.listener_id == listener_id, handed.c.ended_at.is_(None))
+    over = open_.values(ended_at=milliseconds(now), error=WENT_AWAY).returning(handed.c.delivery_key)
+    keys = tuple(key for key in connection.execute(over).scalars() if key is not None)
+    if keys:
+        write_ends(connection, {key: End("failed", now, WENT_AWAY) for key in keys}, now)
+    return keys
+
+
+def _values(listener: Listener) -> dict[str, Any]:
+    return {
+        "id": listener.id,
+        "name": listener.name,
+        "owner_id": listener.owner_id,
+        "owner": listener.owner,
+        "address": listener.address,
+        "since": milliseconds(listener.since),
+        "lease_until": milliseconds(listener.lease_until),
+        "answers": listener.answers,
+    }
+
+
+def _listener_of(row: Row[Any]) -> Listener:
+    return Listener(
+        row.id,
+        row.name,
+        row.owner_id,
+        row.owner,
+        row.address,
+        seconds(row.since),
+        seconds(row.lease_until),
+        row.answers,
+        row.ended_by,
+    )
+
+
+def _handed_of(row: Row[Any]) -> Handed:
+    return Handed(
+        row.id,
+        row.invocation_id,
+        row.listener_id,
+        row.listener,
+        row.owner,
+        seconds(row.at),
+        row.delivery_key,
+        row.asked_by,
+        seconds(row.ended_at),
+        row.status,
+        None if row.duration_us is None else row.duration_us / 1000,
+        row.error,
+    )

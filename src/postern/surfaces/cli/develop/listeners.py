@@ -1,0 +1,50 @@
+"""`postern listeners …`: who listens now."""
+
+from typing import Annotated
+
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, Json, end, plain, report, show_page
+from postern.usecases.answers import Listing
+from postern.usecases.listeners.views import Listener
+
+commands = typer.Typer(no_args_is_help=True, help="Who listens with `postern listen` now, and ending one.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The listener's name, or its id (lsn_…).")]
+
+
+@commands.command("list")
+def listing(as_json: Json = False) -> None:
+    """Each `postern listen` that is connected, the oldest first."""
+    page = api.get(Listing[Listener], "listeners")
+    show_page(
+        page,
+        as_json,
+        ["id", "name", "by", "address", "since", "answers"],
+        "Nobody listens: postern listen --to URL",
+        lambda one: [one.id, one.name, one.by, one.address, one.since, one.answers],
+    )
+
+
+@commands.command("end")
+def end_one(name: Name, as_json: Json = False) -> None:
+    """End a listener. A webhook that it has answered is the workflow's again; its command ends and says so."""
+    one = named(name)
+    api.delete("listeners", one.id)
+    told = f"{plain(one.name)} is ended."
+    if one.answers:
+        told += f" Calls of {one.answers} start its workflow again."
+    report({"id": one.id}, told, as_json)
+
+
+def named(name: str) -> Listener:
+    """The one of this name or id that is there."""
+    present = api.get(Listing[Listener], "listeners").items
+    found = [one for one in present if name in (one.id, one.name)]
+    if not found:
+        there = ", ".join(sorted({plain(one.name) for one in present})) or "nobody does"
+        end(f"Nobody listens by the name {plain(name)}; there: {there}.", NOT_FOUND)
+    if len(found) > 1:
+        end(f"Several listen by this name; say which: {', '.join(one.id for one in found)}", CONFLICT)
+    return found[0]

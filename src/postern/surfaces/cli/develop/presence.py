@@ -1,0 +1,197 @@
+"""Being there as a listener: others see its name, and calls are handed to it.
+
+Nothing on this machine is reachable from outside. The gateway is asked, again and again, and each time keeps the
+question for a few seconds while it has nothing.
+"""
+
+import getpass
+import socket
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from postern.surfaces.cli.develop.shown import Row, Shown
+from postern.surfaces.cli.develop.target import LocalAnswer, Target
+from postern.surfaces.cli.gateway.api import Declined, api
+from postern.surfaces.cli.gateway.source import Away
+from postern.surfaces.cli.run import CONFLICT, end
+from postern.usecases.answers import UNSET
+from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls, Taken
+
+AT_ONCE = 16
+"""Calls at the program: one that takes long does not hold up the others."""
+ASK_WITHIN = 8.0
+"""Seconds. The gateway answers within four; a network that has gone silent is noticed before the lease is over."""
+ANSWER_WITHIN = 10.0
+LOOK_EVERY = 0.4
+"""On the database of this machine there is nobody who keeps a question."""
+AGAIN_AFTER = 0.5
+LARGEST_ANSWER = 1024 * 1024
+
+Say = Callable[[str], None]
+
+
+def own_name() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # no name for this user's number
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"[:80]
+
+
+class Presence:
+    def __init__(self, name: str, answers: str | None, target: Target, shown: Shown, say: Say) -> None:
+        self._wanted = {"name": name, "answers": answers}
+        self._target = target
+        self.shown = shown
+        self._say = say
+        self._known: set[str] = set()
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="listener")
+        self._ended = threading.Event()
+        self._listener: Entered | None = None
+        self.count = 0
+
+    def enter(self) -> Entered:
+        """Ends the command where it may not."""
+        self._listener = api.post(Entered, "listeners", body=self._wanted)
+        return self._listener
+
+    def follow(self) -> None:
+        """Until somebody ends it."""
+        away = False
+        while not self._ended.is_set():
+            try:
+                calls = self._asked()
+                if away:
+                    self._say("Connected again.")
+                    away = False
+            except Away as trouble:
+                if not away:
+                    self._say(f"{trouble} It goes on as soon as it can.")
+                away = True
+                self._ended.wait(AGAIN_AFTER)
+                continue
+            for call in calls:
+                self._known.add(call.id)
+                self.count += 1
+                self._pool.submit(self._take, call)
+
+    def in_background(self) -> None:
+        """Beside a command that does something else. When it cannot be there, that goes on without it."""
+        threading.Thread(target=self._quietly, name="presence", daemon=True).start()
+
+    def close(self) -> None:
+        """It is there no more; who waits for it hears so at once."""
+        self._ended.set()
+        listener = self._listener
+        if listener is not None:
+            try:
+                api.patient = True
+                api.delete("listeners", listener.id)
+            except (Away, SystemExit):
+                pass  # it runs out
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _quietly(self) -> None:
+        while not self._ended.is_set():
+            try:
+                if self._listener is None:
+                    self._listener = api.post(Entered, "listeners", body=self._wanted, declines=True)
+                self.follow()
+            except Away:
+                self._ended.wait(AGAIN_AFTER)
+            except Declined as why:
+                self._say(f"Calls cannot be replayed to here: {why}")
+                return
+            except SystemExit:
+                return
+
+    def _asked(self) -> list[HandedCall]:
+        assert self._listener is not None
+        here = api.login() is None
+        try:
+            found = api.post(
+                HandedCalls,
+                "listeners",
+                self._listener.id,
+                "calls",
+                body={"known": sorted(self._known), **({"waitSeconds": 0} if here else {})},
+                within=ASK_WITHIN,
+                declines=True,
+            )
+        except Declined as why:
+            self._enter_again(why)
+            return []
+        if here and not found.calls:
+            self._ended.wait(LOOK_EVERY)
+        return found.calls
+
+    def _enter_again(self, why: Declined) -> None:
+        """The lease ran out while the gateway could not be reached, or somebody has ended it."""
+        if self._ended.is_set():
+            return
+        if why.code != "not_found":
+            self._stop(str(why))
+        try:
+            self._listener = api.post(Entered, "listeners", body=self._wanted, declines=True)
+        except Declined as refused:
+            self._stop(str(refused))
+        self._say("It was not there for a moment, and is again.")
+
+    def _stop(self, why: str) -> None:
+        self._listener = None
+        end(why, CONFLICT)
+
+    def _take(self, call: HandedCall) -> None:
+        try:
+            row = Row(
+                call.request, kind=call.kind, asked_by=call.asked_by if call.kind == "replay" else UNSET
+            )
+            if call.kind == "answer":
+                row.outcome = row.code = "accepted"
+            self.shown.begin(row)
+            answer = self._target.send(call.request, is_replay=call.kind == "replay")
+            told = self._told(call, answer)
+            row.answer = answer
+            if call.kind == "answer":
+                row.caller_heard = told.heard
+            row.detail = told.detail
+            self.shown.end(row)
+        except SystemExit:
+            pass
+        finally:
+            self._known.discard(call.id)
+
+    def _told(self, call: HandedCall, answer: LocalAnswer) -> Taken:
+        assert self._listener is not None
+        too_large = len(answer.body) > LARGEST_ANSWER
+        given = {
+            "status": answer.status,
+            "headers": [[name, value] for name, value in answer.headers][:200],
+            "bodyBase64": "" if too_large else b64encode(answer.body).decode(),
+            "ms": answer.milliseconds,
+            "error": f"its answer cannot be sent: the body may have 1 MiB and has {len(answer.body):,} bytes"
+            if too_large and call.kind == "answer"
+            else answer.error[:1000],
+        }
+        until = time.monotonic() + ANSWER_WITHIN
+        while True:
+            try:
+                return api.post(
+                    Taken,
+                    "listeners",
+                    self._listener.id,
+                    "calls",
+                    call.id,
+                    body=given,
+                    within=ANSWER_WITHIN,
+                    declines=True,
+                )
+            except Declined as why:
+                return Taken(heard=False, detail=str(why))
+            except Away as away:
+                if time.monotonic() > until or self._ended.is_set():
+                    return Taken(heard=False, detail=str(away))
+                time.sleep(AGAIN_AFTER)

@@ -1,0 +1,350 @@
+"""Being there as a listener, being given calls, and saying what one's program answered.
+
+A listener asks, and is never connected to: it needs no address that anybody could reach. Its row is a lease, which
+asking renews.
+"""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from postern.core.access.accounts import Actor
+from postern.core.access.audit import AuditEntry
+from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_http
+from postern.core.listeners import LEASE, AlreadyAnswered, Handed, Listener, PutOut
+from postern.core.problems import FieldError, Refused
+from postern.identity import new_id
+from postern.observe import runs_ended
+from postern.usecases.access.audit import noted
+from postern.usecases.answers import Time, iso
+from postern.usecases.deliveries.dispatch import take_answer
+from postern.usecases.history.history import recorded, request_in
+from postern.usecases.history.views import LocalRun, run_of
+from postern.usecases.listeners import views
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.shapes import Shape
+
+ASK_EVERY = 4.0
+"""Seconds for which asking for calls waits at most: two of them fit into a lease."""
+RENEW_AFTER = 2.0
+LONGEST_ANSWER = 1_500_000
+MOST_LISTENERS = 200
+MOST_OF_ONE = 20
+NOT_THERE = "there is no such listener any more: it was ended, or was not heard of for too long"
+
+
+class EnterRequest(Shape):
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    """What the listener calls itself, like ada@thinkpad."""
+    answers: Annotated[str, Field(max_length=40)] | None = None
+    """The webhook whose calls it answers in the place of the workflow. One listener at a time can."""
+
+
+class AskRequest(Shape):
+    known: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=500)] = []
+    """Calls that the listener has and is at work on."""
+    wait_seconds: Annotated[float, Field(ge=0, le=ASK_EVERY)] = ASK_EVERY
+
+
+class LocalAnswer(Shape):
+    """What the listener's program answered; ``error`` where it gave none."""
+
+    status: Annotated[int, Field(ge=100, le=999)] | None = None
+    headers: Annotated[
+        list[Annotated[list[str], Field(min_length=2, max_length=2)]], Field(max_length=200, repr=False)
+    ] = []
+    body_base64: Annotated[str, Field(max_length=LONGEST_ANSWER)] = Field(default="", repr=False)
+    ms: Annotated[float, Field(ge=0)] = 0.0
+    error: Annotated[str, Field(max_length=1000)] = ""
+
+
+async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: str = "") -> views.Entered:
+    """Be there as a listener from now on, for as long as one goes on asking for calls. With ``answers`` the webhook's
+    calls are answered by this listener and no workflow is started for them."""
+    require(actor, "read" if request.answers is None else "write")
+    if not request.name.isprintable() or not request.name.strip():
+        raise Refused("invalid_request", errors=[FieldError("name", "may hold printable characters only")])
+    if request.answers is not None:
+        _check_can_be_answered(gateway, request.answers)
+    await sweep(gateway)
+    present = await gateway.store.listeners.all()
+    if len(present) >= MOST_LISTENERS or _count_of(actor, present) >= MOST_OF_ONE:
+        raise Refused("rate_limited", "Too many listeners are there; end one first.", retry_after=10)
+    now = gateway.clock()
+    listener = Listener(
+        new_id("lsn"),
+        request.name.strip(),
+        actor.id,
+        actor.name,
+        address[:80],
+        now,
+        now + LEASE,
+        request.answers,
+    )
+    note = None
+    if listener.answers is not None:
+        note = noted(gateway, actor, "listener answers", listener.answers, listener=listener.name)
+    try:
+        await gateway.store.listeners.enter(listener, note)
+    except AlreadyAnswered as taken:
+        raise Refused("conflict", _held_by(taken.holder)) from None
+    await refresh(gateway)
+    return views.entered_of(listener)
+
+
+async def listing(gateway: Gateway, actor: Actor) -> list[views.Listener]:
+    """Who listens now, the oldest first."""
+    require(actor, "read")
+    return [views.listener_of(one) for one in await _present(gateway)]
+
+
+async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequest) -> views.HandedCalls:
+    """The calls that are there for a listener; waits a moment where there are none. Asking says that it is still
+    there. What it was given and has not answered it is given again, unless it says that it knows it."""
+    require(actor, "read")
+    listener = await _own(gateway, actor, listener_id)
+    await _check_may_go_on(gateway, actor, listener)
+    now = gateway.clock()
+    if listener.lease_until - now < LEASE - RENEW_AFTER and not await gateway.store.listeners.renew(
+        listener_id, now + LEASE
+    ):
+        raise Refused("not_found", NOT_THERE)
+    clock = asyncio.get_running_loop().time
+    until = clock() + request.wait_seconds
+    known = set(request.known)
+    with gateway.runtime.listeners.waiting(listener_id) as news:
+        while True:
+            woken = news.is_set()  # for a call, or because it was ended: asked again, it hears so
+            news.clear()
+            under_way = await gateway.store.listeners.under_way(listener_id)
+            calls = [one for one in under_way if one.id not in known]
+            left = until - clock()
+            if calls or woken or left <= 0 or gateway.runtime.listeners.closed:
+                return views.HandedCalls(calls=[await _told(gateway, one) for one in calls])
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, gateway.runtime.waiters.look_every)):
+                    await news.wait()
+
+
+async def answer(
+    gateway: Gateway, actor: Actor, listener_id: str, handed_id: str, request: LocalAnswer
+) -> views.Taken:
+    """What a listener's program answered a call that it was handed. Where its caller waits, that hears it, under the
+    rules for a workflow's answer."""
+    require(actor, "read")
+    listener = await _own(gateway, actor, listener_id)
+    call = await gateway.store.listeners.one_handed(handed_id)
+    if call is None or call.listener_id != listener.id:
+        raise Refused("not_found", "this call was not handed to this listener")
+    body = _decoded(request.body_base64)
+    response: WorkflowResponse | None = None
+    error = " ".join(request.error.split())
+    if not error and request.status is None:
+        error = "there was no answer"
+    if call.delivery_key is not None and not error:
+        assert request.status is not None
+        try:
+            response = response_of_http(
+                request.status, [(name, value) for name, value in request.headers], body
+            )
+        except InvalidResponse as wrong:
+            error = f"its answer cannot be sent: {wrong}"
+    ended = replace(
+        call, ended_at=gateway.clock(), status=request.status, milliseconds=request.ms, error=error[:1000]
+    )
+    taken = await _end(gateway, ended, response)
+    gateway.runtime.live.touch(call.invocation_id)
+    return taken
+
+
+async def end(gateway: Gateway, actor: Actor, listener_id: str) -> None:
+    """A listener is there no more; from now on the engine is given its webhook's calls again. Of those that it has
+    not answered, the callers hear that the workflow has failed."""
+    require(actor, "read")
+    listener = await gateway.store.listeners.get(listener_id)
+    if listener is None or listener.ended_by is not None:
+        raise Refused("not_found", NOT_THERE)
+    if not _is_own(actor, listener):
+        require(actor, "write")
+    await _end_it(gateway, actor, listener)
+
+
+async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id: str) -> LocalRun:
+    """Send one recorded call to a listener's program. No workflow is started; how its program answered is shown at the
+    call."""
+    require(actor, "write")
+    invocation = (await recorded(gateway, invocation_id)).invocation
+    if (invocation.body is None and invocation.body_size) or (
+        invocation.body is not None and len(invocation.body) < invocation.body_size
+    ):
+        raise Refused("conflict", "the call's body is not kept whole")
+    listener = next((one for one in await _present(gateway) if one.id == listener_id), None)
+    if listener is None:
+        raise Refused("not_found", NOT_THERE)
+    call = Handed(
+        new_id("hnd"),
+        invocation_id,
+        listener.id,
+        listener.name,
+        listener.owner,
+        gateway.clock(),
+        asked_by=actor.name,
+    )
+    note = noted(gateway, actor, "replayed to a listener", invocation_id, listener=listener.name)
+    if not await gateway.store.listeners.hand(call, note):
+        raise Refused("not_found", NOT_THERE)
+    gateway.runtime.listeners.wake(listener.id)
+    gateway.runtime.live.touch(invocation_id)
+    return run_of(call)
+
+
+# --- for the processes that serve ------------------------------------------------------------------------------------
+
+
+async def sweep(gateway: Gateway) -> bool:
+    """Put out whoever has not been heard of. Whether anybody was."""
+    now = gateway.clock()
+    if all(one.lease_until > now for one in await gateway.store.listeners.all()):
+        return False
+    gone = await gateway.store.listeners.sweep(now, lambda one: _ran_out(gateway, one))
+    await _tell_callers(gateway, gone)
+    return bool(gone)
+
+
+async def refresh(gateway: Gateway) -> None:
+    """Take in who answers now."""
+    gateway.runtime.listeners.take_in(await gateway.store.listeners.all())
+
+
+async def answering(gateway: Gateway) -> dict[str, views.Listener]:
+    """By webhook: who answers its calls now."""
+    return {one.answers: views.listener_of(one) for one in await _present(gateway) if one.answers}
+
+
+def held_by(listener: Listener) -> str:
+    """One line about who answers, since when, from where."""
+    where = f" from {listener.address}" if listener.address else ""
+    return f"{listener.name} ({listener.owner}{where}) answers its calls since {iso(listener.since)}"
+
+
+# --- what stands behind them -----------------------------------------------------------------------------------------
+
+
+def _held_by(holder: Listener) -> str:
+    return f"Somebody answers this webhook already: {held_by(holder)}. {holder.id} can be ended with `postern listeners end`."
+
+
+def _ran_out(gateway: Gateway, listener: Listener) -> AuditEntry | None:
+    if listener.answers is None:
+        return None
+    gone = Actor(listener.owner, "write", listener.owner_id)
+    return noted(
+        gateway, gone, "listener was not heard of any more", listener.answers, listener=listener.name
+    )
+
+
+async def _end_it(gateway: Gateway, actor: Actor, listener: Listener) -> None:
+    note = None
+    if listener.answers is not None or not _is_own(actor, listener):
+        subject = listener.answers or listener.id
+        note = noted(gateway, actor, "listener ended", subject, listener=listener.name)
+    gone = await gateway.store.listeners.end(listener, actor.name, gateway.clock(), note)
+    if gone is not None:
+        await _tell_callers(gateway, [gone])
+    gateway.runtime.listeners.wake(listener.id)
+    await refresh(gateway)
+
+
+async def _tell_callers(gateway: Gateway, gone: list[PutOut]) -> None:
+    for key in (key for one in gone for key in one.unanswered):
+        runs_ended.labels("failed").inc()
+        await gateway.store.deliveries.close_slot(key, "workflow_failed")
+        gateway.runtime.waiters.wake(key)
+        gateway.runtime.live.touch(key.rpartition(".")[0])
+
+
+async def _present(gateway: Gateway) -> list[Listener]:
+    now = gateway.clock()
+    return [one for one in await gateway.store.listeners.all() if one.is_there(now)]
+
+
+def _count_of(actor: Actor, present: list[Listener]) -> int:
+    return sum(_is_own(actor, one) for one in present)
+
+
+def _is_own(actor: Actor, listener: Listener) -> bool:
+    return (actor.id, actor.name) == (listener.owner_id, listener.owner)
+
+
+async def _own(gateway: Gateway, actor: Actor, listener_id: str) -> Listener:
+    listener = await gateway.store.listeners.get(listener_id)
+    if listener is None or not _is_own(actor, listener):
+        raise Refused("not_found", NOT_THERE)
+    if listener.ended_by is not None:
+        raise Refused("conflict", f"{listener.ended_by} has ended this listener")
+    return listener
+
+
+def _check_can_be_answered(gateway: Gateway, webhook_id: str) -> None:
+    webhook = gateway.runtime.directory.by_id(webhook_id)
+    if webhook is None:
+        raise Refused("not_found", "there is no webhook with this id")
+    if webhook.answer_timeout is None:
+        raise Refused(
+            "conflict",
+            "its callers do not wait for an answer: switch on the synchronous response first, or listen without --answer",
+        )
+
+
+async def _check_may_go_on(gateway: Gateway, actor: Actor, listener: Listener) -> None:
+    """Settings and access may have changed since it entered."""
+    if listener.answers is None:
+        return
+    try:
+        require(actor, "write")
+        _check_can_be_answered(gateway, listener.answers)
+    except Refused:
+        await _end_it(gateway, actor, listener)
+        raise
+
+
+async def _told(gateway: Gateway, call: Handed) -> views.HandedCall:
+    story = await recorded(gateway, call.invocation_id)
+    delivery = next((one for one in story.deliveries if one.key == call.delivery_key), None)
+    return views.HandedCall(
+        id=call.id,
+        kind="replay" if call.delivery_key is None else "answer",
+        until=Time.maybe(delivery.deadline if delivery else None),
+        asked_by=call.asked_by,
+        request=request_in(gateway, story),
+    )
+
+
+async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | None) -> views.Taken:
+    key = ended.delivery_key
+    if key is None:
+        known = not await gateway.store.listeners.ended(ended)
+        return views.Taken(heard=False, detail="this was told before" if known else "")
+    in_time = response is not None and await take_answer(gateway, key, response)
+    if await gateway.store.listeners.ended(ended):
+        runs_ended.labels("failed" if ended.error else "completed").inc()
+    if response is None:
+        if await gateway.store.deliveries.close_slot(key, "workflow_failed"):
+            gateway.runtime.waiters.wake(key)
+            return views.Taken(heard=False, detail=f"{ended.error}; the caller heard 502")
+        return views.Taken(heard=False, detail=ended.error)
+    return views.Taken(
+        heard=in_time, detail="" if in_time else "too late: the caller had heard something else by then"
+    )
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refused("invalid_request", errors=[FieldError("bodyBase64", "is not base64")]) from None

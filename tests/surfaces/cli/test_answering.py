@@ -1,0 +1,287 @@
+"""`postern listen --answer`: a program on this machine answers callers in the place of the workflow, for as long as its
+command lives."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, OK, USAGE
+from support.client import Client, admin_of
+from support.commands import typed
+from support.program import Program, StartProgram, clean_environment
+from support.waiting import PATIENCE, free_port, wait_until
+
+BYTES = bytes(range(256)) * 3
+HTTP = httpx2.Client(trust_env=False, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0))
+
+
+class Local(ThreadingHTTPServer):
+    """Answers as the body asks it to."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/hooks"
+        self.heard: list[dict[str, str]] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Local
+
+    def do_POST(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        asked = json.loads(self.rfile.read(int(headers.get("content-length", 0))))
+        self.server.heard.append(headers)
+        self.server.may_answer.wait(PATIENCE)
+        if asked.get("hang up"):
+            self.connection.close()
+            return
+        if asked.get("rubbish"):
+            self.wfile.write(b"this is no HTTP\r\n\r\n")
+            self.close_connection = True
+            return
+        self.send_response(asked.get("status", 418))
+        self.send_header("Content-Type", "application/x-mine")
+        self.send_header("X-Mine", "yes")
+        self.send_header("Set-Cookie", "session=stolen")
+        self.send_header("Content-Length", str(len(BYTES)))
+        self.end_headers()
+        self.wfile.write(BYTES)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Local]:
+    program = Local()
+    yield program
+    program.may_answer.set()
+    program.shutdown()
+    program.server_close()
+
+
+class Command:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[dict[str, Any]] = []
+        self.trouble: list[str] = []
+        self._readers = [
+            threading.Thread(target=self._read, args=(process.stdout, self._line)),
+            threading.Thread(target=self._read, args=(process.stderr, self.trouble.append)),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @staticmethod
+    def _read(stream: Any, note: Callable[[str], None]) -> None:
+        with stream:
+            for line in stream:
+                note(line)
+
+    def _line(self, line: str) -> None:
+        self.lines.append(json.loads(line))
+
+    def wait_for(self, count: int) -> None:
+        wait_until(
+            lambda: len(self.lines) >= count, what=lambda: f"{count} lines: {self.lines} {self.trouble}"
+        )
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for reader in self._readers:
+            reader.join()
+
+
+@contextmanager
+def listening(gateway: Program, *words: str, url: str = "", key: str = "") -> Iterator[Command]:
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "postern", "listen", *words, "--json"],
+        env=clean_environment(
+            {"POSTERN_URL": url or gateway.url, "POSTERN_API_KEY": key or gateway.admin_key}
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    command = Command(process)
+    try:
+        yield command
+    finally:
+        command.end()
+
+
+def present(gateway: Program) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = admin_of(gateway).get("listeners").json["items"]
+    return found
+
+
+def wait_for_listener(gateway: Program, name: str) -> dict[str, Any]:
+    wait_until(lambda: name in [one["name"] for one in present(gateway)], what=f"{name} to be there")
+    return next(one for one in present(gateway) if one["name"] == name)
+
+
+def webhook(gateway: Program, seconds: float = 20, **more: Any) -> dict[str, Any]:
+    waits = {"enabled": True, "timeoutSeconds": seconds}
+    wanted = {"name": "Orders", "authentication": {"method": "none"}, "synchronousResponse": waits, **more}
+    made: dict[str, Any] = admin_of(gateway).post("webhooks", wanted).json
+    return made
+
+
+def call(url: str, **body: Any) -> httpx2.Response:
+    return HTTP.post(url, json=body)
+
+
+def story_of(gateway: Program, answer: httpx2.Response) -> dict[str, Any]:
+    story: dict[str, Any] = admin_of(gateway).get(f"invocations/{answer.headers['x-invocation-id']}").json
+    return story
+
+
+@pytest.fixture
+def gateway(start_program: StartProgram) -> Program:
+    return start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+
+
+def test_callers_hear_the_local_program_to_the_byte(gateway: Program, local: Local, tmp_path: Path) -> None:
+    made = webhook(gateway)
+    answering = ("--to", local.url, "--answer", "--name", "ada@laptop")
+    with listening(gateway, made["id"], *answering) as mine:
+        wait_for_listener(gateway, "ada@laptop")
+        heard = call(made["url"], n=1)
+        assert (heard.status_code, heard.content) == (418, BYTES)
+        assert (heard.headers["content-type"], heard.headers["x-mine"]) == ("application/x-mine", "yes")
+        assert "set-cookie" not in heard.headers
+        mine.wait_for(1)
+        line = mine.lines[0]
+        assert (line["kind"], line["localStatus"], line["callerHeard"]) == ("answer", 418, True)
+        story = story_of(gateway, heard)
+        assert (story["status"], story["listener"], story["runState"]) == (
+            "responded",
+            "ada@laptop",
+            "completed",
+        )
+
+        # What a broken program does is what a broken workflow does.
+        for wrong in ("hang up", "rubbish"):
+            heard = call(made["url"], **{wrong: True})
+            assert (heard.status_code, heard.json()["code"]) == (502, "workflow_failed"), wrong
+            story = story_of(gateway, heard)
+            assert story["status"] == "failed" and story["error"], story
+
+        # A second one hears in one line who answers, and ends.
+        ran = typed(tmp_path, "listen", made["id"], "--to", local.url, "--answer", to=gateway)
+        assert (ran.exit_code, ran.stderr.count("\n")) == (CONFLICT, 1), ran.output
+        assert "ada@laptop" in ran.stderr and "since 20" in ran.stderr
+        assert "answered by ada@laptop" in typed(tmp_path, "webhooks", "list", to=gateway).stdout
+
+        # Ended by somebody else, the command ends and says who it was.
+        assert typed(tmp_path, "listeners", "end", "ada@laptop", to=gateway).exit_code == OK
+        assert mine.process.wait(PATIENCE) == CONFLICT
+        wait_until(lambda: any("has ended this listener" in line for line in mine.trouble))
+    assert present(gateway) == []
+    notes = [one["action"] for one in admin_of(gateway).get("audit").json["items"]]
+    assert notes[:2] == ["listener ended", "listener answers"]
+
+
+def test_after_kill_9_the_lease_runs_out_and_who_waits_hears_so(
+    gateway: Program, local: Local, tmp_path: Path
+) -> None:
+    made = webhook(gateway, 60)
+    local.may_answer.clear()
+    answers: list[httpx2.Response] = []
+    with listening(gateway, made["id"], "--to", local.url, "--answer", "--name", "dies") as mine:
+        wait_for_listener(gateway, "dies")
+        before = len(local.heard)
+        calling = threading.Thread(target=lambda: answers.append(call(made["url"], n=1)))
+        calling.start()
+        wait_until(lambda: len(local.heard) > before, what="the call at the local program")
+        mine.process.send_signal(signal.SIGKILL)
+        mine.process.wait()
+        # Its lease still holds: nobody else gets in, and nobody concludes that it is dead.
+        ran = typed(tmp_path, "listen", made["id"], "--to", local.url, "--answer", to=gateway)
+        assert ran.exit_code == CONFLICT, ran.output
+        calling.join(PATIENCE)
+    local.may_answer.set()
+    assert [(one.status_code, one.json()["code"]) for one in answers] == [(502, "workflow_failed")]
+    story = story_of(gateway, answers[0])
+    assert story["error"] == "the listener went away before it had answered"
+    with listening(gateway, made["id"], "--to", local.url, "--answer", "--name", "next one"):
+        wait_for_listener(gateway, "next one")
+        assert call(made["url"], n=2).status_code == 418
+
+
+def test_the_gateway_restarts_and_the_listener_goes_on(
+    start_program: StartProgram, local: Local, tmp_path: Path
+) -> None:
+    given = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off", "POSTERN_PORT": str(free_port())}
+    first = start_program(**given)
+    made = webhook(first)
+    with listening(first, made["id"], "--to", local.url, "--answer", "--name", "stays") as mine:
+        entered = wait_for_listener(first, "stays")
+        assert call(made["url"], n=1).status_code == 418
+        first.stop()
+        second = start_program(**given)
+        assert [one["id"] for one in present(second)] == [entered["id"]]
+        assert call(made["url"], n=2).status_code == 418
+        mine.wait_for(2)
+        assert mine.process.poll() is None
+
+
+def test_a_recorded_call_is_replayed_to_a_listener_that_only_listens(
+    gateway: Program, local: Local, tmp_path: Path
+) -> None:
+    made = webhook(gateway, synchronousResponse={"enabled": False})
+    recorded = call(made["url"], status=201).json()["invocationId"]
+    ran = typed(tmp_path, "replay", recorded, "--listener", "reader@laptop", to=gateway)
+    assert ran.exit_code == NOT_FOUND and "nobody does" in ran.stderr, ran.output
+    key = admin_of(gateway).post("api-keys", {"name": "reads", "level": "read"}).json["key"]
+    with listening(gateway, "--to", local.url, "--name", "reader@laptop", key=key) as mine:
+        wait_for_listener(gateway, "reader@laptop")
+        ran = typed(tmp_path, "replay", recorded, "--listener", "reader@laptop", to=gateway)
+        assert (ran.exit_code, "answered 201" in ran.stdout) == (OK, True), ran.output
+        mine.wait_for(1)
+        assert (mine.lines[0]["kind"], mine.lines[0]["id"]) == ("replay", recorded)
+        assert local.heard[-1]["x-postern-replay"] == "true"
+        assert local.heard[-1]["x-postern-invocation"] == recorded
+        story = admin_of(gateway).get(f"invocations/{recorded}").json
+        assert len(story["deliveries"]) == 1
+        assert [(run["kind"], run["status"]) for run in story["localRuns"]] == [("replay", 201)]
+        # Its own cursor does not mind: what comes in next is told once, after the replay.
+        following = call(made["url"], status=200).json()["invocationId"]
+        mine.wait_for(2)
+        assert [line["id"] for line in mine.lines] == [recorded, following]
+        answering = Client(gateway.port, key).post(
+            "listeners", {"name": "reader@laptop", "answers": made["id"]}
+        )
+        assert answering.status == 403
+    assert typed(tmp_path, "listeners", "list", to=gateway).exit_code == OK
+
+
+def test_what_cannot_be_answered_is_one_line_and_a_code(
+    gateway: Program, local: Local, tmp_path: Path
+) -> None:
+    quick = webhook(gateway, synchronousResponse={"enabled": False})["id"]
+    for words, code in (
+        ((quick, "--to", local.url, "--answer"), CONFLICT),
+        (("--to", local.url, "--answer"), USAGE),
+        ((quick, "wh_other", "--to", local.url, "--answer"), USAGE),
+        ((quick, "--to", local.url, "--answer", "--keep", "x"), USAGE),
+        ((quick, "--print", "--answer"), USAGE),
+    ):
+        ran = typed(tmp_path, "listen", *words, to=gateway)
+        assert (ran.exit_code, ran.stderr.count("\n")) == (code, 1), (words, ran.output)

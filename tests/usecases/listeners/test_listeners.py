@@ -1,0 +1,277 @@
+"""A listener answers a webhook's calls in the place of the engine, one at a time, for as long as it is heard of."""
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.listeners import LEASE
+from postern.core.problems import Refused
+from postern.usecases.access import audit
+from postern.usecases.history import history
+from postern.usecases.listeners import listeners
+from postern.usecases.listeners.listeners import AskRequest, EnterRequest, LocalAnswer
+from postern.usecases.listeners.views import Entered, HandedCall
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Webhook
+from support.house import OWNER, House, HttpReply
+
+pytestmark = pytest.mark.anyio
+
+ADA = Actor("ada", "write", "usr_ada", "ses_1")
+BOB = Actor("bob", "write", "usr_bob", "ses_2")
+READER = Actor("a reader", "read", "key_1")
+
+
+async def waiting_webhook(house: House, seconds: float = 20, **more: Any) -> Webhook:
+    waits = {"enabled": True, "timeoutSeconds": seconds}
+    return await house.webhook(synchronousResponse=waits, **more)
+
+
+async def enter(house: House, webhook: Webhook | None, who: Actor = ADA, name: str = "ada@laptop") -> Entered:
+    wanted = EnterRequest(name=name, answers=webhook.id if webhook else None)
+    return await listeners.enter(house.gateway, who, wanted, "192.0.2.7")
+
+
+async def ask(
+    house: House, listener: Entered, *known: str, who: Actor = ADA, wait: float = 4
+) -> list[HandedCall]:
+    found = await listeners.ask(
+        house.gateway, who, listener.id, AskRequest(known=list(known), wait_seconds=wait)
+    )
+    return found.calls
+
+
+async def answer(house: House, listener: Entered, call: HandedCall, body: bytes = b"", **given: Any) -> Any:
+    given = {"status": 200, "body_base64": base64.b64encode(body).decode(), "ms": 3.0, **given}
+    return await listeners.answer(house.gateway, ADA, listener.id, call.id, LocalAnswer(**given))
+
+
+async def only_call(house: House) -> Any:
+    (found,) = await house.history()
+    return await history.show(house.gateway, OWNER, found.id)
+
+
+async def test_its_answer_is_what_the_caller_hears_and_no_workflow_is_started(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook, b'{"n":  1}', headers={"x-odd": "a"}))
+    (call,) = await ask(house, listener)
+    assert (call.kind, base64.b64decode(call.request.body_base64 or "")) == ("answer", b'{"n":  1}')
+    sent = [
+        ["Content-Type", "text/html; charset=utf-8"],
+        ["X-Mine", "yes"],
+        ["Set-Cookie", "a=b"],
+        ["Server", "mine"],
+    ]
+    body = bytes(range(256))
+    taken = await answer(house, listener, call, body, status=418, headers=sent)
+    heard: HttpReply = await calling
+    assert (heard.status, heard.body, taken.heard) == (418, body, True)
+    assert (heard.headers["content-type"], heard.headers["x-mine"]) == ("text/html; charset=utf-8", "yes")
+    assert "sandbox" in heard.headers["content-security-policy"]
+    assert not {"set-cookie", "server"} & heard.headers.keys()
+    await house.deliver()
+    assert house.engine.started == {}
+    item = await only_call(house)
+    assert (item.status, item.listener, item.http_status) == ("responded", "ada@laptop", 418)
+    (run,) = item.local_runs
+    assert (run.kind, run.status, run.error, run.by) == ("answer", 418, "", "ada")
+    assert item.run_state == "completed"
+
+
+async def test_one_at_a_time_and_the_second_hears_who(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    first = await enter(house, webhook)
+    with pytest.raises(Refused) as caught:
+        await enter(house, webhook, BOB, "bob@desk")
+    assert caught.value.code == "conflict"
+    assert f"ada@laptop (ada from 192.0.2.7) answers its calls since {first.since}" in (
+        caught.value.detail or ""
+    )
+    await enter(house, None, BOB, "bob@desk")  # listening alone takes nothing from anybody
+    shown = await webhooks.show(house.gateway, READER, webhook.id)
+    assert shown.answered_by is not None and shown.answered_by.name == "ada@laptop"
+    await listeners.end(house.gateway, ADA, first.id)
+    await enter(house, webhook, BOB, "bob@desk")
+
+
+async def test_twenty_at_once_and_one_of_them_has_it(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    actors = [Actor(f"user {n}", "write", f"usr_{n}") for n in range(20)]
+    came = await asyncio.gather(
+        *(enter(house, webhook, one, one.name) for one in actors), return_exceptions=True
+    )
+    assert sorted(type(one).__name__ for one in came) == ["Entered"] + ["Refused"] * 19
+
+
+async def test_a_lease_runs_out_and_the_engine_is_asked_again(house: House) -> None:
+    webhook = await waiting_webhook(house, 1)
+    await enter(house, webhook)
+    began = house.gateway.clock()
+    house.gateway.clock = lambda: began + LEASE - 0.5
+    assert not await listeners.sweep(house.gateway)
+    house.gateway.clock = lambda: began + LEASE + 0.5
+    assert await listeners.sweep(house.gateway)
+    await listeners.refresh(house.gateway)
+    await house.call(webhook)
+    assert len(house.engine.started) == 1
+    assert (await only_call(house)).listener is None
+    notes = [one.action for one in (await audit.listing(house.gateway, OWNER, 50, None, webhook.id)).items]
+    assert notes[:2] == ["listener was not heard of any more", "listener answers"]
+
+
+async def test_asking_renews_the_lease(house: House) -> None:
+    listener = await enter(house, await waiting_webhook(house))
+    began = house.gateway.clock()
+    for seconds in (6.0, 12.0, 18.0):
+        house.gateway.clock = lambda now=began + seconds: now
+        assert await ask(house, listener, wait=0) == []
+        assert not await listeners.sweep(house.gateway)
+    house.gateway.clock = lambda: began + 18.0 + LEASE + 1
+    await listeners.sweep(house.gateway)
+    with pytest.raises(Refused, match="not heard of for too long"):
+        await ask(house, listener, wait=0)
+
+
+async def test_who_waits_for_a_listener_that_died_hears_that_the_workflow_failed(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    await ask(house, listener)
+    began = house.gateway.clock()
+    house.gateway.clock = lambda: began + LEASE + 1
+    await listeners.sweep(house.gateway)
+    heard = await calling
+    assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
+    item = await only_call(house)
+    assert (item.status, item.error) == ("failed", "the listener went away before it had answered")
+    await house.deliver()
+    assert house.engine.started == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"status": None, "error": "Connection refused"}, "Connection refused"),
+        ({"status": 101}, "its answer cannot be sent: status must be a number from 200 to 599"),
+        ({"body": b"x" * (1024 * 1024 + 1)}, "its answer cannot be sent: the body may have 1 MiB"),
+        ({"status": None}, "there was no answer"),
+    ],
+)
+async def test_no_answer_and_rubbish_are_the_failures_they_are_of_an_engine(
+    house: House, given: dict[str, Any], why: str
+) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    await answer(house, listener, call, **given)
+    heard = await calling
+    assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
+    item = await only_call(house)
+    assert (item.status, item.error, item.local_runs[0].error) == ("failed", why, why)
+
+
+async def test_an_answer_that_comes_too_late_is_told_so(house: House) -> None:
+    webhook = await waiting_webhook(house, 1)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    heard = await calling
+    assert (heard.status, heard.json["code"]) == (504, "response_timeout")
+    taken = await answer(house, listener, call, b"late")
+    assert (taken.heard, "too late" in taken.detail) == (False, True)
+    item = await only_call(house)
+    assert (item.http_status, item.deliveries[0].late, item.deliveries[0].answer) == (
+        504,
+        True,
+        "response_timeout",
+    )
+
+
+async def test_a_call_is_given_again_until_it_is_answered_or_known(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    assert [one.id for one in await ask(house, listener)] == [call.id]
+    assert await ask(house, listener, call.id, wait=0) == []
+    await answer(house, listener, call)
+    assert await ask(house, listener, wait=0) == []
+    assert (await calling).status == 200
+
+
+async def test_a_call_for_one_that_was_ended_this_moment_is_the_engine_s(house: House) -> None:
+    webhook = await waiting_webhook(house, 1)
+    listener = await enter(house, webhook)
+    known = await house.gateway.store.listeners.all()
+    await listeners.end(house.gateway, BOB, listener.id)
+    house.gateway.runtime.listeners.take_in(known)  # as another process would think for a moment
+    await house.call(webhook)
+    assert len(house.engine.started) == 1
+
+
+async def test_a_duplicate_hears_what_the_listener_answered_the_first(house: House) -> None:
+    webhook = await waiting_webhook(house, duplicateProtection={"enabled": True, "key": "body:$.id"})
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook, b'{"id": 1}'))
+    (call,) = await ask(house, listener)
+    again = asyncio.create_task(house.call(webhook, b'{"id": 1}'))
+    await answer(house, listener, call, b"once")
+    assert ((await calling).body, (await again).body) == (b"once", b"once")
+    assert len((await listeners.ask(house.gateway, ADA, listener.id, AskRequest(wait_seconds=0))).calls) == 0
+
+
+async def test_what_cannot_be_answered_is_said(house: House) -> None:
+    quick = await house.webhook()
+    with pytest.raises(Refused, match="switch on the synchronous response first"):
+        await enter(house, quick)
+    with pytest.raises(Refused) as caught:
+        await enter(house, await waiting_webhook(house), READER)
+    assert caught.value.code == "access_denied"
+    listener = await enter(house, await waiting_webhook(house))
+    for who in (BOB, READER):
+        with pytest.raises(Refused) as caught:
+            await ask(house, listener, who=who, wait=0)
+        assert caught.value.code == "not_found"
+    with pytest.raises(Refused) as caught:
+        await listeners.end(house.gateway, READER, listener.id)
+    assert caught.value.code == "access_denied"
+
+
+async def test_whose_webhook_stops_waiting_is_put_out(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"synchronousResponse": {"enabled": False}})
+    with pytest.raises(Refused, match="synchronous response"):
+        await ask(house, listener, wait=0)
+    assert await listeners.listing(house.gateway, READER) == []
+
+
+async def test_a_recorded_call_is_replayed_to_a_listener_alone(house: House) -> None:
+    webhook = await house.webhook()
+    recorded = (await house.call(webhook, b'{"n": 1}')).json["invocationId"]
+    await house.deliver()
+    assert len(house.engine.started) == 1
+    listener = await enter(house, None, READER, "a reader's")
+    asked = await listeners.replay(house.gateway, ADA, listener.id, recorded)
+    (call,) = await ask(house, listener, who=READER)
+    assert (call.id, call.kind, call.asked_by, call.request.invocation_id) == (
+        asked.id,
+        "replay",
+        "ada",
+        recorded,
+    )
+    given = LocalAnswer(status=503, ms=7.5)
+    await listeners.answer(house.gateway, READER, listener.id, call.id, given)
+    await house.deliver()
+    item = await history.show(house.gateway, OWNER, recorded)
+    assert (len(item.deliveries), sum(house.engine.times.values())) == (1, 1)
+    (run,) = item.local_runs
+    assert (run.kind, run.status, run.ms, run.asked_by, run.error) == ("replay", 503, 7.5, "ada", "")
+    with pytest.raises(Refused) as caught:
+        await listeners.replay(house.gateway, READER, listener.id, recorded)
+    assert caught.value.code == "access_denied"
