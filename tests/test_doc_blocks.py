@@ -21,6 +21,7 @@ import pytest
 
 from support.client import Client, admin_of
 from support.program import Program, clean_environment, run_postern
+from support.shells import postern_in_shells
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,9 +72,10 @@ class Stage:
 
     program: Program
     folder: Path
+    bin: Path
 
     def run(self, script: str, folder: Path | None = None, **environment: str) -> None:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = os.pathsep.join(map(str, (self.bin, Path(sys.executable).parent, os.environ["PATH"])))
         ran = subprocess.run(
             ["sh", "-eux", "-c", script],
             cwd=folder or self.folder,
@@ -96,7 +98,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     program = Program(folder, {"POSTERN_EXAMPLE": "on"})
     try:
         program.wait_until_ready()
-        yield Stage(program, folder)
+        with postern_in_shells() as bin:
+            yield Stage(program, folder, bin)
         program.stop()
     finally:
         program.kill()

@@ -11,10 +11,12 @@ import psycopg
 import pytest
 from playwright.sync_api import Page
 
+from postern import __version__
 from support import forks
 from support.browser import Notes
 from support.postgres import PostgresServer, find_binaries, running, within_reach
-from support.program import Program, StartProgram, run_postern
+from support.program import Program, StartProgram, clean_environment, run_postern
+from support.shells import postern_in_shells
 from support.waiting import wait_until
 
 
@@ -165,6 +167,29 @@ def test_a_fork_is_as_the_program_that_was_started(tmp_path: Path, monkeypatch: 
     assert said[True] == said[False]
 
 
+def test_a_fork_takes_what_is_typed_into_a_shell(tmp_path: Path) -> None:
+    script = """
+        postern --version | tr a-z A-Z
+        echo 'webhooks: [{name: 5}]' | postern apply - || echo "ended with $?"
+        postern webhooks lst
+    """
+    with postern_in_shells() as bin:
+        ran = subprocess.run(
+            ["sh", "-c", script],
+            cwd=tmp_path,
+            env=clean_environment({"PATH": f"{bin}:{os.environ['PATH']}", "POSTERN_DATA_DIR": "here"}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        zone = subprocess.run(
+            [bin / "postern", "--version"], env={"TZ": "Asia/Tokyo"}, capture_output=True, check=False
+        )
+    assert (ran.returncode, ran.stdout) == (2, f"POSTERN {__version__.upper()}\nended with 2\n")
+    assert "No such command 'lst'" in ran.stderr and (tmp_path / "here").exists()
+    assert (zone.returncode, b"start the executable" in zone.stderr) == (1, True)
+
+
 def test_two_forks_have_nothing_random_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forks, "allowed", True)
     made = []
@@ -191,7 +216,8 @@ def test_a_forked_program_leaves_nothing_behind(
     assert program.stop() == 0 and not program.processes_left()
     again = start_program(POSTERN_DATA_DIR=str(program.data_dir))
     again.kill()
-    assert again.process.wait(10) == -signal.SIGKILL and not again.processes_left()
+    assert again.process.wait(10) == -signal.SIGKILL
+    wait_until(lambda: not again.processes_left(), what="its engine process to end")
     with pytest.raises(AssertionError, match=r"(?s)ended with 2 before it was ready.*POSTERN_ENGINE"):
         start_program(POSTERN_ENGINE="nonsense")
 

@@ -7,6 +7,7 @@ tests that are marked ``executable``, the program is started as users start it.
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import subprocess
@@ -14,8 +15,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 LOADED = [
     "alembic.command",
@@ -36,19 +39,35 @@ allowed = False
 
 
 def can_start(given: dict[str, str]) -> bool:
-    return allowed and not any(name.startswith(READ_AT_ITS_START) for name in given)
+    return allowed and shows(given)
+
+
+def shows(given: dict[str, str]) -> bool:
+    """Whether a fork does with these what the program would that is started with them."""
+    return not any(name.startswith(READ_AT_ITS_START) for name in given)
+
+
+Stream = Path | Connection
+"""A file that is written to, or the end of a pipe."""
 
 
 class Fork:
     """``python -m postern …``, with as much of ``subprocess.Popen`` as tests use."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, environment: dict[str, str], output: Path, errors: Path
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: dict[str, str],
+        output: Stream,
+        errors: Stream,
+        given: Connection | None = None,
     ) -> None:
+        """``given``: what it reads from its standard input."""
         self.args = ["postern", *arguments]
         self._process = _forks.Process(
             target=_be_the_program,
-            args=(self.args, str(folder), environment, str(output), str(errors)),
+            args=(self.args, str(folder), environment, output, errors, given),
             daemon=True,
         )
         with _one_at_a_time:
@@ -63,14 +82,16 @@ class Fork:
 
     @property
     def returncode(self) -> int | None:
-        return self._process.exitcode
+        return self.poll()
 
     def poll(self) -> int | None:
-        return self._process.exitcode
+        # Each start asks after the others as well, and the answer can be read once.
+        with _one_at_a_time:
+            return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        code = self._process.exitcode
+        multiprocessing.connection.wait([self._process.sentinel], timeout)
+        code = self.poll()
         if code is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
         return code
@@ -83,8 +104,23 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
+def read_along(
+    arguments: Sequence[str], folder: Path, environment: dict[str, str]
+) -> tuple[Fork, IO[str], IO[str]]:
+    """What it prints can be read while it runs: its standard output, and its standard error."""
+    (output, written), (errors, noted) = os.pipe(), os.pipe()
+    with Connection(written, readable=False) as to, Connection(noted, readable=False) as and_to:
+        fork = Fork(arguments, folder, environment, to, and_to)
+    return fork, os.fdopen(output), os.fdopen(errors)
+
+
 def _be_the_program(
-    arguments: list[str], folder: str, environment: dict[str, str], output: str, errors: str
+    arguments: list[str],
+    folder: str,
+    environment: dict[str, str],
+    output: Stream,
+    errors: Stream,
+    given: Connection | None,
 ) -> None:
     os.setpgid(0, 0)
     os.environ.clear()
@@ -92,12 +128,20 @@ def _be_the_program(
     os.chdir(folder)
     sys.path[0] = folder
     sys.argv = arguments
-    for stream, file in ((sys.stdout, output), (sys.stderr, errors)):
+    for stream, to in ((sys.stdout, output), (sys.stderr, errors)):
         assert isinstance(stream, TextIOWrapper)
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        opened = (
+            os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            if isinstance(to, Path)
+            else to.fileno()
+        )
         os.dup2(opened, stream.fileno())
-        os.close(opened)
+        os.close(opened) if isinstance(to, Path) else to.close()
         stream.reconfigure(line_buffering=True)
+    if given is not None:
+        os.dup2(given.fileno(), 0)
+        given.close()
+        sys.stdin = os.fdopen(0, closefd=False)
 
     from postern.__main__ import main
 
