@@ -24,7 +24,7 @@ from postern.usecases.access import accounts
 from postern.usecases.calls.receive import Caller, receive
 from postern.usecases.operations.example import example_curl
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import listing, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
 
@@ -95,7 +95,7 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         gone = {"name": DELETED, "authentication": {"method": "none"}}
         made = await webhooks.create(gateway, ACTOR, validated(WebhookRequest, gone))
         await webhooks.remove(gateway, ACTOR, made.id)
-        ids = {webhook.name: webhook.id for webhook in (await webhooks.listing(gateway, ACTOR)).items}
+        ids = {webhook.name: webhook.id for webhook in (await listing.listing(gateway, ACTOR)).items}
         now = time.time()
         moments = sorted(now - 60 - _spread(chance) for _ in range(calls))
         for number, moment in enumerate(moments):

@@ -98,8 +98,14 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
     "remedies.effects": dict.fromkeys(("rest", "mcp", "cli"), "it stands beside a button of the console"),
-    "webhooks.names": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
-    "webhooks.signed": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
+    "listing.folders": dict.fromkeys(("rest", "mcp", "cli"), "the list, sorted by folder, tells the same"),
+    "listing.page": dict.fromkeys(("rest", "mcp", "cli"), "the list is gone through with a cursor"),
+    "listing.with_own_retention": dict.fromkeys(("rest", "mcp", "cli"), "the list tells the same"),
+    "many.effects": dict.fromkeys(("rest", "mcp", "cli"), "a dry run tells how many it is about"),
+    "picking.choices": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
+    "picking.meant": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
+    "picking.names": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
+    "picking.one": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
     "webhooks.reveal": {"rest": SHOWS_SECRETS, "mcp": SHOWS_SECRETS, "cli": SHOWS_SECRETS},
 }
 

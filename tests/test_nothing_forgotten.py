@@ -74,6 +74,8 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 PARTS = {
+    "/webhooks/rows": "a folder's rows, in the list of webhooks",
+    "/webhooks/choices": "what is below a field that chooses a webhook",
     "/webhooks/{webhook}/mapping/preview": "a part of the mapping page",
     "/webhooks/{webhook}/advanced/key": "a part of the advanced settings",
     "/live/stream": "a stream",

@@ -15,7 +15,7 @@ from postern.usecases.access import accounts
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import listing, webhooks
 from support.first_version import expected, unpack_database
 from support.house import OWNER, House, NotingEngine, a_house
 
@@ -63,7 +63,7 @@ async def test_every_webhook_is_served_and_shown_as_it_was(house: House) -> None
         warnings = {text.replace("refused", "rejected") for text in then.pop("warnings")}
         assert warnings <= set(shown["warnings"])
         assert differences(then, shown) == []
-    listed = await webhooks.listing(house.gateway, OWNER, 200)
+    listed = await listing.listing(house.gateway, OWNER, 200)
     assert [one.id for one in listed.items] == [one["id"] for one in THEN["webhooks"]]
 
 

@@ -15,7 +15,7 @@ from postern.stores.sql.tables import secrets
 from postern.stores.store import Store
 from postern.usecases.operations.key_rotation import rotate_key
 from postern.usecases.operations.readiness import readiness
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import listing, webhooks
 from stores.conftest import webhook
 from support.first_version import expected, unpack_database
 from support.hooks import TOKEN, make_hook
@@ -93,7 +93,7 @@ async def test_a_secret_that_cannot_be_decrypted_costs_its_webhook_alone(
         found = await readiness(house.gateway)
         assert (found.ready, found.webhooks.ok) == (True, False)
         assert bad.id in found.webhooks.detail
-        listed = await webhooks.listing(house.gateway, OWNER)
+        listed = await listing.listing(house.gateway, OWNER)
         assert [one.authentication.second_token_set for one in listed.items] == [True, True]
         with pytest.raises(Refused):
             await webhooks.promote(house.gateway, OWNER, bad.id)

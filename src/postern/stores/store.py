@@ -9,6 +9,7 @@ from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.stores.access.api_keys import Access
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
+from postern.stores.activity import Activities
 from postern.stores.deliveries import Deliveries
 from postern.stores.history.endings import Endings
 from postern.stores.history.findable import Findable
@@ -53,6 +54,7 @@ class Store:
         self.audit = Audit(self.database, self.writer)
         self.listeners = Listeners(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
+        self.activities = Activities(self.database)
         self._alone_lock: wake.AloneLock | None = None
 
     async def open(self, migrate: bool | None = None) -> None:

@@ -88,16 +88,7 @@ class Webhooks:
         """False when somebody else was faster: nothing is changed then."""
 
         def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(
-                    webhooks.c.id == webhook.id,
-                    webhooks.c.version == seen_version,
-                    webhooks.c.deleted_at.is_(None),
-                )
-                .values(**self._columns(connection, webhook))
-            )
-            if changed.rowcount != 1:
+            if not self._updated(connection, webhook, seen_version):
                 return False
             if promote:
                 self._promote(connection, webhook.id)
@@ -110,24 +101,31 @@ class Webhooks:
 
         return await self._writer.write(job)
 
+    async def update_each(self, changed: list[tuple[StoredWebhook, AuditEntry]]) -> list[bool]:
+        """Each one version on, its secrets as they are; False for each where somebody else was faster. In one
+        transaction: not too many at once, for calls wait behind it."""
+
+        def job(connection: Connection) -> list[bool]:
+            done = []
+            for webhook, note in changed:
+                done.append(self._updated(connection, webhook, webhook.version - 1))
+                if done[-1]:
+                    if webhook.settings.schedule is not None:
+                        schedules.follow(connection, webhook, touched=False)
+                    write_note(connection, note)
+            return done
+
+        return await self._writer.write(job)
+
     async def delete(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
         """Into the bin: everything of it stays, and nothing of it is served."""
+        return await self._writer.write(lambda connection: _deleted(connection, webhook_id, now, note))
 
-        def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
-                .values(
-                    deleted_at=milliseconds(now), updated_at=milliseconds(now), epoch=next_epoch(connection)
-                )
-            )
-            if changed.rowcount != 1:
-                return False
-            # A run that is under way loses its lease, and with it what it would have started.
-            schedule = update(tables.schedules).where(tables.schedules.c.webhook_id == webhook_id)
-            connection.execute(schedule.values(next_run_at=None, lease_until=None))
-            write_note(connection, note)
-            return True
+    async def delete_each(self, notes: list[AuditEntry], now: float) -> list[bool]:
+        """The subjects of the notes into the bin; False for each that was not there any more."""
+
+        def job(connection: Connection) -> list[bool]:
+            return [_deleted(connection, note.subject, now, note) for note in notes]
 
         return await self._writer.write(job)
 
@@ -180,21 +178,37 @@ class Webhooks:
 
         return await self._writer.write(job)
 
-    async def binned(self, before: float | None = None, webhook_id: str | None = None) -> list[BinnedWebhook]:
-        """What is in the bin, the last deleted first: all of it, what was deleted before then, or this one."""
+    async def binned(
+        self,
+        before: float | None = None,
+        webhook_id: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> list[BinnedWebhook]:
+        """What is in the bin, the last deleted first: all of it, what was deleted before then, this one, or so many
+        after that one."""
 
         def query(connection: Connection) -> list[BinnedWebhook]:
-            among = select(webhooks).where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id)
+            among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
+            among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
             if before is not None:
                 among = among.where(webhooks.c.deleted_at < milliseconds(before))
             if webhook_id is not None:
                 among = among.where(webhooks.c.id == webhook_id)
+            if after is not None:
+                at = select(webhooks.c.deleted_at).where(webhooks.c.id == after).scalar_subquery()
+                same = and_(webhooks.c.deleted_at == at, webhooks.c.id > after)
+                among = among.where(or_(webhooks.c.deleted_at < at, same))
             return [
                 BinnedWebhook(row.id, row.short_code, row.name, seconds(row.deleted_at))
                 for row in connection.execute(among)
             ]
 
         return await self._database.read(query)
+
+    async def count_binned(self) -> int:
+        counting = select(func.count()).select_from(webhooks).where(IN_THE_BIN)
+        return await self._database.read(lambda connection: int(connection.execute(counting).scalar_one()))
 
     async def get(self, webhook_id: str) -> Stored | None:
         def query(connection: Connection) -> Stored | None:
@@ -205,19 +219,38 @@ class Webhooks:
 
         return await self._database.read(query)
 
-    async def names(self, among: list[str] | None = None, limit: int = 2_000) -> list[tuple[str, str, bool]]:
-        """Id, name, and whether it is deleted: the newest, or these."""
+    async def names(self, among: list[str]) -> list[tuple[str, str, bool]]:
+        """Id, name, and whether it is deleted."""
+        found = select(webhooks.c.id, webhooks.c.name, webhooks.c.deleted_at.is_not(None))
+        found = found.where(webhooks.c.id.in_(among))
+        return await self._database.read(
+            lambda connection: [(row[0], row[1], bool(row[2])) for row in connection.execute(found)]
+        )
 
-        def query(connection: Connection) -> list[tuple[str, str, bool]]:
-            found = select(webhooks.c.id, webhooks.c.name, webhooks.c.deleted_at.is_not(None))
-            if among is not None:
-                found = found.where(webhooks.c.id.in_(among))
-            rows = connection.execute(found.order_by(webhooks.c.id.desc()).limit(limit))
-            return [(row[0], row[1], bool(row[2])) for row in rows]
+    async def deleted_names(self, search: str, limit: int) -> dict[str, str]:
+        """What deleted webhooks were called, by id: the newest whose name holds that."""
+        found = select(webhooks.c.id, webhooks.c.name).where(webhooks.c.deleted_at.is_not(None))
+        if search:
+            escaped = search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+            found = found.where(func.lower(webhooks.c.name).like(f"%{escaped}%", escape="\\"))
+        found = found.order_by(webhooks.c.id.desc()).limit(limit)
+        return await self._database.read(
+            lambda connection: {row[0]: row[1] for row in connection.execute(found)}
+        )
+
+    async def some(self, webhook_ids: list[str]) -> dict[str, Stored]:
+        """Those of them that are there, by id."""
+
+        def query(connection: Connection) -> dict[str, Stored]:
+            rows: list[Row[Any]] = []
+            for start in range(0, len(webhook_ids), 500):
+                among = webhooks.c.id.in_(webhook_ids[start : start + 500])
+                rows += connection.execute(select(webhooks).where(among, webhooks.c.deleted_at.is_(None)))
+            return {one.id: one for one in self._stored_all(connection, rows)}
 
         return await self._database.read(query)
 
-    async def page(self, limit: int, before: str | None = None, search: str | None = None) -> list[Stored]:
+    async def page(self, limit: int, before: str | None = None) -> list[Stored]:
         def query(connection: Connection) -> list[Stored]:
             statement = (
                 select(webhooks)
@@ -227,17 +260,6 @@ class Webhooks:
             )
             if before:
                 statement = statement.where(webhooks.c.id < before)
-            if search:
-                like = (
-                    "%" + search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-                )
-                statement = statement.where(
-                    or_(
-                        func.lower(webhooks.c.name).like(like, escape="\\"),
-                        func.lower(webhooks.c.id) == search.lower(),
-                        webhooks.c.short_code == search,
-                    )
-                )
             rows = connection.execute(statement).all()
             return self._stored_all(connection, rows)
 
@@ -314,6 +336,18 @@ class Webhooks:
         return await self._writer.write(job)
 
     # --- inside a transaction ----------------------------------------------------------------------------------------
+
+    def _updated(self, connection: Connection, webhook: StoredWebhook, seen_version: int) -> bool:
+        changed = connection.execute(
+            update(webhooks)
+            .where(
+                webhooks.c.id == webhook.id,
+                webhooks.c.version == seen_version,
+                webhooks.c.deleted_at.is_(None),
+            )
+            .values(**self._columns(connection, webhook))
+        )
+        return changed.rowcount == 1
 
     def _columns(self, connection: Connection, webhook: StoredWebhook) -> Parameters:
         return {
@@ -422,6 +456,21 @@ class Webhooks:
             unreadable_secrets=unreadable,
             armed_until=seconds(armed_until),
         )
+
+
+def _deleted(connection: Connection, webhook_id: str, now: float, note: AuditEntry | None) -> bool:
+    changed = connection.execute(
+        update(webhooks)
+        .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
+        .values(deleted_at=milliseconds(now), updated_at=milliseconds(now), epoch=next_epoch(connection))
+    )
+    if changed.rowcount != 1:
+        return False
+    # A run that is under way loses its lease, and with it what it would have started.
+    schedule = update(tables.schedules).where(tables.schedules.c.webhook_id == webhook_id)
+    connection.execute(schedule.values(next_run_at=None, lease_until=None))
+    write_note(connection, note)
+    return True
 
 
 def next_epoch(connection: Connection) -> int:

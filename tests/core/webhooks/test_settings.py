@@ -120,6 +120,8 @@ def test_released_defaults_stay_as_they_are() -> None:
             "username": None,
             "parameterName": "token",
         },
+        "folder": None,
+        "tags": [],
         "fieldMapping": {"fieldOne": None, "fieldTwo": None, "fieldThree": None, "fieldFour": None},
         "synchronousResponse": {"enabled": False, "timeoutSeconds": None},
         "duplicateProtection": {"enabled": False, "key": None, "windowSeconds": 86400},

@@ -125,6 +125,9 @@ def test_a_story_is_told_the_same_both_ways(both: tuple[Way, Way], monkeypatch: 
     assert missing == set()
 
 
+NOWHERE_ID = f"wh_{NOWHERE}"
+
+
 def tell(way: Way) -> None:
     def twice(*words: str) -> str:
         way(*words)
@@ -155,6 +158,14 @@ def tell(way: Way) -> None:
         ("webhooks", "list"),
         ("webhooks", "show", orders),
         ("webhooks", "list", "--search", "Ord"),
+        ("webhooks", "many", "tag", orders, "--tags", "eu,paid"),
+        ("webhooks", "many", "move", "--tag", "EU", "--to", "Shops/Europe", "--yes"),
+        ("webhooks", "list", "--tag", "eu", "--folder", "shops", "--state", "enabled", "--sort", "last_call"),
+        ("webhooks", "list", "--state", "asleep"),
+        ("webhooks", "many", "delete", "--tag", "nobody", "--dry-run"),
+        ("webhooks", "many", "enable", orders, NOWHERE_ID, "--yes"),
+        ("webhooks", "many", "enable"),
+        ("webhooks", "many", "paint", "--all", "--yes"),
     ):
         twice(*words)
     for verb in ("disable", "enable", "hold", "record"):

@@ -39,6 +39,11 @@ class Console:
     def click(self, name: str, role: str = "button") -> None:
         self.page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
+    def pick_webhook(self, name: str) -> None:
+        """In the page's field for one webhook."""
+        self.page.get_by_role("combobox", name="Webhook").fill(name)
+        self.page.get_by_role("option", name=name).first.click()
+
     @property
     def path(self) -> str:
         return urlsplit(self.page.url).path

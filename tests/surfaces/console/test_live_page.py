@@ -122,7 +122,7 @@ def test_a_pause_keeps_what_comes_and_says_how_many_wait(console: Console, live:
 
 def test_only_what_was_asked_for_is_listed(console: Console, live: dict[str, str]) -> None:
     page = console.page
-    page.get_by_label("Webhook").select_option(label="Other one")
+    console.pick_webhook("Other one")
     page.wait_for_url("**/live?webhook=*")
     expect(page.locator("[data-live-state]")).to_have_text("Listening")
     left_out = console.call(live["Quick one"], {})[1]["invocationId"]

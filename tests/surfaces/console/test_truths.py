@@ -238,7 +238,7 @@ def test_many_webhooks_keep_their_names_and_deleted_ones_too(console: Console) -
     gone = console.webhook(name="Gone again")
     kept, lost = (console.call(one["url"], {})[1]["invocationId"] for one in (first, gone))
     console.api.delete(f"webhooks/{gone['id']}")
-    for number in range(205):
+    for number in range(25):
         console.webhook(name=f"Many {number}")
     console.open("/history")
     rows = console.page.locator("#calls tr")
@@ -248,7 +248,7 @@ def test_many_webhooks_keep_their_names_and_deleted_ones_too(console: Console) -
     expect(rows.filter(has=console.page.locator(f"a[href='/history/{lost}']"))).to_contain_text(
         "Gone again (deleted)"
     )
-    console.page.get_by_label("Webhook", exact=True).select_option(label="Gone again (deleted)")
+    console.pick_webhook("Gone again")
     expect(console.page.locator("#calls tbody tr")).to_have_count(1)
     console.open(f"/workflows?webhook={first['id']}")
     expect(console.page.get_by_text("Create a webhook first")).to_have_count(0)

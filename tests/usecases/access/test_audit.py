@@ -27,8 +27,9 @@ from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
 from postern.usecases.signatures import remedies, sending
 from postern.usecases.signatures.sending import SendRequest
-from postern.usecases.webhooks import as_code, bin, webhooks
+from postern.usecases.webhooks import as_code, bin, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.many import ManyRequest
 from support.house import House
 
 pytestmark = pytest.mark.anyio
@@ -53,9 +54,15 @@ ONLY_READ = {
         "engine.state",
         "engine.workflows",
         "remedies.effects",
-        "webhooks.names",
-        "webhooks.signed",
         "history.as_code",
+        "listing.folders",
+        "listing.page",
+        "listing.with_own_retention",
+        "many.effects",
+        "picking.choices",
+        "picking.meant",
+        "picking.names",
+        "picking.one",
         "history.listing",
         "history.preview",
         "trying.duplicate_key",
@@ -86,7 +93,7 @@ ONLY_READ = {
         "signatures.providers",
         "signatures.test",
     ),
-    *("volumes.chart", "volumes.last_day", "webhooks.listing", "webhooks.show"),
+    *("volumes.chart", "volumes.last_day", "listing.listing", "webhooks.show"),
     "idempotency.once",  # what it is asked to do leaves the note
 }
 
@@ -161,6 +168,9 @@ simple("samples.arm", lambda on: samples.arm(on.gateway, WHO, on.id))
 simple("samples.disarm", lambda on: samples.disarm(on.gateway, WHO))
 simple("key_rotation.rotate_key", lambda on: key_rotation.rotate_key(on.gateway, WHO))
 simple("webhooks.change", lambda on: webhooks.change(on.gateway, WHO, on.id, {"name": "Other"}))
+simple(
+    "many.change", lambda on: many.change(on.gateway, WHO, ManyRequest(action="hold", webhook_ids=[on.id]))
+)
 simple("webhooks.switch", lambda on: webhooks.switch(on.gateway, WHO, on.id, False))
 simple("webhooks.remove", lambda on: webhooks.remove(on.gateway, WHO, on.id))
 

@@ -13,7 +13,7 @@ import pytest
 from postern.core.problems import Refused
 from postern.usecases.answers import UNSET, as_plain
 from postern.usecases.operations import retention
-from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks import as_code, listing, webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 from support.stored import NEWER, overwrite
@@ -41,11 +41,11 @@ async def test_the_others_are_served_and_shown_and_it_is_named(house: House, tmp
     statuses = [(await house.call(one)).status for one in (before, other, after)]
     assert statuses == [200, 503, 200]
 
-    page = await webhooks.listing(house.gateway, OWNER, 2)
+    page = await listing.listing(house.gateway, OWNER, 2)
     assert [item.id for item in page.items] == [after.id]
     assert [(one.id, one.name, one.url) for one in page.unreadable] == [(other.id, "Newer", other.url)]
     assert "quietHours" in page.unreadable[0].detail
-    rest = await webhooks.listing(house.gateway, OWNER, 2, page.next_cursor)
+    rest = await listing.listing(house.gateway, OWNER, 2, page.next_cursor)
     assert ([item.id for item in rest.items], rest.unreadable) == ([before.id], UNSET)
 
 
@@ -80,7 +80,7 @@ async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
     for named in ({"name": "Newer"}, {"id": other.id, "name": "Other"}):
         refusal = await refused(apply({**named, "authentication": {"method": "none"}}))
         assert [error.field for error in refusal.errors] == ["webhooks.1.id"]
-    page = await webhooks.listing(house.gateway, OWNER)
+    page = await listing.listing(house.gateway, OWNER)
     assert ([one.id for one in page.items], [one.id for one in page.unreadable]) == (
         [kept.id],
         [other.id],

@@ -131,6 +131,9 @@ class WebhookSettings(Setting, frozen=True):
 
     name: str
     authentication: Authentication
+    folder: str | None = None
+    """Where it stands in the list, like Shops/Europe."""
+    tags: list[str] = []
     field_mapping: FieldMapping = FieldMapping()
     synchronous_response: SynchronousResponse = SynchronousResponse()
     duplicate_protection: DuplicateProtection = DuplicateProtection()

@@ -49,7 +49,8 @@ class Volumes:
 
         def query(connection: Connection) -> dict[int, Volume]:
             found: dict[int, Volume] = {}
-            for table, wanted, first, end in _parts(connection, summed, one, since, until, step):
+            for table, first, end in parts(connection, since, until, step):
+                wanted = summed if table is volume_rollups else one
                 bucket = table.c.minute - table.c.minute % step
                 sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
                 statement = select(bucket, table.c.code, *sums).where(
@@ -72,11 +73,8 @@ class Volumes:
 
         def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
             found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
-            in_quarters, in_minutes = (
-                volume_rollups.c.webhook_id.in_(webhook_ids),
-                volumes.c.webhook_id.in_(webhook_ids),
-            )
-            for table, wanted, first, end in _parts(connection, in_quarters, in_minutes, since, until, step):
+            for table, first, end in parts(connection, since, until, step):
+                wanted = table.c.webhook_id.in_(webhook_ids)
                 bucket = table.c.minute - table.c.minute % step
                 statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
                 statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
@@ -120,20 +118,14 @@ class Volumes:
         return await self._writer.write(job)
 
 
-def _parts(
-    connection: Connection,
-    summed: ColumnElement[bool],
-    counted: ColumnElement[bool],
-    since: int,
-    until: int,
-    step: int,
-) -> list[tuple[Table, ColumnElement[bool], int, int]]:
+def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:
     """What to read the range from: quarters as far as they have been summed up, minutes from there on."""
     reached = (
         connection.scalar(select(maintenance.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
     )
     border = min(max(since, int(reached or 0)), until)
-    return [(volume_rollups, summed, since, border), (volumes, counted, border, until)]
+    ranges = [(volume_rollups, since, border), (volumes, border, until)]
+    return [(table, first, end) for table, first, end in ranges if first < end]
 
 
 def _begun(connection: Connection, over: int) -> int:

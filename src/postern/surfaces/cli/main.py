@@ -15,10 +15,23 @@ from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.history import history, replays
 from postern.surfaces.cli.operations import backup, completion, mcp, retention
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
-from postern.surfaces.cli.webhooks import configuration, deliveries, samples, schedules, schema, webhooks
+from postern.surfaces.cli.webhooks import (
+    configuration,
+    deliveries,
+    many,
+    samples,
+    schedules,
+    schema,
+    webhooks,
+)
 from postern.usecases.answers import Listing, whole
 
-__all__ = ["deliveries", "samples", "schedules"]  # imported so that they enter their commands of `webhooks`
+__all__ = [
+    "deliveries",
+    "many",
+    "samples",
+    "schedules",
+]  # imported so that they enter their commands of `webhooks`
 
 app = typer.Typer(
     no_args_is_help=True,

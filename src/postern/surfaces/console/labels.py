@@ -36,6 +36,8 @@ def _value(field: str, value: Any) -> str:
 
 LABELS = {
     "name": "Name",
+    "folder": "Folder",
+    "tags": "Tags",
     "understood": "What follows",
     "authentication.provider": "Who signs",
     "authentication.secret": "Signing secret",

@@ -24,7 +24,7 @@ from postern.surfaces.console.views.webhooks import listing as webhooks
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import history as calls
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks import webhooks as known
+from postern.usecases.webhooks import listing as known
 
 # Only what looks: nothing that reveals, follows or asks the engine. First what people come to first.
 PAGES: list[View] = [

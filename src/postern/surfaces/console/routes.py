@@ -7,7 +7,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from postern.surfaces.console.pages import STATIC
-from postern.surfaces.console.views import confirmations
+from postern.surfaces.console.views import confirmations, picker
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import calls as history
 from postern.surfaces.console.views.history import files, live, readmission, replays, sent, volume
@@ -18,6 +18,7 @@ from postern.surfaces.console.views.webhooks import (
     authentication,
     bin,
     creation,
+    many,
     schedule,
     test_call,
     webhook,
@@ -28,6 +29,10 @@ from postern.usecases.runtime.gateway import Gateway
 
 VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/webhooks", webhooks.listing),
+    ("GET", "/webhooks/rows", webhooks.rows),
+    ("GET", "/webhooks/choices", picker.choices),
+    ("POST", "/webhooks/many/ask", many.ask),
+    ("POST", "/webhooks/many", many.do),
     ("GET", "/webhooks/new", creation.ask),
     ("GET", "/webhooks/new/{answer}", creation.form),
     ("POST", "/webhooks/new/signed/find", creation.find),

@@ -8,8 +8,10 @@ from postern.core.deliveries.replay import Values
 from postern.core.documents import BodyChanges, Patch
 from postern.core.history.invocation import Status
 from postern.core.signatures.making import Wrong
+from postern.core.webhooks.listing import Sort
 from postern.usecases.history.code import Language
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
+from postern.usecases.webhooks.listing import FilterRequest
 
 WebhookId = Annotated[
     str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)
@@ -70,10 +72,14 @@ class ReplayToListener(OneInvocation):
     listener_id: ListenerId
 
 
-class ListWebhooks(Shape):
-    search: Annotated[
-        str | None, Field(description="Only webhooks whose name holds this text.", max_length=200)
-    ] = None
+class ListWebhooks(FilterRequest):
+    sort: Annotated[
+        Sort,
+        Field(
+            description="created: the newest first; failing: those with most trouble first; last_day: by calls."
+        ),
+    ] = "created"
+    reverse: bool = False
     limit: Limit = 20
     cursor: Cursor = None
 

@@ -44,6 +44,8 @@ class AuthenticationInShort(View):
 class WebhookInShort(View):
     id: str
     name: str
+    folder: str | None
+    tags: list[str]
     url: str
     enabled: bool
     held: bool
@@ -55,6 +57,7 @@ class WebhookInShort(View):
 
 
 class WebhooksInShort(Listing[WebhookInShort]):
+    total: int
     unreadable: list[Unreadable] | UnsetType = UNSET
 
 
@@ -72,6 +75,8 @@ def webhook_in_short(webhook: Webhook) -> WebhookInShort:
     return WebhookInShort(
         id=webhook.id,
         name=webhook.name,
+        folder=webhook.folder,
+        tags=webhook.tags,
         url=webhook.url,
         enabled=webhook.enabled,
         held=webhook.held,

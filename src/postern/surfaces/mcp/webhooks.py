@@ -4,7 +4,6 @@ from postern.core.access.accounts import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp import views
 from postern.surfaces.mcp.table import tool
-from postern.usecases.answers import Listing
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.history import samples
@@ -12,19 +11,23 @@ from postern.usecases.history.views import NotRecording, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.views import ScheduleRun
-from postern.usecases.webhooks import bin, webhooks
+from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
-from postern.usecases.webhooks.views import Binned, Webhook
+from postern.usecases.webhooks.many import ManyRequest
+from postern.usecases.webhooks.views import Bin, Many, Webhook
 
 
 @tool("List webhooks", "read", ask.ListWebhooks)
 async def list_webhooks(gateway: Gateway, actor: Actor, asked: ask.ListWebhooks) -> views.WebhooksInShort:
-    """The webhooks in short, newest first: id, name, URL, whether enabled, how callers prove themselves, how
-    often called. Use it to find a webhook's id."""
-    page = await webhooks.listing(gateway, actor, asked.limit, asked.cursor, asked.search)
+    """The webhooks in short, newest first: id, name, URL, folder, tags, whether enabled, how callers prove themselves,
+    how often called; total says how many match. Use it to find a webhook's id."""
+    page = await listing.listing(
+        gateway, actor, asked.limit, asked.cursor, asked.wanted(), asked.sort, asked.reverse
+    )
     return views.WebhooksInShort(
         items=[views.webhook_in_short(one) for one in page.items],
         next_cursor=page.next_cursor,
+        total=page.total,
         unreadable=page.unreadable,
     )
 
@@ -95,11 +98,20 @@ async def delete_webhook(gateway: Gateway, actor: Actor, asked: ask.OneVersion) 
     return views.Deleted(deleted=asked.webhook_id)
 
 
-@tool("List deleted webhooks", "read", ask.Nothing)
-async def list_bin(gateway: Gateway, actor: Actor, asked: ask.Nothing) -> Listing[Binned]:
+@tool("Change many webhooks", "write", ManyRequest, destructive=True)
+async def change_many_webhooks(gateway: Gateway, actor: Actor, asked: ManyRequest) -> Many:
+    """Do the same with many webhooks: enable, disable, hold, release, tag, untag, move (into a folder) or delete (into
+    the bin). Name them in webhookIds, or give a filter as list_webhooks takes it; an empty filter is all of them. Ask
+    with dryRun first, tell the user how many it is about, and repeat that number as expected. The answer names
+    those with which it was not done, and why."""
+    return await many.change(gateway, actor, asked)
+
+
+@tool("List deleted webhooks", "read", ask.OnePage)
+async def list_bin(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Bin:
     """The webhooks that were deleted in the last seven days, each with the time at which it is gone for good.
     Their URLs answer 404."""
-    return await bin.listing(gateway, actor)
+    return await bin.listing(gateway, actor, asked.limit, asked.cursor)
 
 
 @tool("Restore a deleted webhook", "write", ask.OneWebhook)

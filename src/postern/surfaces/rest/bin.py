@@ -2,18 +2,18 @@
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.table import Rows
-from postern.usecases.answers import Listing
+from postern.surfaces.rest.requests import BinQuery
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import bin
-from postern.usecases.webhooks.views import Binned, Webhook
+from postern.usecases.webhooks.views import Bin, Webhook
 
 row = Rows("Webhooks")
 
 
 @row("GET", "/bin", "List deleted webhooks", level="read")
-async def list_bin(gateway: Gateway, actor: Actor) -> Listing[Binned]:
+async def list_bin(gateway: Gateway, actor: Actor, query: BinQuery) -> Bin:
     """What was deleted in the last seven days, the last one first. Their URLs answer 404."""
-    return await bin.listing(gateway, actor)
+    return await bin.listing(gateway, actor, query.limit, query.cursor)
 
 
 @row("POST", "/bin/{webhook_id}/restore", "Restore a deleted webhook", level="write", versioned=True)

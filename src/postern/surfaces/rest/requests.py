@@ -8,8 +8,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 from postern.core.access.accounts import Level
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import Status
+from postern.core.webhooks.listing import Sort
 from postern.usecases.history.code import Language
 from postern.usecases.shapes import Shape
+from postern.usecases.webhooks.listing import FilterRequest
 
 _CURSOR = "^[a-z]{2,4}_[0-9a-f]{32}$"
 INVOCATION_ID = "^inv_[0-9a-f]{32}$"
@@ -49,11 +51,19 @@ class OnePage(Shape):
     cursor: Cursor = None
 
 
-class WebhookQuery(OnePage):
-    search: Annotated[
-        Annotated[str, Field(max_length=200)] | None,
-        Field(description="Part of the name, or the whole id or short code."),
-    ] = None
+class WebhookQuery(OnePage, FilterRequest):
+    sort: Annotated[
+        Sort,
+        Field(
+            description="created: the newest first; failing: those with most trouble; name, folder: A to Z; last_call: the "
+            "last called; last_day: those with most calls in the last 24 hours."
+        ),
+    ] = "created"
+    reverse: Annotated[bool, Field(description="The other way round.")] = False
+
+
+class BinQuery(OnePage):
+    limit: Limit = 200
 
 
 class RecordQuery(Shape):

@@ -8,9 +8,10 @@ from postern.core.problems import Refused
 from postern.surfaces.rest.framework.table import JSON, Rows
 from postern.surfaces.rest.requests import WebhookQuery
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import listing, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
-from postern.usecases.webhooks.views import Webhook, Webhooks
+from postern.usecases.webhooks.many import ManyRequest
+from postern.usecases.webhooks.views import Many, Webhook, Webhooks
 
 row = Rows("Webhooks")
 
@@ -19,6 +20,8 @@ EXAMPLE = {
     "authentication": {"method": "hmac", "provider": "shopify", "secret": "the secret that Shopify shows"},
     "fieldMapping": {"fieldOne": "order.number", "fieldTwo": "customer.email"},
 }
+
+MANY = {"action": "tag", "tags": ["europe"], "filter": {"folder": "Shops"}}
 
 PATCH = {
     kind: {"$ref": "#/components/schemas/WebhookPatch"} for kind in (JSON, "application/merge-patch+json")
@@ -40,7 +43,9 @@ async def seen_version(gateway: Gateway, actor: Actor, webhook_id: str, if_match
 
 @row("GET", "/webhooks", "List webhooks", level="read")
 async def list_webhooks(gateway: Gateway, actor: Actor, query: WebhookQuery) -> Webhooks:
-    return await webhooks.listing(gateway, actor, query.limit, query.cursor, query.search)
+    return await listing.listing(
+        gateway, actor, query.limit, query.cursor, query.wanted(), query.sort, query.reverse
+    )
 
 
 @row(
@@ -49,6 +54,16 @@ async def list_webhooks(gateway: Gateway, actor: Actor, query: WebhookQuery) -> 
 )  # fmt: skip
 async def create_webhook(gateway: Gateway, actor: Actor, body: WebhookRequest) -> Webhook:
     return await webhooks.create(gateway, actor, body)
+
+
+@row(
+    "POST", "/webhooks/many", "Change many webhooks",
+    level="write", refuses=("conflict",), body_example=MANY,
+)  # fmt: skip
+async def change_many_webhooks(gateway: Gateway, actor: Actor, body: ManyRequest) -> Many:
+    """Enable, disable, hold, release, tag, untag, move into a folder or delete those that are named, or all that match
+    a filter. One with which it cannot be done does not keep the others from it: the answer says which and why."""
+    return await many.change(gateway, actor, body)
 
 
 @row("GET", "/webhooks/{webhook_id}", "Show a webhook", level="read", versioned=True)

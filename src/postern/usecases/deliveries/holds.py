@@ -30,7 +30,7 @@ async def release(
     on."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, False, seen_version)
-    released = await _move(gateway, webhook_id, "queued")
+    released = await move(gateway, webhook_id, "queued")
     return views.Released(**await _state(gateway, webhook_id), released=released)
 
 
@@ -39,7 +39,7 @@ async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Dropped
     require(actor, "write")
     await stored(gateway, webhook_id)
     await gateway.store.audit.write(noted(gateway, actor, "held deliveries dropped", webhook_id))
-    dropped = await _move(gateway, webhook_id, "dropped")
+    dropped = await move(gateway, webhook_id, "dropped")
     return views.Dropped(**await _state(gateway, webhook_id), dropped=dropped)
 
 
@@ -56,7 +56,8 @@ async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen
         )
 
 
-async def _move(gateway: Gateway, webhook_id: str, state: State) -> int:
+async def move(gateway: Gateway, webhook_id: str, state: State) -> int:
+    """All that wait, the oldest first."""
     moved = 0
     while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):
         moved += step

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from postern.core.access.accounts import Actor
 from postern.core.history.volume import Counts, Volume, outcomes
 from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.listing import rejecting
 from postern.usecases.answers import Time
 from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
@@ -86,19 +87,23 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
     """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were
     rejected or could not be started."""
     require(actor, "read")
-    now = int(gateway.clock() // 60)
-    first = now - now % SPARKLINE_STEP - 23 * SPARKLINE_STEP
     if not webhook_ids:
         return {}
-    found = await gateway.store.volumes.calls(webhook_ids, first, now + 1, SPARKLINE_STEP)
-    trouble = await gateway.store.deliveries.in_trouble(
-        webhook_ids, (now - now % SPARKLINE_STEP - SPARKLINE_STEP) * 60
-    )
-    hours = range(first, now + 1, SPARKLINE_STEP)
+    first, recent, until = last_hours(gateway.clock())
+    found = await gateway.store.volumes.calls(webhook_ids, first, until, SPARKLINE_STEP)
+    trouble = await gateway.store.deliveries.in_trouble(webhook_ids, recent * 60)
+    hours = range(first, until, SPARKLINE_STEP)
     return {
         webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours], trouble.get(webhook_id, 0))
         for webhook_id in webhook_ids
     }
+
+
+def last_hours(now: float) -> tuple[int, int, int]:
+    """The minutes at which the last 24 hours and what is recent begin, and the one before which they end."""
+    minute = int(now // 60)
+    hour = minute - minute % SPARKLINE_STEP
+    return hour - 23 * SPARKLINE_STEP, hour - SPARKLINE_STEP, minute + 1
 
 
 def _day(hours: list[dict[str, int]], not_started: int) -> Day:
@@ -111,7 +116,7 @@ def _day(hours: list[dict[str, int]], not_started: int) -> Day:
         recent_calls=recent,
         recent_rejected=rejected,
         recent_not_started=not_started,
-        rejecting=rejected > 0 and rejected * 2 >= recent,
+        rejecting=rejecting(recent, rejected),
     )
 
 

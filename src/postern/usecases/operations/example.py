@@ -39,9 +39,11 @@ async def example_environment(gateway: Gateway) -> dict[str, str]:
 
 async def _example(gateway: Gateway) -> StoredWebhook | None:
     """The example's webhook, made where there is no webhook at all."""
-    stored = await gateway.store.webhooks.page(1, None, NAME)
-    if stored or await gateway.store.webhooks.page(1):
-        return stored[0] if stored and isinstance(stored[0], StoredWebhook) else None
+    there = gateway.runtime.directory.listed()
+    if there:
+        named = [one.id for one in there if one.name == NAME]
+        stored = await gateway.store.webhooks.get(max(named)) if named else None
+        return stored if isinstance(stored, StoredWebhook) else None
     request: WebhookRequest = validated(
         WebhookRequest,
         {

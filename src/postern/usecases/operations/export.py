@@ -20,7 +20,7 @@ from postern.usecases.deliveries import replays
 from postern.usecases.history import history
 from postern.usecases.history.views import InvocationSummary, invocation_of
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import listing
 
 FORMAT = 1
 PAGE = 200
@@ -47,7 +47,7 @@ async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], ob
 async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]:
     cursor = None
     while True:
-        page = await webhooks.listing(gateway, actor, PAGE, cursor)
+        page = await listing.listing(gateway, actor, PAGE, cursor)
         for webhook in page.items:
             yield "webhook", webhook
         for unreadable in page.unreadable or []:

@@ -2,11 +2,13 @@
 second."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, ValuesView
 
 import structlog
 
 from postern.core.history.invocation import StoreUnavailable
+from postern.core.webhooks import listing
+from postern.core.webhooks.listing import Groups, Listed, groups_of
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.stores.webhooks import Webhooks
@@ -15,6 +17,7 @@ from postern.usecases.runtime.loop import Loop
 log = structlog.get_logger("postern.directory")
 
 LOOK_EVERY = 0.4
+AT_ONCE = 100
 
 
 class Directory:
@@ -25,6 +28,10 @@ class Directory:
         self._by_id: dict[str, Webhook] = {}
         self.not_served: dict[str, UnreadableWebhook] = {}
         """By their id: those that are there and cannot be served."""
+        self._codes_not_served: set[str] = set()
+        self._listed: dict[str, Listed] = {}
+        self._groups: Groups | None = None
+        self._by_name: dict[str, list[str]] | None = None
         self.trouble: str | None = None
         """Why changes are not followed, or None."""
         self._epoch = -1
@@ -40,9 +47,32 @@ class Directory:
     def knows(self, short_code: str) -> bool:
         """Also of a webhook that cannot be served: its callers are to come back, not to hear that it is not
         there."""
-        return short_code in self._by_code or any(
-            webhook.short_code == short_code for webhook in self.not_served.values()
-        )
+        return short_code in self._by_code or short_code in self._codes_not_served
+
+    def listed(self) -> ValuesView[Listed]:
+        """Every webhook that is there, whether it can be served or not."""
+        return self._listed.values()
+
+    def listed_by_id(self, webhook_id: str) -> Listed | None:
+        return self._listed.get(webhook_id)
+
+    def called(self, name: str) -> list[str]:
+        """The ids of those with this name, in capitals or not."""
+        if self._by_name is None:
+            self._by_name = {}
+            for one in self._listed.values():
+                self._by_name.setdefault(one.folded_name, []).append(one.id)
+        return self._by_name.get(name.casefold(), [])
+
+    def typed(self, one: Listed) -> str:
+        """What stands for it where it is typed: its name, or its id where another one has the name."""
+        return one.name if self.called(one.name) == [one.id] and one.name.strip() == one.name else one.id
+
+    def groups(self) -> Groups:
+        """Counted once after each change."""
+        if self._groups is None:
+            self._groups = groups_of(self._listed.values())
+        return self._groups
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -58,29 +88,39 @@ class Directory:
             for webhook_id in changed.deleted:
                 self._forget(webhook_id)
             for unreadable in changed.unreadable:
-                self._not_served(unreadable)
-            for stored in changed.stored:
-                try:
-                    webhook = self._compile(stored)
-                except Exception as error:
-                    reason = str(error) or type(error).__name__
-                    self._not_served(
-                        UnreadableWebhook(stored.id, stored.short_code, stored.name, stored.version, reason)
-                    )
-                    continue
-                self._forget(stored.id)
-                self._by_code[stored.short_code] = self._by_id[stored.id] = webhook
+                self._not_served(unreadable, listing.unreadable(unreadable))
+            for place, stored in enumerate(changed.stored, 1):
+                self._take(stored)
+                if place % AT_ONCE == 0:
+                    await asyncio.sleep(0)  # calls are answered while thousands are taken in
             self._epoch = changed.epoch
 
-    def _not_served(self, webhook: UnreadableWebhook) -> None:
+    def _take(self, stored: StoredWebhook) -> None:
+        try:
+            webhook = self._compile(stored)
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            unserved = UnreadableWebhook(stored.id, stored.short_code, stored.name, stored.version, reason)
+            self._not_served(unserved, listing.listed(stored, served=False))
+            return
+        self._forget(stored.id)
+        self._by_code[stored.short_code] = self._by_id[stored.id] = webhook
+        self._listed[stored.id] = listing.listed(stored)
+
+    def _not_served(self, webhook: UnreadableWebhook, listed: Listed) -> None:
         """One webhook whose settings this version cannot read must not keep the others from being served; it
         is not served with its old rules either."""
         log.error("a webhook cannot be served", webhook=webhook.id, error=webhook.reason)
         self._forget(webhook.id)
         self.not_served[webhook.id] = webhook
+        self._codes_not_served.add(webhook.short_code)
+        self._listed[webhook.id] = listed
 
     def _forget(self, webhook_id: str) -> None:
-        self.not_served.pop(webhook_id, None)
+        self._groups = self._by_name = None
+        self._listed.pop(webhook_id, None)
+        if (unserved := self.not_served.pop(webhook_id, None)) is not None:
+            self._codes_not_served.discard(unserved.short_code)
         if (known := self._by_id.pop(webhook_id, None)) is not None:
             self._by_code.pop(known.short_code, None)
 

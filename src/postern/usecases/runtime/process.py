@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from postern.core.answer import WorkflowResponse
 from postern.core.limits import Limits
+from postern.core.webhooks.listing import Activity
 from postern.observe import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
@@ -73,6 +74,16 @@ class Waiters:
         return sum(len(waiting) for waiting in self._events.values())
 
 
+@dataclass(slots=True)
+class Counted:
+    """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/activity.py``."""
+
+    activities: Mapping[str, Activity] = field(default_factory=dict)
+    at: float = float("-inf")
+    took: float = 0.0
+    task: asyncio.Task[Mapping[str, Activity]] | None = None
+
+
 @dataclass
 class Runtime:
     directory: Directory
@@ -88,6 +99,7 @@ class Runtime:
     rejections: Rejections = field(default_factory=Rejections)
     endings: Endings = field(default_factory=Endings)
     """What callers heard and how runs ended, until it is written down."""
+    counted: Counted = field(default_factory=Counted)
     alarms: list[str] = field(default_factory=list)
     """What is not well and somebody has to mend, in sentences; see `readiness.py`."""
     ending: bool = False

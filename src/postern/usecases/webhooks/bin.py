@@ -4,7 +4,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.stored import BinnedWebhook
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Listing, Time, whole
+from postern.usecases.answers import Time, first_page
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.webhooks import show
@@ -15,12 +15,20 @@ KEPT_FOR = 7 * 86_400.0
 NOT_IN_THE_BIN = "there is no webhook with this id in the bin"
 
 
-async def listing(gateway: Gateway, actor: Actor) -> Listing[views.Binned]:
+async def listing(
+    gateway: Gateway,
+    actor: Actor,
+    limit: int = 200,
+    cursor: str | None = None,
+    only: str | None = None,
+) -> views.Bin:
     """The webhooks that were deleted in the last seven days, the last one first. Their URLs answer 404."""
     require(actor, "read")
-    found = await gateway.store.webhooks.binned()
-    tallies = await gateway.store.webhooks.tallies([one.id for one in found])
-    return whole(
+    limit = max(1, min(limit, 200))
+    found = await gateway.store.webhooks.binned(webhook_id=only, after=cursor, limit=limit + 1)
+    shown, next_cursor = first_page(found, limit, lambda one: one.id)
+    tallies = await gateway.store.webhooks.tallies([one.id for one in shown])
+    items = [
         views.Binned(
             id=one.id,
             name=one.name,
@@ -29,8 +37,10 @@ async def listing(gateway: Gateway, actor: Actor) -> Listing[views.Binned]:
             gone_at=Time(one.deleted_at + KEPT_FOR),
             call_count=calls.count if (calls := tallies[one.id].get("calls")) else 0,
         )
-        for one in found
-    )
+        for one in shown
+    ]
+    total = await gateway.store.webhooks.count_binned()
+    return views.Bin(items=items, next_cursor=next_cursor, total=total)
 
 
 async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook:

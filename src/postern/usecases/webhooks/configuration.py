@@ -15,6 +15,7 @@ from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
@@ -194,6 +195,13 @@ class WebhookRequest(Shape):
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     enabled: bool = True
+    folder: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description="Where it stands in the list, like Shops/Europe. Calls are not judged by it."),
+    ] = None
+    tags: Annotated[
+        list[str], Field(max_length=200, description="Words to find it by. Calls are not judged by them.")
+    ] = []
     authentication: Authentication
     field_mapping: FieldMapping = FieldMapping()
     synchronous_response: SynchronousResponse = SynchronousResponse()
@@ -213,6 +221,16 @@ class WebhookRequest(Shape):
             name, None if name.strip() and name.isprintable() else "a name is printable text on one line"
         )
 
+    @field_validator("folder")
+    @classmethod
+    def _folder(cls, folder: str | None) -> str | None:
+        return folder_of(folder or "")
+
+    @field_validator("tags")
+    @classmethod
+    def _tags(cls, tags: list[str]) -> list[str]:
+        return some_tags(tags)
+
     @field_validator("ip_allowlist")
     @classmethod
     def _ranges(cls, ranges: list[str]) -> list[str]:
@@ -222,6 +240,16 @@ class WebhookRequest(Shape):
             place, message = next(iter(error.errors.items()))
             raise FieldProblem(str(place), message) from None
         return ranges
+
+
+def some_tags(written: list[str]) -> list[str]:
+    for place, tag in enumerate(written):
+        if problem := tag_problem(tag):
+            raise FieldProblem(str(place), problem)
+    tags = distinct(written)
+    if len(tags) > MOST_TAGS:
+        raise ValueError(f"a webhook has at most {MOST_TAGS} tags")
+    return tags
 
 
 # What pydantic names in a path beside the fields: the member of a union that it tried.

@@ -83,6 +83,8 @@ class Webhook(View):
     call_count: int
     last_call_at: Time | None
     name: str
+    folder: str | None
+    tags: list[str]
     authentication: Authentication
     field_mapping: settings.FieldMapping
     synchronous_response: settings.SynchronousResponse
@@ -112,9 +114,32 @@ class Unreadable(View):
 
 
 class Webhooks(Listing[Webhook]):
-    """``unreadable`` is there where a webhook of this page cannot be shown."""
+    """``total``: how many there are that match. ``unreadable`` is there where a webhook of this page cannot be
+    shown."""
 
+    total: int
     unreadable: list[Unreadable] | UnsetType = UNSET
+
+
+class NotDone(View):
+    id: str
+    name: str
+    reason: str
+
+
+class Many(View):
+    """What was done with many webhooks, or would be. ``unchanged``: they were so already. ``reasons``: of those with
+    which it was not done the first hundred, and why not."""
+
+    action: str
+    dry_run: bool
+    matched: int
+    done: int
+    unchanged: int
+    not_done: int
+    reasons: list[NotDone]
+    released: int
+    """How many deliveries had waited and are started now."""
 
 
 class Binned(View):
@@ -126,6 +151,12 @@ class Binned(View):
     deleted_at: Time
     gone_at: Time
     call_count: int
+
+
+class Bin(Listing[Binned]):
+    """The last deleted first. ``total``: how many there are."""
+
+    total: int
 
 
 class Configuration(View):

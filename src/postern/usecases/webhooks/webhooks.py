@@ -22,7 +22,7 @@ from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, Unr
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.access.audit import noted, webhook_noted
-from postern.usecases.answers import UNSET, Time, UnsetType, first_page
+from postern.usecases.answers import UNSET, Time, UnsetType
 from postern.usecases.listeners.listeners import answering
 from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway, require
@@ -75,7 +75,7 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
         created_at=now,
         updated_at=now,
     )
-    _compiles(webhook, dict(secrets))
+    compiles(webhook, dict(secrets))
     return webhook, dict(secrets)
 
 
@@ -87,55 +87,6 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook
     states = await schedule_states(gateway, [webhook])
     listener = (await answering(gateway)).get(webhook_id)
     return presented(gateway, webhook, tallies[webhook_id], states[webhook_id], listener)
-
-
-async def names(
-    gateway: Gateway, actor: Actor, among: list[str] | None = None, deleted: bool = False
-) -> dict[str, str]:
-    """What webhooks are called, by id: the newest two thousand, or these. Of deleted ones too, where asked for:
-    their calls are still in the history."""
-    require(actor, "read")
-    found = await gateway.store.webhooks.names(among)
-    return {
-        webhook_id: f"{name} (deleted)" if is_deleted else name
-        for webhook_id, name, is_deleted in found
-        if deleted or not is_deleted
-    }
-
-
-async def signed(gateway: Gateway, actor: Actor) -> list[dict[str, str]]:
-    """The webhooks whose callers sign, by name."""
-    require(actor, "read")
-    called = await names(gateway, actor)
-    known = gateway.runtime.directory.by_id
-    return [
-        {"id": webhook_id, "name": name}
-        for webhook_id, name in called.items()
-        if (webhook := known(webhook_id)) is not None and webhook.method == "hmac"
-    ]
-
-
-async def listing(
-    gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, search: str | None = None
-) -> views.Webhooks:
-    """The webhooks, newest first."""
-    require(actor, "read")
-    limit = max(1, min(limit, 200))
-    found = await gateway.store.webhooks.page(limit + 1, cursor, search)
-    shown, next_cursor = first_page(found, limit, lambda webhook: webhook.id)
-    readable = [webhook for webhook in shown if isinstance(webhook, StoredWebhook)]
-    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in readable])
-    states = await schedule_states(gateway, readable)
-    listeners = await answering(gateway)
-    unreadable = [_unreadable(gateway, one) for one in shown if isinstance(one, UnreadableWebhook)]
-    return views.Webhooks(
-        items=[
-            presented(gateway, one, tallies[one.id], states[one.id], listeners.get(one.id))
-            for one in readable
-        ],
-        next_cursor=next_cursor,
-        unreadable=unreadable or UNSET,
-    )
 
 
 async def change(
@@ -164,7 +115,7 @@ def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str,
 def tried(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> Webhook:
     """The webhook as calls would meet it after this change. Nothing is stored."""
     changes = altered(gateway, webhook, patch)
-    return _compiles(webhook, changes)
+    return compiles(webhook, changes)
 
 
 def as_request(webhook: StoredWebhook) -> Document:
@@ -202,7 +153,7 @@ def replaced(
     check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
     webhook.resolved = _resolved(request, webhook.resolved if keeps else None)
     webhook.settings, webhook.enabled = settings, request.enabled
-    _compiles(webhook, changes)
+    compiles(webhook, changes)
     return changes
 
 
@@ -238,7 +189,7 @@ async def adopt(
     if announced is None:
         raise Refused("conflict", "no sender has announced a secret")
     changes: dict[str, bytes | None] = {"main": announced.value, "captured": None}
-    _compiles(webhook, changes)
+    compiles(webhook, changes)
     await save(gateway, webhook, changes, noted(gateway, actor, "announced secret taken", webhook.id))
     return await show(gateway, actor, webhook_id)
 
@@ -305,6 +256,8 @@ def presented(
         call_count=calls.count if calls else 0,
         last_call_at=Time(calls.last_at) if calls else None,
         name=settings.name,
+        folder=settings.folder,
+        tags=settings.tags,
         authentication=_authentication(webhook, tallies, gateway.clock()),
         field_mapping=settings.field_mapping,
         synchronous_response=replaced_in(settings.synchronous_response, timeout_seconds=waits),
@@ -365,7 +318,7 @@ def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: floa
     return views.WithoutAuthentication()
 
 
-def _unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:
+def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:
     return views.Unreadable(
         id=webhook.id,
         name=webhook.name,
@@ -448,7 +401,7 @@ def _same_sender(before: Authentication, after: Authentication) -> bool:
     return before.method == after.method
 
 
-def _compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhook:
+def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhook:
     """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried
     first."""
     secrets = {

@@ -10,7 +10,7 @@ def webhooks_of(sender: str) -> list[Webhook]:
     found: list[Webhook] = []
     cursor: str | None = None
     while True:
-        page = api.get(Webhooks, "webhooks", limit=PAGE, cursor=cursor)
+        page = api.get(Webhooks, "webhooks", limit=PAGE, cursor=cursor, sender=sender)
         found += [one for one in page.items if _provider(one) == sender]
         cursor = page.next_cursor
         if cursor is None:

@@ -24,9 +24,9 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.usecases.answers import Listing
+from postern.surfaces.cli.webhooks import filters
 from postern.usecases.runtime.site import out_of_reach
-from postern.usecases.webhooks.views import Binned, Webhook, Webhooks, WithSignature, WithToken
+from postern.usecases.webhooks.views import Bin, Webhook, Webhooks, WithSignature, WithToken
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 
@@ -146,19 +146,49 @@ def create(
 
 @commands.command("list")
 def listing(
-    search: Annotated[str | None, typer.Option(help="Only those whose name holds this.")] = None,
+    search: filters.Search = None,
+    sender: filters.Sender = None,
+    state: filters.State = None,
+    tag: filters.Tag = None,
+    folder: filters.Folder = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            help="created (newest first), failing, name, folder, last_call or last_day (most calls in 24 hours)."
+        ),
+    ] = "created",
+    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
 ) -> None:
-    """The webhooks, newest first."""
-    page = api.get(Webhooks, "webhooks", limit=limit, cursor=cursor, search=search)
+    """The webhooks, newest first. Every filter that is given must hold.
+
+    Examples:
+
+      postern webhooks list --state failing
+
+      postern webhooks list --tag europe --folder Shops --sort last_call
+    """
+    wanted = filters.given(search, sender, state, tag, folder)
+    page = api.get(
+        Webhooks, "webhooks", limit=limit, cursor=cursor, sort=sort, reverse=reverse or None, **wanted
+    )
     show_page(
         page,
         as_json,
-        ["id", "name", "authentication", "calls", "state", "url"],
-        "No webhook yet: postern webhooks create NAME",
-        lambda one: [one.id, one.name, _authentication(one), one.call_count, _state(one), one.url],
+        ["id", "name", "folder", "tags", "authentication", "calls", "state", "url"],
+        "No webhook matches." if wanted else "No webhook yet: postern webhooks create NAME",
+        lambda one: [
+            one.id,
+            one.name,
+            one.folder or "",
+            ", ".join(one.tags),
+            _authentication(one),
+            one.call_count,
+            _state(one),
+            one.url,
+        ],
     )
     for unreadable in () if as_json else page.unreadable or ():
         err.print(unreadable.detail)
@@ -261,10 +291,10 @@ def delete(
 
 
 @commands.command("bin")
-def in_the_bin(as_json: Json = False) -> None:
+def in_the_bin(limit: Limit = 200, cursor: Cursor = None, as_json: Json = False) -> None:
     """The webhooks that were deleted in the last seven days."""
     show_page(
-        api.get(Listing[Binned], "bin"),
+        api.get(Bin, "bin", limit=limit, cursor=cursor),
         as_json,
         ["id", "name", "calls", "deleted", "gone for good"],
         "The bin is empty.",

@@ -8,7 +8,7 @@ from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import volumes
-from postern.usecases.webhooks import bin, webhooks
+from postern.usecases.webhooks import bin, picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
 
@@ -31,6 +31,8 @@ class Question:
     keep: str
     typed: str = ""
     """What has to be typed."""
+    what: str = "its name"
+    """What that is."""
     instead: Instead | None = None
 
 
@@ -108,10 +110,10 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
 
 async def _name(visit: Visit, webhook_id: str) -> str:
     """Also of one that is in the bin, or whose settings cannot be read."""
-    name = (await webhooks.names(visit.gateway, visit.actor, [webhook_id])).get(webhook_id)
+    name = (await picking.names(visit.gateway, visit.actor, [webhook_id])).get(webhook_id)
     if name is None:
-        binned = (await bin.listing(visit.gateway, visit.actor)).items
-        name = next((one.name for one in binned if one.id == webhook_id), None)
+        binned = (await bin.listing(visit.gateway, visit.actor, only=webhook_id)).items
+        name = next((one.name for one in binned), None)
     if name is None:
         raise Refused("not_found", webhooks.NO_WEBHOOK)
     return name

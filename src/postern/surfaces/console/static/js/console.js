@@ -23,6 +23,8 @@ const wanted = {
   "[data-live]": "./live.js",
   "[data-fill]": "./fill.js",
   "[data-secret-form], [data-judged-by]": "./secrets.js",
+  "[data-picker]": "./picker.js",
+  "[data-many]": "./many.js",
 };
 
 // A page fetches only what it uses.

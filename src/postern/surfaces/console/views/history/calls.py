@@ -13,6 +13,7 @@ from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavai
 from postern.core.problems import FieldError, Refused
 from postern.identity import time_of
 from postern.surfaces.console import looks, words
+from postern.surfaces.console.views import picker
 from postern.surfaces.console.views.history import exported, story
 from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, read_pairs, whole_number
 from postern.surfaces.leaving import while_connected
@@ -21,7 +22,7 @@ from postern.usecases.history import history, rows
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking, webhooks
 
 LONGEST_TRAIL = 20
 """Pages that one can go back."""
@@ -83,13 +84,16 @@ async def export(visit: Visit) -> Response:
     form = visit.query.get("format", "csv")
     if form not in exported.FORMATS:
         raise Refused("invalid_request", "Choose csv or jsonl.")
-    lines = exported.lines(visit, wanted(visit, chosen_in(visit.query)), form)
+    chosen = chosen_in(visit.query)
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    lines = exported.lines(visit, wanted(visit, chosen), form)
     first = await anext(lines)  # what is wrong with the filter is said now, and not in a file
     return exported.answer(form, first, lines)
 
 
 async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
     looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
     page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
     trail = [one for one in visit.query.get("trail", "").split(".") if one][-LONGEST_TRAIL:]
@@ -107,6 +111,7 @@ async def listing(visit: Visit) -> Response:
         chosen=chosen,
         kept=urlencode({name: value for name, value in chosen.items() if value}),
         names=known,
+        picked=await picker.picked(visit, chosen["webhook"], deleted=True),
         statuses=[("", "Every status"), *((key, words.STATUS_WORDS[key][0]) for key in STATUSES)],
         codes=[
             ("", "Every reason"),
@@ -135,14 +140,9 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
     return history.filter_of(webhook_id=chosen["webhook"], **given)
 
 
-async def names(visit: Visit, shown: Collection[str] = ()) -> dict[str, str]:
-    """The newest webhooks by id, and those on the page: what a filter offers and a row is called by. Deleted ones
-    too, for their calls stay."""
-    newest = await webhooks.names(visit.gateway, visit.actor, deleted=True)
-    missing = [one for one in shown if one not in newest]
-    if not missing:
-        return newest
-    return newest | await webhooks.names(visit.gateway, visit.actor, missing, deleted=True)
+async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:
+    """What the webhooks on the page are called. Deleted ones too, for their calls stay."""
+    return await picking.names(visit.gateway, visit.actor, list(shown), deleted=True)
 
 
 async def detail(visit: Visit) -> Response:

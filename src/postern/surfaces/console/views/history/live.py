@@ -16,6 +16,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import pages, words
+from postern.surfaces.console.views import picker
 from postern.surfaces.console.views.history import sent, story
 from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.surfaces.session import actor_of
@@ -24,7 +25,7 @@ from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.live import HEARTBEAT, OVERLAP, Batch, Stream, is_there, watch
 from postern.usecases.history.views import InvocationSummary
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking
 
 MOST = 25
 """Rows that a page begins with."""
@@ -42,8 +43,9 @@ _ID = re.compile(r"inv_[0-9a-f]{32}")
 async def everything(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
     history.filter_of(status=chosen["status"])
-    known = await webhooks.names(visit.gateway, visit.actor)
-    return visit.page("live/page.html", feed_id="", names=known, **filters(chosen))
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    picked = await picker.picked(visit, chosen["webhook"])
+    return visit.page("live/page.html", feed_id="", picked=picked, **filters(chosen))
 
 
 def filters(chosen: dict[str, str]) -> Context:
@@ -62,6 +64,7 @@ def chosen_in(query: Mapping[str, str]) -> dict[str, str]:
 async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
     chosen = chosen_in(visit.query)
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
     wanted = history.filter_of(
         webhook_id=chosen["webhook"], status=chosen["status"], address=chosen["address"]
     )
@@ -85,6 +88,7 @@ async def stream(visit: Visit) -> Response:
 async def count(visit: Visit) -> Response:
     """For a tab that nobody sees: how many calls have come since it was left."""
     chosen = chosen_in(visit.query)
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
     wanted = history.filter_of(
         webhook_id=chosen["webhook"],
         status=chosen["status"],

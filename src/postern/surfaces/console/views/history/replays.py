@@ -5,22 +5,30 @@ from starlette.responses import Response
 from postern.surfaces.console.views.history.calls import chosen_in, names, values_in, wanted
 from postern.surfaces.console.visit import Visit
 from postern.usecases.deliveries import replays
+from postern.usecases.deliveries.views import Replay
+from postern.usecases.webhooks import picking
 
 
 async def listing(visit: Visit) -> Response:
     page = await replays.listing(visit.gateway, visit.actor, 30)
-    return visit.page("replays/list.html", replays=page.items, names=await names(visit))
+    return visit.page("replays/list.html", replays=page.items, names=await names(visit, _meant(page.items)))
+
+
+def _meant(shown: list[Replay]) -> set[str]:
+    return {one.filter.webhook_id for one in shown if one.filter.webhook_id}
 
 
 async def plan(visit: Visit) -> Response:
-    made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen_in(await visit.form())))
+    chosen = chosen_in(await visit.form())
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen))
     return visit.to(f"/replays/{made.id}")
 
 
 async def show(visit: Visit) -> Response:
     """The page, and for htmx the same page again while it runs."""
     replay = await replays.show(visit.gateway, visit.actor, visit.at("replay"))
-    return visit.page("replays/detail.html", replay=replay, names=await names(visit))
+    return visit.page("replays/detail.html", replay=replay, names=await names(visit, _meant([replay])))
 
 
 async def begin(visit: Visit) -> Response:

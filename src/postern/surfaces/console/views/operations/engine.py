@@ -7,10 +7,11 @@ from typing import TypeVar
 from starlette.responses import Response
 
 from postern.core.problems import Refused
+from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import samples
 from postern.usecases.operations import engine
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking
 
 T = TypeVar("T")
 
@@ -18,14 +19,20 @@ KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Sho
 
 
 async def show(visit: Visit) -> Response:
-    names = await webhooks.names(visit.gateway, visit.actor)
-    chosen = visit.query.get("webhook", "") or next(iter(names), "")
+    asked = await picking.meant(visit.gateway, visit.actor, visit.query.get("webhook", ""))
+    picked = await picker.picked(visit, asked)
+    chosen = asked or next((one.id for one in picked.choices), "")
+    workflows = await _or_none(engine.workflows(visit.gateway, visit.actor))
+    runs = await _or_none(engine.runs(visit.gateway, visit.actor, 20))
+    shown = {chosen, *(one for workflow in workflows or () for one in workflow.webhook_ids)}
+    names = await picking.names(visit.gateway, visit.actor, sorted(shown))
     return visit.page(
         "workflows.html",
         engine=await engine.state(visit.gateway, visit.actor),
-        workflows=await _or_none(engine.workflows(visit.gateway, visit.actor)),
-        runs=await _or_none(engine.runs(visit.gateway, visit.actor, 20)),
+        workflows=workflows,
+        runs=runs,
         names=names,
+        picked=await picker.picked(visit, chosen) if chosen != asked else picked,
         chosen=chosen,
         sample=await samples.sample(visit.gateway, visit.actor, chosen) if chosen in names else None,
         kinds=KINDS,

@@ -5,11 +5,12 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from postern.core.webhooks.listing import WebhookFilter
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import history
 from postern.usecases.operations import settings
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import listing
 
 EACH = 6
 PAGES = [
@@ -47,7 +48,7 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
         return pages
     # A call first: whoever pastes an id or a value has one in mind.
     calls = await history.listing(visit.gateway, visit.actor, history.filter_of(value=wanted), EACH)
-    named = await webhooks.listing(visit.gateway, visit.actor, EACH, None, wanted)
+    named = await listing.listing(visit.gateway, visit.actor, EACH, None, WebhookFilter(wanted))
     found = [
         Found(f"{item.status.capitalize()} call", f"/history/{item.id}", "Call", str(item.received_at))
         for item in calls.items
@@ -55,6 +56,8 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     if calls.next_cursor:
         found.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
     found += [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named.items]
+    if named.next_cursor:
+        found.append(Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks"))
     found += pages[:EACH]
     if visit.actor.may("admin"):
         listed = await settings.in_force(visit.gateway, visit.actor)

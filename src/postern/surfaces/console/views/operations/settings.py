@@ -9,8 +9,7 @@ from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
 from postern.usecases.operations.engine import state as engine_state
-from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.views import Webhook
+from postern.usecases.webhooks import listing, picking
 
 TABS = [
     ("", "API keys"),
@@ -126,23 +125,9 @@ async def end_session(visit: Visit) -> Response:
     return visit.to("/settings/sessions")
 
 
-async def _all_webhooks(visit: Visit) -> list[Webhook]:
-    found: list[Webhook] = []
-    cursor: str | None = None
-    while True:
-        page = await webhooks.listing(visit.gateway, visit.actor, 200, cursor)
-        found, cursor = found + page.items, page.next_cursor
-        if cursor is None:
-            return found
-
-
 async def retained(visit: Visit) -> Response:
     """How long what is kept is kept, what sets it, and what retention did last."""
-    own = [
-        webhook
-        for webhook in await _all_webhooks(visit)
-        if webhook.history_retention_days or webhook.body_retention_days is not None
-    ]
+    own = await listing.with_own_retention(visit.gateway, visit.actor)
     listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
     set_here = [one for one in listed if one.variable in RETENTION]
     return _page(
@@ -174,7 +159,7 @@ async def log(visit: Visit) -> Response:
         "audit",
         entries=page.items,
         after=page.next_cursor,
-        names=await webhooks.names(visit.gateway, visit.actor),
+        names=await picking.names(visit.gateway, visit.actor, [one.subject for one in page.items]),
     )
 
 

@@ -9,12 +9,13 @@ from starlette.responses import Response
 from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders
+from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Form, Visit, problem_of
 from postern.usecases.history import history
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.signatures.views import SignatureResult
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking
 from postern.usecases.webhooks.configuration import validated
 
 
@@ -25,6 +26,8 @@ async def ask(visit: Visit) -> Response:
 async def check(visit: Visit) -> Response:
     form = await visit.form()
     try:
+        if form.get("with") == "webhook":
+            form["webhook"] = await picking.meant(visit.gateway, visit.actor, form.text("webhook"))
         found = await signatures.test(visit.gateway, visit.actor, validated(SignatureTest, _request(form)))
     except Refused as refused:
         return await _page(visit, form, None, refused.problem.status, problem=problem_of(refused))
@@ -34,17 +37,16 @@ async def check(visit: Visit) -> Response:
 async def _page(
     visit: Visit, form: Form, found: SignatureResult | None, status: int = 200, **context: Any
 ) -> Response:
-    signed = await webhooks.signed(visit.gateway, visit.actor)
-    recent = await history.listing(
-        visit.gateway, visit.actor, history.filter_of(webhook_id=form.text("webhook")), 30
-    )
+    picked = await picker.picked(visit, form.text("webhook"), signed=True)
+    recent = await history.listing(visit.gateway, visit.actor, history.filter_of(webhook_id=picked.id), 30)
+    shown = list({item.webhook_id for item in recent.items})
     return visit.page(
         "tester.html",
         status,
         form=form,
         found=found,
-        signed=signed,
-        names=await webhooks.names(visit.gateway, visit.actor, deleted=True),
+        picked=picked,
+        names=await picking.names(visit.gateway, visit.actor, shown, deleted=True),
         recent=[item for item in recent.items if item.body_size],
         senders=[*senders.offered(), senders.about("generic")],
         **context,

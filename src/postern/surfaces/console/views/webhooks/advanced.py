@@ -39,6 +39,8 @@ def request_of(form: Form) -> Patch:
     """One form for all of it: what is empty goes back to its default."""
     patch: Patch = {
         "name": form.text("name"),
+        "folder": form.text("folder") or None,
+        "tags": [tag.strip() for tag in form.text("tags").split(",") if tag.strip()],
         "duplicateProtection": {
             "enabled": form.on("duplicates"),
             "key": form.text("key") or None,

@@ -8,7 +8,8 @@ from postern.usecases.webhooks import bin
 
 
 async def show(visit: Visit) -> Response:
-    return visit.page("bin.html", binned=(await bin.listing(visit.gateway, visit.actor)).items)
+    page = await bin.listing(visit.gateway, visit.actor, 100, visit.query.get("after"))
+    return visit.page("bin.html", binned=page.items, after=page.next_cursor)
 
 
 async def restore(visit: Visit) -> Response:

@@ -1,32 +1,195 @@
-"""The list of webhooks, and what a row's menu does."""
+"""The list of webhooks: filtered, sorted, page by page or folder by folder, all of it in the address; and what a row's
+menu does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.grouping import NO_FOLDER
+from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.views.confirmations import typed_name
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, whole_number
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
 from postern.usecases.listeners import listeners
 from postern.usecases.webhooks import bin, webhooks
+from postern.usecases.webhooks import listing as use_case
+from postern.usecases.webhooks.configuration import validated
+from postern.usecases.webhooks.listing import FilterRequest
+from postern.usecases.webhooks.views import Unreadable, Webhook
+
+SIZE = 30
+MOST_FOLDERS = 200
+MOST_OFFERED = 100
+FILTERS = ("search", "sender", "state", "tag", "folder")
+KEPT = (*FILTERS, "sort", "reverse", "group")
+ACTIONS = {
+    "enable": ("Enable", "play"),
+    "disable": ("Disable", "cross"),
+    "hold": ("Hold", "pause"),
+    "release": ("Release", "play"),
+    "tag": ("Add tags", "plus"),
+    "untag": ("Take tags away", "cross"),
+    "move": ("Move to a folder", "forward"),
+    "delete": ("Delete", "trash"),
+}
+"""What can be done with many: what it is called, and its icon."""
+STATES = {
+    "": "Every state",
+    "failing": "Failing",
+    "enabled": "Enabled",
+    "held": "On hold",
+    "disabled": "Disabled",
+    "never_called": "Never called",
+}
+ORDERS: dict[Sort, str] = {
+    "failing": "Failing first",
+    "created": "Newest first",
+    "name": "By name",
+    "last_call": "Last called first",
+    "last_day": "Most calls today first",
+}
+"""What is not said of the order is the newest first; and where nothing is chosen, what fails stands above that."""
+
+
+class Address:
+    """The list's address with what is chosen; a link changes a part of it, and begins at the first page."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self.chosen = {name: value for name in KEPT if (value := fields.get(name, "").strip())}
+
+    def __call__(self, **changed: Any) -> str:
+        wanted = {**self.chosen, **{name: str(value) for name, value in changed.items()}}
+        return "/webhooks" + self._query(wanted)
+
+    def rows(self, folder: str | None) -> str:
+        """A folder's rows alone."""
+        return "/webhooks/rows" + self._query(self.chosen | {"folder": folder or NO_FOLDER, "group": ""})
+
+    @staticmethod
+    def _query(wanted: dict[str, str]) -> str:
+        kept = {name: value for name, value in wanted.items() if value}
+        return f"?{urlencode(kept)}" if kept else ""
+
+    @property
+    def filters(self) -> dict[str, str]:
+        return {name: value for name, value in self.chosen.items() if name in FILTERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A folder with its rows, where all that match are few enough to be shown together."""
+
+    name: str | None
+    count: int
+    failing: int
+    rows: list[Webhook | Unreadable] | None
+
+
+def filter_in(fields: Mapping[str, str]) -> WebhookFilter:
+    given = {name: fields.get(name, "").strip() or None for name in FILTERS}
+    request: FilterRequest = validated(FilterRequest, given)
+    return request.wanted()
+
+
+def _order(fields: Mapping[str, str]) -> tuple[Sort, bool]:
+    asked = fields.get("sort", "") or "failing"
+    for sort in SORTS:
+        if sort == asked:
+            return sort, fields.get("reverse") == "1"
+    raise Refused("invalid_request", errors=[FieldError("sort", f"choose one of: {', '.join(SORTS)}")])
 
 
 async def listing(visit: Visit) -> Response:
-    search = visit.query.get("search", "").strip()
-    found = await webhooks.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), search or None)
-    binned = (await bin.listing(visit.gateway, visit.actor)).items
-    days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id for webhook in found.items])
+    wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
+    number = whole_number(visit.query.get("page", "")) or 1
+    page = await use_case.page(visit.gateway, visit.actor, wanted, sort, reverse, number, SIZE)
+    rows = _rows(page)
+    groups = await _groups(visit, wanted, rows, page.pages == 1) if visit.query.get("group") else None
+    undo = visit.query.get("undo", "")
+    binned = await bin.listing(visit.gateway, visit.actor, 1, only=undo or None)
     return visit.page(
-        "webhooks.html",
-        webhooks=found.items,
-        unreadable=found.unreadable or [],
-        after=found.next_cursor,
-        days=days,
-        search=search,
-        titles=titles(),
-        binned=binned,
-        undo=next((one for one in binned if one.id == visit.query.get("undo")), None),
+        "webhooks/list.html",
+        **await _shown(visit, page),
+        rows=rows,
+        groups=groups,
+        page=page,
+        first=(page.number - 1) * SIZE + 1,
+        at=Address(visit.query),
+        sort=sort,
+        reverse=reverse,
+        states=list(STATES.items()),
+        orders=list(ORDERS.items()),
+        senders=_senders(page),
+        most_offered=MOST_OFFERED,
+        most_folders=MOST_FOLDERS,
+        nothing=not any(visit.query.get(name, "").strip() for name in FILTERS) and not page.total,
+        binned=binned.total,
+        actions=[(name, title, symbol) for name, (title, symbol) in ACTIONS.items()],
+        undo=binned.items[0] if undo and binned.items else None,
     )
+
+
+async def rows(visit: Visit) -> Response:
+    """What is in one folder, put there when it is opened."""
+    wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
+    alone = WebhookFilter(wanted.search, wanted.sender, wanted.state, wanted.tag, wanted.folder, alone=True)
+    page = await use_case.page(visit.gateway, visit.actor, alone, sort, reverse, 1, SIZE)
+    return visit.page(
+        "webhooks/rows.html",
+        **await _shown(visit, page),
+        rows=_rows(page),
+        page=page,
+        folder=wanted.folder,
+        at=Address(visit.query),
+        sort=sort,
+        reverse=reverse,
+    )
+
+
+def _rows(page: use_case.Page) -> list[Webhook | Unreadable]:
+    found: dict[str, Webhook | Unreadable] = {one.id: one for one in page.items}
+    found |= {one.id: one for one in page.unreadable}
+    return [found[one] for one in page.order if one in found]
+
+
+async def _shown(visit: Visit, page: use_case.Page) -> dict[str, Any]:
+    days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id for webhook in page.items])
+    return {"days": days, "titles": titles(), "unreadable": {one.id for one in page.unreadable}}
+
+
+async def _groups(
+    visit: Visit, wanted: WebhookFilter, shown: list[Webhook | Unreadable], are_all_shown: bool
+) -> list[Group]:
+    inside: dict[str, list[Webhook | Unreadable]] = {}
+    for row in shown:
+        folder = row.folder if isinstance(row, Webhook) else None
+        inside.setdefault((folder or "").casefold(), []).append(row)
+    return [
+        Group(
+            one.name,
+            one.count,
+            one.failing,
+            inside.get((one.name or "").casefold(), []) if are_all_shown else None,
+        )
+        for one in await use_case.folders(visit.gateway, visit.actor, wanted)
+    ]
+
+
+def _senders(page: use_case.Page) -> list[tuple[str, str]]:
+    named = titles() | {
+        "generic": "Generic signature",
+        "custom": "Custom scheme",
+        "token": "By token",
+        "none": "No authentication",
+        "schedule": "On a schedule",
+    }
+    return [("", "Every sender"), *((one, named.get(one, one)) for one in page.groups.senders)]
 
 
 async def enable(visit: Visit) -> Response:

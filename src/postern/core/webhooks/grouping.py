@@ -1,0 +1,46 @@
+"""How webhooks are put in order by their owners: tags, any number of them, and a folder, one at most."""
+
+from collections.abc import Iterable
+
+LONGEST_TAG = 40
+MOST_TAGS = 20
+LONGEST_FOLDER = 200
+NO_FOLDER = "-"
+"""Asked for in the place of a folder: the webhooks that are in none."""
+
+
+def tag_problem(tag: str) -> str | None:
+    """What is wrong with this as a tag, or None."""
+    text = tag.strip()
+    if not 1 <= len(text) <= LONGEST_TAG or not text.isprintable() or "," in text:
+        return f"a tag is a text of 1 to {LONGEST_TAG} characters on one line, without a comma"
+    return None
+
+
+def distinct(tags: Iterable[str]) -> list[str]:
+    """Each once, as it was first written: two tags that differ in capitals alone are one."""
+    found: dict[str, str] = {}
+    for tag in tags:
+        found.setdefault(tag.strip().casefold(), tag.strip())
+    return list(found.values())
+
+
+def folder_of(written: str) -> str | None:
+    """``Shops/Europe`` is inside ``Shops``. None where nothing is written. Raises ``ValueError``."""
+    parts = [part.strip() for part in written.strip().strip("/").split("/")]
+    if parts == [""]:
+        return None
+    folder = "/".join(parts)
+    if folder == NO_FOLDER:
+        raise ValueError(f"{NO_FOLDER} stands for no folder, where one is asked for")
+    if not all(parts) or not folder.isprintable() or len(folder) > LONGEST_FOLDER:
+        raise ValueError(
+            f"a folder is a name, or names divided by /, of at most {LONGEST_FOLDER} characters on one line"
+        )
+    return folder
+
+
+def is_inside(folder: str | None, wanted: str) -> bool:
+    """Whether it is this folder, or one inside it."""
+    here, there = (folder or "").casefold(), wanted.casefold()
+    return here == there or here.startswith(there + "/")

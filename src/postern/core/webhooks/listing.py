@@ -1,0 +1,222 @@
+"""Which webhooks a list shows, and in which order. Asked of all that there are, at each page: nothing here reads
+anything."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from postern.core.webhooks.grouping import NO_FOLDER, is_inside
+from postern.core.webhooks.settings import SignatureAuthentication, WebhookSettings
+from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+
+State = Literal["enabled", "held", "disabled", "failing", "never_called"]
+STATES: tuple[State, ...] = get_args(State)
+Sort = Literal["created", "failing", "name", "folder", "last_call", "last_day"]
+"""The newest, those with most trouble, A to Z, by folder and name, the last called, the most called first."""
+SORTS: tuple[Sort, ...] = get_args(Sort)
+
+
+SCHEDULE = "schedule"
+"""Asked for in the place of a sender: the webhooks that fetch by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A webhook, as far as it is found and put in order by its settings."""
+
+    id: str
+    short_code: str
+    name: str
+    folder: str | None = None
+    tags: tuple[str, ...] = ()
+    sender: str = ""
+    """A sender's name, or token, none."""
+    signs: bool = False
+    fetches: bool = False
+    """It has a schedule."""
+    history_days: int | None = None
+    body_days: int | None = None
+    enabled: bool = True
+    held: bool = False
+    served: bool = True
+    """False: its settings cannot be read or used, so its callers hear 503."""
+    folded_name: str = field(init=False, repr=False)
+    folded_tags: frozenset[str] = field(init=False, repr=False)
+    text: str = field(init=False, repr=False)
+    """What a search looks through."""
+
+    def __post_init__(self) -> None:
+        # Once here, instead of at each search and each comparison of a sort.
+        object.__setattr__(self, "folded_name", self.name.casefold())
+        object.__setattr__(self, "folded_tags", frozenset(tag.casefold() for tag in self.tags))
+        words = "\n".join((self.name, self.folder or "", *self.tags))
+        object.__setattr__(self, "text", words.casefold())
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What came lately, in a few figures; recent is this hour and the one before."""
+
+    last_call_at: float | None = None
+    last_day: int = 0
+    recent_calls: int = 0
+    recent_rejected: int = 0
+    not_started: int = 0
+
+    @property
+    def failing(self) -> int:
+        """How much trouble there is: none, or how many calls had it."""
+        rejected = self.recent_rejected if rejecting(self.recent_calls, self.recent_rejected) else 0
+        return self.not_started + rejected
+
+
+NOTHING = Activity()
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookFilter:
+    """Every part that is given must hold."""
+
+    search: str = ""
+    """Part of the name, the folder or a tag, or the whole id or short code."""
+    sender: str = ""
+    state: State | None = None
+    tag: str = ""
+    folder: str = ""
+    """It, or one inside it."""
+    alone: bool = False
+    """In the folder itself, not in one inside it."""
+
+    @property
+    def needs_activity(self) -> bool:
+        return self.state in ("failing", "never_called")
+
+
+def rejecting(calls: int, rejected: int) -> bool:
+    """Whether so many of the latest calls were rejected that somebody should look."""
+    return rejected > 0 and rejected * 2 >= calls
+
+
+def listed(stored: StoredWebhook, served: bool = True) -> Listed:
+    settings = stored.settings
+    return Listed(
+        stored.id,
+        stored.short_code,
+        settings.name,
+        settings.folder,
+        tuple(settings.tags),
+        sender_of(settings),
+        isinstance(settings.authentication, SignatureAuthentication),
+        settings.schedule is not None,
+        settings.history_retention_days,
+        settings.body_retention_days,
+        stored.enabled,
+        stored.held,
+        served,
+    )
+
+
+def unreadable(webhook: UnreadableWebhook) -> Listed:
+    return Listed(webhook.id, webhook.short_code, webhook.name, served=False)
+
+
+def sender_of(settings: WebhookSettings) -> str:
+    how = settings.authentication
+    return how.provider if isinstance(how, SignatureAuthentication) else how.method
+
+
+def matching(
+    all_of_them: Iterable[Listed], wanted: WebhookFilter, activities: Mapping[str, Activity]
+) -> list[Listed]:
+    found = list(all_of_them)
+    if wanted.sender == SCHEDULE:
+        found = [one for one in found if one.fetches]
+    elif wanted.sender:
+        found = [one for one in found if one.sender == wanted.sender]
+    if wanted.folder == NO_FOLDER:
+        found = [one for one in found if one.folder is None]
+    elif wanted.folder:
+        found = [
+            one
+            for one in found
+            if one.folder is not None
+            and is_inside(one.folder, wanted.folder)
+            and not (wanted.alone and one.folder.casefold() != wanted.folder.casefold())
+        ]
+    if wanted.tag:
+        tag = wanted.tag.casefold()
+        found = [one for one in found if tag in one.folded_tags]
+    if wanted.search:
+        text, plain = wanted.search.casefold(), wanted.search
+        found = [
+            one for one in found if text in one.text or text == one.id.casefold() or plain == one.short_code
+        ]
+    match wanted.state:
+        case "enabled":
+            found = [one for one in found if one.enabled]
+        case "disabled":
+            found = [one for one in found if not one.enabled]
+        case "held":
+            found = [one for one in found if one.held]
+        case "failing":
+            found = [one for one in found if trouble(one, activities)]
+        case "never_called":
+            found = [one for one in found if activities.get(one.id, NOTHING).last_call_at is None]
+    return found
+
+
+def trouble(one: Listed, activities: Mapping[str, Activity]) -> int:
+    """One that is not served has more than any other."""
+    return activities.get(one.id, NOTHING).failing if one.served else 1_000_000_000
+
+
+def in_order(
+    found: list[Listed], sort: Sort, activities: Mapping[str, Activity], reverse: bool = False
+) -> list[Listed]:
+    """Equal ones: the newest first, whichever way round the rest is."""
+    newest = sorted(found, key=lambda one: one.id, reverse=True)
+    keys: dict[str, Any] = {
+        "failing": lambda one: -trouble(one, activities),
+        "name": lambda one: one.folded_name,
+        # A character below all that are printed: what is inside a folder comes before the folder's neighbours.
+        "folder": lambda one: (one.folder is None, (one.folder or "").casefold().replace("/", "\0")),
+        "last_call": lambda one: -(activities.get(one.id, NOTHING).last_call_at or 0.0),
+        "last_day": lambda one: -activities.get(one.id, NOTHING).last_day,
+    }
+    if sort == "created":
+        return newest[::-1] if reverse else newest
+    if sort == "folder":
+        newest.sort(key=keys["name"])
+    return sorted(newest, key=keys[sort], reverse=reverse)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """What the webhooks are put in order by, with how many there are of each."""
+
+    senders: dict[str, int]
+    tags: dict[str, int]
+    folders: dict[str, int]
+
+
+def groups_of(found: Iterable[Listed]) -> Groups:
+    """The most used first; folders by name. One that is written in two ways is told as it was met first."""
+    senders: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    folders: Counter[str] = Counter()
+    written: dict[str, str] = {}
+    for one in found:
+        if one.fetches:
+            senders[SCHEDULE] += 1
+        elif one.sender:
+            senders[one.sender] += 1
+        for tag in one.tags:
+            tags[written.setdefault(tag.casefold(), tag)] += 1
+        if one.folder is not None:
+            folders[written.setdefault(f"/{one.folder.casefold()}", one.folder)] += 1
+    return Groups(
+        dict(senders.most_common()),
+        dict(tags.most_common()),
+        dict(sorted(folders.items(), key=lambda pair: pair[0].casefold().replace("/", "\0"))),
+    )

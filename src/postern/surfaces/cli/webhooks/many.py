@@ -1,0 +1,112 @@
+"""`postern webhooks many`: the same done with many."""
+
+from typing import Annotated, Any
+
+import typer
+
+from postern.core.webhooks.many import ACTIONS
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.webhooks import filters
+from postern.surfaces.cli.webhooks.webhooks import commands
+from postern.usecases.webhooks.views import Many
+
+LOSES = {
+    "delete": "Their URLs will answer 404; for seven days each can be restored from the bin.",
+    "disable": "Whoever calls them will hear 403.",
+}
+DONE = {
+    "enable": "Enabled",
+    "disable": "Disabled",
+    "hold": "On hold",
+    "release": "Released",
+    "tag": "Tagged",
+    "untag": "Tags taken away",
+    "move": "Moved",
+    "delete": "Deleted",
+}
+
+
+@commands.command("many")
+def many(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")],
+    webhooks: Annotated[
+        list[str] | None, typer.Argument(metavar="[WEBHOOK]...", help="Their ids. Or filter them.")
+    ] = None,
+    search: filters.Search = None,
+    sender: filters.Sender = None,
+    state: filters.State = None,
+    tag: filters.Tag = None,
+    folder: filters.Folder = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every webhook there is.")] = False,
+    tags: Annotated[str | None, typer.Option(help="For tag and untag: which, divided by commas.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="For move: the folder they go to; - takes them out of theirs.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Do the same with many webhooks: with those named, or with all that match the filter.
+
+    One with which it cannot be done does not keep the others from it; it is named at the end, and the command ends
+    with status 4.
+
+    Examples:
+
+      postern webhooks many tag --folder Shops/Europe --tags europe,shops
+
+      postern webhooks many disable --state never_called
+
+      postern webhooks many move --tag europe --to Shops/Europe
+    """
+    wanted = filters.given(search, sender, state, tag, folder)
+    if (bool(webhooks) + bool(wanted) + everything) != 1:
+        end("Say which webhooks: their ids, or a filter, or --all.", USAGE)
+    request: dict[str, Any] = {"action": action}
+    request |= {"webhookIds": webhooks} if webhooks else {"filter": wanted}
+    if tags is not None:
+        request["tags"] = [one.strip() for one in tags.split(",") if one.strip()]
+    if to is not None:
+        request["folder"] = None if to == "-" else to
+    if dry_run or not (yes or as_json):
+        seen = api.post(Many, "webhooks", "many", body={**request, "dryRun": True})
+        if dry_run:
+            _tell(seen, as_json)
+            return
+        if not seen.done:
+            _tell(seen, as_json)
+            _end(seen)
+            return
+        out.print(f"{action.capitalize()}: {seen.done} of {_webhooks(seen.matched)} that match.")
+        typer.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
+        # What matches meanwhile was not agreed to.
+        request["expected"] = seen.matched
+    done = api.post(Many, "webhooks", "many", body=request)
+    _tell(done, as_json)
+    _end(done)
+
+
+def _tell(done: Many, as_json: bool) -> None:
+    if as_json:
+        show_json(done)
+        return
+    would = "Would be: " if done.dry_run else ""
+    out.print(f"{would}{DONE[done.action]}: {_webhooks(done.done)}.")
+    if done.unchanged:
+        out.print(f"{_webhooks(done.unchanged)} {'was' if done.unchanged == 1 else 'were'} so already.")
+    if done.released:
+        out.print(f"{done.released} deliveries that waited are due now.")
+    for one in done.reasons:
+        err.print(f"Not done: {plain(one.name or one.id)} ({one.id}): {plain(one.reason)}", "yellow")
+    if done.not_done > len(done.reasons):
+        err.print(f"Not done: {done.not_done - len(done.reasons)} more.", "yellow")
+
+
+def _end(done: Many) -> None:
+    if done.not_done:
+        raise typer.Exit(CONFLICT)
+
+
+def _webhooks(count: int) -> str:
+    return f"{count} webhook" if count == 1 else f"{count} webhooks"

@@ -1,0 +1,39 @@
+"""Choosing a webhook on a page: by a part of its name, however many there are."""
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from postern.surfaces.console.visit import Visit
+from postern.usecases.webhooks import picking
+from postern.usecases.webhooks.picking import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The one that is chosen, if any is, and the first few to choose from."""
+
+    id: str
+    shown: str
+    choices: list[Choice]
+    deleted: bool
+    signed: bool
+
+
+async def picked(visit: Visit, webhook_id: str, *, deleted: bool = False, signed: bool = False) -> Picked:
+    found = await picking.choices(visit.gateway, visit.actor, deleted=deleted, signed=signed)
+    chosen = await picking.one(visit.gateway, visit.actor, webhook_id) if webhook_id else None
+    return Picked(webhook_id, chosen.typed if chosen else "", found, deleted, signed)
+
+
+async def choices(visit: Visit) -> Response:
+    """What a script puts below the field while somebody types."""
+    search = visit.query.get("search", "").strip()[:200]
+    found = await picking.choices(
+        visit.gateway,
+        visit.actor,
+        search,
+        deleted="deleted" in visit.query,
+        signed="signed" in visit.query,
+    )
+    return visit.page("choices.html", choices=found)

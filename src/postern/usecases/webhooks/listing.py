@@ -1,0 +1,218 @@
+"""The list of webhooks: filtered, in order, page by page, however many there are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.grouping import NO_FOLDER
+from postern.core.webhooks.listing import (
+    Activity,
+    Groups,
+    Listed,
+    Sort,
+    State,
+    WebhookFilter,
+    groups_of,
+    in_order,
+    matching,
+    trouble,
+)
+from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+from postern.usecases.answers import UNSET
+from postern.usecases.listeners.listeners import answering
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.schedules.states import schedule_states
+from postern.usecases.shapes import Shape
+from postern.usecases.webhooks import views
+from postern.usecases.webhooks.activity import activities
+from postern.usecases.webhooks.webhooks import presented, unreadable
+
+MOST = 200
+
+
+class FilterRequest(Shape):
+    """Which webhooks: every part that is given must hold."""
+
+    search: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description="Part of the name, the folder or a tag, or the whole id or short code."),
+    ] = None
+    sender: Annotated[
+        Annotated[str, Field(max_length=80)] | None,
+        Field(description="A sender like shopify; or token, none, schedule."),
+    ] = None
+    state: Annotated[
+        State | None,
+        Field(
+            description="failing: calls of the last two hours could not be started, or most of them were rejected, or it "
+            "cannot be served."
+        ),
+    ] = None
+    tag: Annotated[Annotated[str, Field(max_length=80)] | None, Field(description="With this tag.")] = None
+    folder: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description=f"In this folder or one inside it; {NO_FOLDER} for those that are in none."),
+    ] = None
+
+    def wanted(self) -> WebhookFilter:
+        return WebhookFilter(
+            (self.search or "").strip(),
+            (self.sender or "").strip(),
+            self.state,
+            (self.tag or "").strip(),
+            (self.folder or "").strip(),
+        )
+
+
+EVERYTHING = WebhookFilter()
+
+
+async def listing(
+    gateway: Gateway,
+    actor: Actor,
+    limit: int = 50,
+    cursor: str | None = None,
+    wanted: WebhookFilter = EVERYTHING,
+    sort: Sort = "created",
+    reverse: bool = False,
+) -> views.Webhooks:
+    """The webhooks that match, the newest first or in another order."""
+    require(actor, "read")
+    limit = max(1, min(limit, MOST))
+    found = await _found(gateway, wanted, sort, reverse)
+    begin = 0
+    if cursor is not None and sort == "created":
+        # By the id alone: the one that the page before ended with may be gone.
+        begin = sum(1 for one in found if (one.id <= cursor if reverse else one.id >= cursor))
+    elif cursor is not None:
+        begin = next((place for place, one in enumerate(found, 1) if one.id == cursor), 0)
+        if not begin:
+            detail = "the webhook that the page before ended with does not match any more: begin again"
+            raise Refused("invalid_request", errors=[FieldError("cursor", detail)])
+    page = found[begin : begin + limit]
+    shown = await _shown(gateway, page)
+    return views.Webhooks(
+        items=shown.items,
+        next_cursor=page[-1].id if begin + limit < len(found) else None,
+        total=len(found),
+        unreadable=shown.unreadable or UNSET,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the list by its number, as the console shows it."""
+
+    items: list[views.Webhook]
+    unreadable: list[views.Unreadable]
+    order: list[str]
+    """The ids of both, as they follow each other."""
+    total: int
+    failing: int
+    """How many of all that match are."""
+    number: int
+    pages: int
+    groups: Groups
+    """Of all webhooks, to choose from."""
+
+
+async def page(
+    gateway: Gateway,
+    actor: Actor,
+    wanted: WebhookFilter,
+    sort: Sort,
+    reverse: bool,
+    number: int,
+    size: int,
+) -> Page:
+    """One page of the webhooks that match, by its number; one that is beyond the end is the last one."""
+    require(actor, "read")
+    found = await _found(gateway, wanted, sort, reverse, counted=True)
+    pages = max(1, -(-len(found) // size))
+    number = max(1, min(number, pages))
+    here = found[(number - 1) * size : number * size]
+    shown = await _shown(gateway, here)
+    lately = gateway.runtime.counted.activities
+    return Page(
+        shown.items,
+        shown.unreadable,
+        [one.id for one in here],
+        len(found),
+        sum(1 for one in found if trouble(one, lately)),
+        number,
+        pages,
+        gateway.runtime.directory.groups(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    name: str | None
+    count: int
+    failing: int
+
+
+async def folders(gateway: Gateway, actor: Actor, wanted: WebhookFilter) -> list[Folder]:
+    """The folders of the webhooks that match, by name, each with how many are in it itself; those in none at the end."""
+    require(actor, "read")
+    found = await _found(gateway, wanted, "created", False, counted=True)
+    lately = gateway.runtime.counted.activities
+    failing: dict[str, int] = {}
+    for one in found:
+        if trouble(one, lately):
+            name = (one.folder or "").casefold()
+            failing[name] = failing.get(name, 0) + 1
+    named = [
+        Folder(name, count, failing.get(name.casefold(), 0))
+        for name, count in groups_of(found).folders.items()
+    ]
+    rest = sum(1 for one in found if one.folder is None)
+    return [*named, Folder(None, rest, failing.get("", 0))] if rest else named
+
+
+async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
+    """The webhooks with a rule of their own for how long their calls are kept, by name."""
+    require(actor, "read")
+    among = gateway.runtime.directory.listed()
+    own = [one for one in among if one.history_days is not None or one.body_days is not None]
+    return in_order(own, "name", {})
+
+
+async def all_that_match(gateway: Gateway, wanted: WebhookFilter) -> list[Listed]:
+    """For what is done with all of them: the oldest first."""
+    return await _found(gateway, wanted, "created", True)
+
+
+async def _found(
+    gateway: Gateway, wanted: WebhookFilter, sort: Sort, reverse: bool, counted: bool = False
+) -> list[Listed]:
+    # What another process has just changed is in the answer: that costs one look at a number.
+    await gateway.runtime.directory.refresh()
+    needed = counted or wanted.needs_activity or sort in ("failing", "last_call", "last_day")
+    lately: Mapping[str, Activity] = await activities(gateway) if needed else {}
+    found = matching(gateway.runtime.directory.listed(), wanted, lately)
+    return in_order(found, sort, lately, reverse)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    items: list[views.Webhook]
+    unreadable: list[views.Unreadable]
+
+
+async def _shown(gateway: Gateway, found: list[Listed]) -> _Shown:
+    ids = [one.id for one in found]
+    stored = await gateway.store.webhooks.some(ids)
+    there = [stored[one] for one in ids if one in stored]
+    readable = [webhook for webhook in there if isinstance(webhook, StoredWebhook)]
+    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in readable])
+    states = await schedule_states(gateway, readable)
+    listeners = await answering(gateway)
+    return _Shown(
+        [presented(gateway, one, tallies[one.id], states[one.id], listeners.get(one.id)) for one in readable],
+        [unreadable(gateway, one) for one in there if isinstance(one, UnreadableWebhook)],
+    )

@@ -1,0 +1,282 @@
+"""The same done with many webhooks: those that are named, or all that match a filter."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from msgspec.structs import replace as replaced_in
+from pydantic import Field, field_validator
+
+from postern.core.access.accounts import Actor
+from postern.core.access.audit import AuditEntry
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of
+from postern.core.webhooks.many import Action
+from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+from postern.usecases.access.audit import noted
+from postern.usecases.deliveries.holds import move
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.shapes import Shape
+from postern.usecases.webhooks import views
+from postern.usecases.webhooks.activity import activities
+from postern.usecases.webhooks.configuration import some_tags
+from postern.usecases.webhooks.listing import FilterRequest, all_that_match
+from postern.usecases.webhooks.picking import names
+from postern.usecases.webhooks.webhooks import NO_WEBHOOK, compiles
+
+AT_ONCE = 100
+"""Webhooks in one transaction: calls are stored between two."""
+MOST_REASONS = 100
+MOST_NAMED = 1000
+MOST_SHOWN = 5
+
+
+class ManyRequest(Shape):
+    """Which webhooks: ``webhookIds``, or ``filter``; an empty filter is all of them."""
+
+    action: Action
+    webhook_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_NAMED)] | None = None
+    filter: FilterRequest | None = None
+    tags: Annotated[list[str], Field(max_length=MOST_TAGS, description="For tag and untag.")] = []
+    folder: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description="For move: the folder they go to; null takes them out of theirs."),
+    ] = None
+    expected: Annotated[
+        Annotated[int, Field(ge=0)] | None,
+        Field(description="How many webhooks it is about: refused where it is another number now."),
+    ] = None
+    dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
+
+    @field_validator("tags")
+    @classmethod
+    def _tags(cls, tags: list[str]) -> list[str]:
+        return some_tags(tags)
+
+    @field_validator("folder")
+    @classmethod
+    def _folder(cls, folder: str | None) -> str | None:
+        return folder_of(folder or "")
+
+
+@dataclass(slots=True)
+class _Result:
+    done: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    not_done: int = 0
+    reasons: list[views.NotDone] = field(default_factory=list)
+
+    def refuse(self, webhook_id: str, name: str, reason: str) -> None:
+        self.not_done += 1
+        if len(self.reasons) < MOST_REASONS:
+            self.reasons.append(views.NotDone(id=webhook_id, name=name, reason=reason))
+
+
+async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.Many:
+    """Enable, disable, hold, release, tag, move or delete many webhooks. One with which it cannot be done does not keep
+    the others from it: the answer names it and says why."""
+    require(actor, "write")
+    _check(request)
+    ids = await _meant(gateway, request)
+    if request.expected is not None and request.expected != len(ids):
+        detail = (
+            f"it is about {len(ids)} webhooks now, and {request.expected} were expected: look at them again"
+        )
+        raise Refused("conflict", detail)
+    result = _Result()
+    for start in range(0, len(ids), AT_ONCE):
+        await _do(gateway, actor, request, ids[start : start + AT_ONCE], len(ids), result)
+    released = 0
+    if not request.dry_run and result.done:
+        await gateway.runtime.directory.refresh()
+        if request.action == "release":
+            released = await _released(gateway, result.done)
+    return views.Many(
+        action=request.action,
+        dry_run=request.dry_run,
+        matched=len(ids),
+        done=len(result.done),
+        unchanged=result.unchanged,
+        not_done=result.not_done,
+        reasons=result.reasons,
+        released=released,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a change of many is about."""
+
+    count: int
+    names: list[str]
+    """Of the first few."""
+    last_day: int
+    """Calls to all of them in the last 24 hours."""
+    waiting: int
+    """Deliveries that wait behind their holds, where they are released."""
+
+
+async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effects:
+    """How many webhooks it is about, and who would notice."""
+    require(actor, "write")
+    ids = await _meant(gateway, request)
+    lately = await activities(gateway)
+    waiting = 0
+    for start in range(0, len(ids) if request.action == "release" else 0, 500):
+        waiting += sum((await gateway.store.deliveries.held(ids[start : start + 500])).values())
+    return Effects(
+        len(ids),
+        list((await names(gateway, actor, ids[:MOST_SHOWN], deleted=True)).values()),
+        sum(lately[one].last_day for one in ids if one in lately),
+        waiting,
+    )
+
+
+def _check(request: ManyRequest) -> None:
+    errors = []
+    if (request.webhook_ids is None) == (request.filter is None):
+        errors.append(FieldError("webhookIds", "name webhooks, or give a filter: one of the two"))
+    if request.action in ("tag", "untag") and not request.tags:
+        errors.append(FieldError("tags", "is required: which tags"))
+    if request.action == "move" and "folder" not in request.model_fields_set:
+        errors.append(FieldError("folder", "is required; null takes them out of their folder"))
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+
+
+async def _meant(gateway: Gateway, request: ManyRequest) -> list[str]:
+    if request.webhook_ids is not None:
+        return list(dict.fromkeys(request.webhook_ids))
+    wanted = (request.filter or FilterRequest()).wanted()
+    return [one.id for one in await all_that_match(gateway, wanted)]
+
+
+async def _do(
+    gateway: Gateway, actor: Actor, request: ManyRequest, ids: list[str], of: int, result: _Result
+) -> None:
+    stored = await gateway.store.webhooks.some(ids)
+    doing: list[tuple[StoredWebhook, AuditEntry]] = []
+    deleting: list[AuditEntry] = []
+    for webhook_id in ids:
+        webhook = stored.get(webhook_id)
+        if webhook is None:
+            result.refuse(webhook_id, "", NO_WEBHOOK)
+        elif request.action == "delete":
+            note = noted(gateway, actor, "webhook deleted", webhook_id, name=webhook.name, together=of)
+            deleting.append(note)
+        elif isinstance(webhook, UnreadableWebhook):
+            result.refuse(webhook_id, webhook.name, webhook.explanation)
+        else:
+            try:
+                changed = _CHANGES[request.action](webhook, request)
+                if changed is not None and request.action == "enable":
+                    compiles(changed, {})
+            except Refused as refused:
+                result.refuse(webhook_id, webhook.name, _reason(refused))
+                continue
+            if changed is None:
+                result.unchanged += 1
+            else:
+                changed.version, changed.updated_at = webhook.version + 1, gateway.clock()
+                doing.append((changed, _note(gateway, actor, request, webhook, changed, of)))
+    await _store(gateway, request, doing, deleting, stored, result)
+
+
+async def _store(
+    gateway: Gateway,
+    request: ManyRequest,
+    doing: list[tuple[StoredWebhook, AuditEntry]],
+    deleting: list[AuditEntry],
+    stored: dict[str, StoredWebhook | UnreadableWebhook],
+    result: _Result,
+) -> None:
+    notes = deleting or [note for _, note in doing]
+    if request.dry_run or not notes:
+        result.done += [note.subject for note in notes]
+        return
+    if deleting:
+        answers = await gateway.store.webhooks.delete_each(deleting, gateway.clock())
+    else:
+        answers = await gateway.store.webhooks.update_each(doing)
+    for note, is_done in zip(notes, answers, strict=True):
+        if is_done:
+            result.done.append(note.subject)
+        else:
+            name = stored[note.subject].name
+            result.refuse(note.subject, name, "somebody else has changed it meanwhile")
+
+
+async def _released(gateway: Gateway, ids: list[str]) -> int:
+    """Only where something waits: thousands of webhooks are not each asked in a transaction of their own."""
+    released = 0
+    for start in range(0, len(ids), 500):
+        for webhook_id in await gateway.store.deliveries.held(ids[start : start + 500]):
+            released += await move(gateway, webhook_id, "queued")
+    return released
+
+
+def _reason(refused: Refused) -> str:
+    return "; ".join(error.message for error in refused.errors) or refused.detail or refused.problem.title
+
+
+# --- what becomes of one: None where it is so already ----------------------------------------------------------------
+
+
+def _switched(enabled: bool) -> "_Change":
+    return lambda webhook, _: None if webhook.enabled == enabled else replace(webhook, enabled=enabled)
+
+
+def _kept(held: bool) -> "_Change":
+    return lambda webhook, _: None if webhook.held == held else replace(webhook, held=held)
+
+
+def _tagged(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook | None:
+    tags = distinct([*webhook.settings.tags, *request.tags])
+    if len(tags) > MOST_TAGS:
+        raise Refused("conflict", f"it would have {len(tags)} tags, and {MOST_TAGS} is the most")
+    return _with(webhook, tags=tags)
+
+
+def _untagged(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook | None:
+    gone = {tag.casefold() for tag in request.tags}
+    return _with(webhook, tags=[tag for tag in webhook.settings.tags if tag.casefold() not in gone])
+
+
+def _moved(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook | None:
+    return _with(webhook, folder=request.folder)
+
+
+def _with(webhook: StoredWebhook, **settings: Any) -> StoredWebhook | None:
+    after = replaced_in(webhook.settings, **settings)
+    return None if after == webhook.settings else replace(webhook, settings=after)
+
+
+_Change = Callable[[StoredWebhook, ManyRequest], StoredWebhook | None]
+_CHANGES: dict[str, _Change] = {
+    "enable": _switched(True),
+    "disable": _switched(False),
+    "hold": _kept(True),
+    "release": _kept(False),
+    "tag": _tagged,
+    "untag": _untagged,
+    "move": _moved,
+}
+_NOTED = {"hold": "webhook held", "release": "webhook released"}
+
+
+def _note(
+    gateway: Gateway,
+    actor: Actor,
+    request: ManyRequest,
+    before: StoredWebhook,
+    after: StoredWebhook,
+    of: int,
+) -> AuditEntry:
+    pairs = {
+        "enabled": (before.enabled, after.enabled),
+        "folder": (before.settings.folder, after.settings.folder),
+        "tags": (before.settings.tags, after.settings.tags),
+    }
+    changes = {name: {"before": was, "after": now} for name, (was, now) in pairs.items() if was != now}
+    action = _NOTED.get(request.action, "webhook changed")
+    return noted(gateway, actor, action, after.id, **changes, together=of)

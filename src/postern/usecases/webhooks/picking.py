@@ -1,0 +1,89 @@
+"""Choosing one webhook among thousands: by a part of its name, or by its id."""
+
+from dataclasses import dataclass
+from heapq import nlargest, nsmallest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.listing import WebhookFilter, matching
+from postern.usecases.runtime.gateway import Gateway, require
+
+MOST = 20
+DELETED = " (deleted)"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    id: str
+    name: str
+    typed: str
+    """What stands for it where it is typed: its name, or its id where another one has the name."""
+    folder: str | None = None
+
+
+async def choices(
+    gateway: Gateway, actor: Actor, search: str = "", *, deleted: bool = False, signed: bool = False
+) -> list[Choice]:
+    """The webhooks to choose from: twenty at most, those first whose name begins with what was typed, and without
+    anything typed the newest. Deleted ones too, where asked for, for their calls are still in the history; or only
+    those whose callers sign."""
+    require(actor, "read")
+    text = search.strip()
+    directory = gateway.runtime.directory
+    among = [one for one in directory.listed() if one.signs] if signed else directory.listed()
+    if text:
+        begins = text.casefold()
+        found = matching(among, WebhookFilter(text), {})
+        shown = nsmallest(
+            MOST, found, key=lambda one: (not one.folded_name.startswith(begins), one.folded_name)
+        )
+    else:
+        shown = nlargest(MOST, among, key=lambda one: one.id)
+    chosen = [Choice(one.id, one.name, directory.typed(one), one.folder) for one in shown]
+    if deleted and len(chosen) < MOST:
+        gone = await gateway.store.webhooks.deleted_names(text, MOST - len(chosen))
+        chosen += [Choice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()]
+    return chosen
+
+
+async def one(gateway: Gateway, actor: Actor, webhook_id: str) -> Choice:
+    """The one that is chosen already; of one that nobody knows the id alone."""
+    require(actor, "read")
+    listed = gateway.runtime.directory.listed_by_id(webhook_id)
+    if listed is not None:
+        return Choice(listed.id, listed.name, gateway.runtime.directory.typed(listed), listed.folder)
+    name = (await names(gateway, actor, [webhook_id], deleted=True)).get(webhook_id, webhook_id)
+    return Choice(webhook_id, name, webhook_id)
+
+
+async def meant(gateway: Gateway, actor: Actor, typed: str, *, field: str = "webhook") -> str:
+    """The id of the webhook that was typed: an id as it is, or a name that one webhook alone has."""
+    require(actor, "read")
+    text = typed.strip()
+    if not text or text.startswith("wh_"):
+        return text
+    found = gateway.runtime.directory.called(text) or await _deleted(gateway, text)
+    if len(found) == 1:
+        return found[0]
+    wrong = (
+        f"{len(found)} webhooks have this name: choose one by its id" if found else "no webhook has this name"
+    )
+    raise Refused("invalid_request", errors=[FieldError(field, wrong)])
+
+
+async def _deleted(gateway: Gateway, text: str) -> list[str]:
+    name = text.removesuffix(DELETED)
+    found = await gateway.store.webhooks.deleted_names(name, 100)
+    return [webhook_id for webhook_id, one in found.items() if one.casefold() == name.casefold()]
+
+
+async def names(gateway: Gateway, actor: Actor, among: list[str], *, deleted: bool = False) -> dict[str, str]:
+    """What these webhooks are called, by id. Of deleted ones too, where asked for."""
+    require(actor, "read")
+    known = gateway.runtime.directory.listed_by_id
+    found = {webhook_id: one.name for webhook_id in among if (one := known(webhook_id)) is not None}
+    missing = [webhook_id for webhook_id in among if webhook_id not in found]
+    for webhook_id, name, is_deleted in await gateway.store.webhooks.names(missing) if missing else ():
+        if deleted or not is_deleted:
+            found[webhook_id] = f"{name}{DELETED}" if is_deleted else name
+    return found

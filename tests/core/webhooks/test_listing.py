@@ -1,0 +1,139 @@
+"""Which webhooks a list shows and in which order, and what may be a tag or a folder."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
+from postern.core.webhooks.listing import (
+    SORTS,
+    Activity,
+    Listed,
+    WebhookFilter,
+    groups_of,
+    in_order,
+    matching,
+    trouble,
+)
+
+
+def one(number: int, name: str = "", **more: Any) -> Listed:
+    return Listed(f"wh_{number:032x}", f"code{number}", name or f"Webhook {number}", **more)
+
+
+SHOP = one(1, "Shop orders", folder="Shops/Europe", tags=("EU", "paid"), sender="shopify", signs=True)
+CELLAR = one(2, "cellar", folder="Shops", sender="token", held=True)
+NEWSPAPER = one(3, "Newspaper", folder="Shopsoiled", tags=("eu",), sender="none", enabled=False)
+CLOCK = one(4, "Clock", sender="token", fetches=True)
+BROKEN = one(5, "Älter", served=False)
+ALL = [CELLAR, SHOP, BROKEN, CLOCK, NEWSPAPER]
+LATELY = {
+    SHOP.id: Activity(1000.0, 50, recent_calls=10, recent_rejected=5),
+    CELLAR.id: Activity(3000.0, 70, recent_calls=10, recent_rejected=4),
+    NEWSPAPER.id: Activity(2000.0, 1, not_started=2),
+}
+
+
+def names(found: list[Listed]) -> list[str]:
+    return [one.name for one in found]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, ["cellar", "Shop orders", "Älter", "Clock", "Newspaper"]),
+        ({"search": "ORDERS"}, ["Shop orders"]),
+        ({"search": "europe"}, ["Shop orders"]),
+        ({"search": "paid"}, ["Shop orders"]),
+        ({"search": "älter"}, ["Älter"]),
+        ({"search": CLOCK.id.upper()}, ["Clock"]),
+        ({"search": "code2"}, ["cellar"]),
+        ({"search": "ode2"}, []),
+        ({"sender": "shopify"}, ["Shop orders"]),
+        ({"sender": "token"}, ["cellar", "Clock"]),
+        ({"sender": "schedule"}, ["Clock"]),
+        ({"state": "enabled"}, ["cellar", "Shop orders", "Älter", "Clock"]),
+        ({"state": "disabled"}, ["Newspaper"]),
+        ({"state": "held"}, ["cellar"]),
+        ({"state": "failing"}, ["Shop orders", "Älter", "Newspaper"]),
+        ({"state": "never_called"}, ["Älter", "Clock"]),
+        ({"tag": "Eu"}, ["Shop orders", "Newspaper"]),
+        ({"tag": "e"}, []),
+        ({"folder": "shops"}, ["cellar", "Shop orders"]),
+        ({"folder": "shops", "alone": True}, ["cellar"]),
+        ({"folder": "-"}, ["Älter", "Clock"]),
+        ({"folder": "Shops", "tag": "eu", "state": "failing"}, ["Shop orders"]),
+    ],
+)
+def test_each_filter_takes_away_what_does_not_match(wanted: dict[str, Any], found: list[str]) -> None:
+    assert names(matching(ALL, WebhookFilter(**wanted), LATELY)) == found
+
+
+@pytest.mark.parametrize(
+    ("sort", "found"),
+    [
+        ("created", ["Älter", "Clock", "Newspaper", "cellar", "Shop orders"]),
+        ("failing", ["Älter", "Shop orders", "Newspaper", "Clock", "cellar"]),
+        ("name", ["cellar", "Clock", "Newspaper", "Shop orders", "Älter"]),
+        ("folder", ["cellar", "Shop orders", "Newspaper", "Clock", "Älter"]),
+        ("last_call", ["cellar", "Newspaper", "Shop orders", "Älter", "Clock"]),
+        ("last_day", ["cellar", "Shop orders", "Newspaper", "Älter", "Clock"]),
+    ],
+)
+def test_each_order_begins_with_what_it_says(sort: Any, found: list[str]) -> None:
+    assert names(in_order(ALL, sort, LATELY)) == found
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@given(order=some.permutations(ALL))
+def test_an_order_does_not_depend_on_what_came_first(sort: Any, order: list[Listed]) -> None:
+    assert in_order(order, sort, LATELY) == in_order(ALL, sort, LATELY)
+    assert sorted(names(in_order(order, sort, LATELY, True))) == sorted(names(ALL))
+
+
+def test_the_other_way_round_begins_at_the_other_end() -> None:
+    assert names(in_order(ALL, "name", {}, True))[0] == "Älter"
+    assert names(in_order(ALL, "created", {}, True)) == [
+        "Shop orders",
+        "cellar",
+        "Newspaper",
+        "Clock",
+        "Älter",
+    ]
+
+
+def test_half_of_the_latest_calls_rejected_is_trouble_and_less_is_not() -> None:
+    assert [trouble(one, LATELY) > 0 for one in (SHOP, CELLAR, NEWSPAPER, CLOCK, BROKEN)] == [
+        *(True, False, True, False, True)
+    ]
+
+
+def test_groups_are_counted_without_regard_to_capitals() -> None:
+    found = groups_of([*ALL, one(6, folder="shops", tags=("Paid",), sender="shopify")])
+    assert found.tags == {"EU": 2, "paid": 2}
+    assert found.folders == {"Shops": 2, "Shops/Europe": 1, "Shopsoiled": 1}
+    assert found.senders == {"token": 1, "shopify": 2, "schedule": 1, "none": 1}
+
+
+@pytest.mark.parametrize(
+    ("written", "folder"),
+    [("", None), (" / ", None), ("Shops", "Shops"), (" Shops / Europe /", "Shops/Europe"), ("a-b", "a-b")],
+)
+def test_a_folder_is_written_as_people_write_it(written: str, folder: str | None) -> None:
+    assert folder_of(written) == folder
+
+
+@pytest.mark.parametrize("written", ["a//b", "-", " - ", "a\nb", "x" * 201])
+def test_what_is_no_folder_says_so(written: str) -> None:
+    with pytest.raises(ValueError, match=r"folder"):
+        folder_of(written)
+
+
+def test_tags_are_texts_without_a_comma() -> None:
+    assert [
+        tag_problem(tag) is None for tag in ("eu", " eu ", "Überweisung 7", "a,b", "", " ", "a\nb", "x" * 41)
+    ] == [*(True, True, True, False, False, False, False, False)]
+    assert distinct([" eu", "EU", "paid", "Paid "]) == ["eu", "paid"]
+    assert MOST_TAGS == 20

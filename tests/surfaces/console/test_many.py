@@ -1,0 +1,209 @@
+"""Very many webhooks in a real browser: found, put in order, chosen, and the same done with many of them."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import expect
+
+from surfaces.console.conftest import Console
+
+OF_A_PAGE = 30
+
+
+def many(console: Console, name: str, count: int, **settings: object) -> list[str]:
+    return [console.webhook(name=f"{name} {number}", **settings)["id"] for number in range(count)]
+
+
+def names(console: Console) -> list[str]:
+    return console.page.locator(".webhooks .name-cell > a").all_inner_texts()
+
+
+def test_the_list_is_filtered_in_the_address_and_says_how_to_get_out(console: Console) -> None:
+    many(console, "Filtered", 2, folder="Found here/Inside", tags=["blue"])
+    console.webhook(name="Filtered away", tags=["red"])
+    console.open("/webhooks?search=Filtered")
+    console.page.get_by_label("Tag", exact=True).fill("blue")
+    expect(console.page.get_by_text("2 webhooks")).to_be_visible()
+    assert parse_qs(urlsplit(console.page.url).query)["tag"] == ["blue"]
+    console.page.reload()
+    assert names(console) == ["Filtered 1", "Filtered 0"]
+    console.page.get_by_label("State").select_option("disabled")
+    expect(console.page.get_by_role("heading", name="No webhook matches")).to_be_visible()
+    assert console.violations() == []
+    console.click("Take away: state disabled", "link")
+    expect(console.page.get_by_text("2 webhooks")).to_be_visible()
+    console.page.get_by_role("link", name="Folder Found here/Inside").first.click()
+    expect(console.page.get_by_label("Folder", exact=True)).to_have_value("Found here/Inside")
+
+
+def test_pages_follow_each_other_in_the_order_that_was_chosen(console: Console) -> None:
+    many(console, "Paged", OF_A_PAGE + 2, tags=["paged"])
+    console.open("/webhooks?tag=paged")
+    console.click("Name", "link")
+    expect(console.page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
+    first = names(console)
+    assert console.violations() == []
+    console.click("Next", "link")
+    expect(console.page.get_by_text("31 to 32 of 32 webhooks")).to_be_visible()
+    rest = names(console)
+    assert (len(first), len(rest)) == (OF_A_PAGE, 2)
+    assert [*first, *rest] == sorted(f"Paged {number}" for number in range(OF_A_PAGE + 2))
+    console.click("Name", "link")
+    expect(console.page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "descending")
+    assert names(console)[0] == "Paged 9"
+
+
+def test_what_fails_stands_first(console: Console) -> None:
+    token = {"method": "token", "token": "0123456789abcdef"}
+    failing = console.webhook(name="Rejects", tags=["order"], authentication=token)
+    console.webhook(name="Newer and quiet", tags=["order"])
+    assert console.call(failing["url"])[0] == 401
+    console.open("/webhooks?tag=order")
+    assert names(console) == ["Rejects", "Newer and quiet"]
+    console.click("1 failing", "link")
+    expect(console.page.get_by_text("Newer and quiet")).to_be_hidden()
+    assert names(console) == ["Rejects"]
+
+
+def test_folders_open_and_close_and_count(console: Console) -> None:
+    many(console, "Grouped", OF_A_PAGE + 1, folder="Big", tags=["grouped"])
+    many(console, "Grouped too", 2, folder="Big/Small", tags=["grouped"])
+    console.open("/webhooks?tag=grouped")
+    console.page.get_by_label("In folders").check()
+    big = console.page.locator("details.folder", has=console.page.get_by_text("Big", exact=True))
+    expect(big.get_by_text("31", exact=True)).to_be_visible()
+    assert names(console) == []
+    big.locator("summary").click()
+    expect(big.get_by_role("link", name="All 31 of this folder")).to_be_visible()
+    assert len(names(console)) == OF_A_PAGE
+    assert console.violations() == []
+    big.locator("summary").click()
+    expect(big.get_by_role("link", name="All 31 of this folder")).to_be_hidden()
+    console.open("/webhooks?tag=grouped&folder=Big/Small&group=folder")
+    expect(console.page.get_by_role("link", name="Grouped too 1", exact=True)).to_be_visible()
+
+
+def test_many_are_tagged_from_the_page_and_moved_from_the_filter(console: Console) -> None:
+    many(console, "Taken", 3)
+    console.open("/webhooks?search=Taken")
+    expect(console.page.get_by_role("button", name="Add tags…")).to_be_hidden()
+    console.page.get_by_label("Choose every webhook on this page").check()
+    expect(console.page.get_by_text("3 chosen")).to_be_visible()
+    console.page.get_by_label("Choose Taken 1").uncheck()
+    console.click("Add tags…")
+    dialog = console.page.get_by_role("dialog", name="Add tags to 2 webhooks?")
+    dialog.get_by_label("Tags").fill("first, second")
+    assert console.violations() == []
+    dialog.get_by_role("button", name="Add tags: 2 webhooks").click()
+    expect(console.page.get_by_text("Tagged 2 webhooks.")).to_be_visible()
+    assert console.violations() == []
+    console.click("Back to the list", "link")
+    assert urlsplit(console.page.url).query.startswith("search=Taken")
+
+    console.open("/webhooks?tag=second&search=Taken&sort=name")
+    assert names(console) == ["Taken 0", "Taken 2"]
+    console.open("/webhooks?search=Taken&group=folder")
+    console.page.get_by_label("All 3 that match").check()
+    console.click("Move to a folder…")
+    dialog = console.page.get_by_role("dialog", name="Move 3 webhooks to a folder?")
+    dialog.get_by_label("Folder").fill("a//b")
+    dialog.get_by_role("button", name="Move to a folder: 3 webhooks").click()
+    expect(console.page.get_by_text("A folder is a name")).to_be_visible()
+    assert console.violations() == []
+    console.page.get_by_label("Folder").fill("Taken/There")
+    console.click("Move to a folder: 3 webhooks")
+    expect(console.page.get_by_text("Moved 3 webhooks.")).to_be_visible()
+    found = console.api.get("webhooks?folder=taken/there").json
+    assert (found["total"], len(found["items"])) == (3, 3)
+
+
+def test_many_are_deleted_only_with_the_words_typed(console: Console) -> None:
+    many(console, "Doomed", 2)
+    console.open("/webhooks?search=Doomed")
+    console.page.get_by_label("Choose every webhook on this page").check()
+    console.click("Delete…", "button")
+    dialog = console.page.get_by_role("dialog", name="Delete 2 webhooks?")
+    expect(dialog.get_by_text("From now on whoever calls their URLs hears 404.")).to_be_visible()
+    assert console.violations() == []
+    console.page.evaluate("document.getElementById('answer').noValidate = true")
+    dialog.get_by_label("Type this to go on").fill("delete 3")
+    dialog.get_by_role("button", name="Delete: 2 webhooks").click()
+    expect(console.page.get_by_text("Type: delete 2")).to_be_visible()
+    assert console.api.get("webhooks?search=Doomed").json["total"] == 2
+    console.page.get_by_label("Type this to go on").fill("delete 2")
+    console.click("Delete: 2 webhooks")
+    expect(console.page.get_by_text("Deleted 2 webhooks")).to_be_visible()
+    assert console.api.get("webhooks?search=Doomed").json["total"] == 0
+    console.click("Open the bin", "link")
+    expect(console.page.get_by_role("button", name="Restore Doomed 0")).to_be_visible()
+
+
+def test_another_number_than_was_agreed_to_is_asked_again(console: Console) -> None:
+    many(console, "Counted", 2)
+    console.open("/webhooks?search=Counted&group=folder")
+    console.page.get_by_label("All 2 that match").check()
+    console.click("Hold…")
+    dialog = console.page.get_by_role("dialog", name="Hold 2 webhooks?")
+    expect(dialog).to_be_visible()
+    console.webhook(name="Counted as well")
+    dialog.get_by_role("button", name="Hold: 2 webhooks").click()
+    expect(console.page.get_by_text("It is about 3 webhooks now, and 2 were expected")).to_be_visible()
+    assert console.api.get("webhooks?search=Counted&state=held").json["total"] == 0
+    console.click("Hold: 3 webhooks")
+    expect(console.page.get_by_text("3 webhooks on hold")).to_be_visible()
+
+
+def test_a_webhook_is_chosen_from_thousands_with_the_keyboard(console: Console) -> None:
+    wanted = console.webhook(name="Sought after")
+    many(console, "Neighbour", 20)
+    assert console.call(wanted["url"])[0] == 200
+    console.open("/history")
+    field = console.page.get_by_role("combobox", name="Webhook")
+    field.click()
+    options = console.page.get_by_role("listbox", name="Choices").get_by_role("option")
+    expect(options).to_have_count(21)
+    assert console.violations() == []
+    field.press_sequentially("sought")
+    expect(options).to_have_count(1)
+    field.press("ArrowDown")
+    expect(field).to_have_attribute("aria-activedescendant", str(options.first.get_attribute("id")))
+    assert console.violations() == []
+    field.press("Enter")
+    console.page.wait_for_url(f"**webhook={wanted['id']}*")
+    expect(field).to_have_value("Sought after")
+    expect(console.page.locator("#calls tbody tr")).to_have_count(1)
+    field.click()
+    field.press("Escape")
+    expect(options.first).to_be_hidden()
+    expect(field).to_have_value("Sought after")
+    field.fill("")
+    field.press("Tab")
+    console.page.wait_for_url(lambda url: "webhook=wh_" not in url)
+
+
+def test_without_a_script_a_name_is_enough(console: Console) -> None:
+    webhook = console.webhook(name="Typed by hand")
+    console.open("/volume?webhook=typed%20by%20hand")
+    expect(console.page.get_by_text("Calls to one webhook")).to_be_visible()
+    expect(console.page.get_by_role("combobox", name="Webhook")).to_have_value("Typed by hand")
+    answer = console.page.request.get(f"{console.program.url}/history?webhook=nobody")
+    assert (answer.status, "no webhook has this name" in answer.text()) == (422, True)
+    console.open(f"/live?webhook={webhook['id']}")
+    expect(console.page.get_by_role("combobox", name="Webhook")).to_have_value("Typed by hand")
+    assert console.violations() == []
+
+
+def test_folder_and_tags_are_set_on_the_webhook_itself(console: Console) -> None:
+    webhook = console.webhook(name="Labelled")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.page.get_by_label("Folder").fill("Shops/Europe")
+    console.page.get_by_label("Tags").fill("eu, paid, EU")
+    console.click("Save settings")
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    assert (saved["folder"], saved["tags"]) == ("Shops/Europe", ["eu", "paid"])
+    console.click("Tag paid", "link")
+    expect(console.page.get_by_role("link", name="Labelled", exact=True)).to_be_visible()
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.page.get_by_label("Tags").fill("x" * 50)
+    console.click("Save settings")
+    expect(console.page.locator(".wrong")).to_contain_text("A tag is a text of 1 to 40 characters")
