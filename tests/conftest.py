@@ -42,6 +42,7 @@ hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 LONGEST = (
+    "journeys/test_workers.py",
     "journeys/test_two_processes.py",
     "surfaces/console/test_pages.py",
     "test_distribution.py",
@@ -69,9 +70,9 @@ first: one that began last would be waited for by nobody but itself."""
 EXECUTABLE = (
     "journeys/test_kill.py",
     "journeys/test_story.py",
-    "journeys/test_two_processes.py",
     "journeys/test_upgrade.py",
     "journeys/test_waiting.py",
+    "journeys/test_workers.py",
     "wiring",
 )
 """Tests of the program as users start it: the others fork one that has loaded everything (`support/forks.py`)."""

@@ -13,6 +13,8 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import psycopg
+
 from support.program import Program
 from support.waiting import PATIENCE
 
@@ -145,3 +147,13 @@ class Callers:
         for one in self._running:
             one.result(PATIENCE)
         self._threads.shutdown()
+
+
+def history_of(url: str) -> Counter[str]:
+    with psycopg.connect(url) as connection:
+        return Counter(row[0] for row in connection.execute("SELECT id FROM invocations"))
+
+
+def deliveries_by_state(url: str) -> dict[str, int]:
+    with psycopg.connect(url) as connection:
+        return dict(connection.execute("SELECT state, count(*) FROM deliveries GROUP BY state").fetchall())

@@ -173,14 +173,19 @@ def _run_fork(
 
 
 StartProgram = Callable[..., Program]
+DATABASES = ("migrated_url", "postgres_url", "own_postgres")
 
 
 @pytest.fixture
-def start_program(tmp_path: Path) -> Iterator[StartProgram]:
+def start_program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartProgram]:
     """``start_program(POSTERN_ENGINE="http", …)`` gives a program that is ready. Call it again for a second
     one, on the same
     ``POSTERN_DATA_DIR`` for a restart. Whatever still runs when the test ends is ended, and must end cleanly.
     """
+    # A program whose database goes away under it waits ten seconds before it ends.
+    for database in DATABASES:
+        if database in request.fixturenames:
+            request.getfixturevalue(database)
     started: list[Program] = []
 
     def start(*, ready: bool = True, **environment: str) -> Program:
