@@ -138,6 +138,8 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(served: Pro
                     "plan_replay": {},
                     "run_replay": {"replayId": "rpl_1"},
                     "cancel_replay": {"replayId": "rpl_1"},
+                    "end_listener": {"listenerId": "lsn_1"},
+                    "replay_to_listener": {"listenerId": "lsn_1", "invocationId": "inv_1"},
                 }
                 arguments = others.get(name, {"webhookId": made["id"]})
                 assert (await refusal(reader, name, **arguments))["code"] == "access_denied", name

@@ -167,10 +167,10 @@ async def end(gateway: Gateway, actor: Actor, listener_id: str) -> None:
     not answered, the callers hear that the workflow has failed."""
     require(actor, "read")
     listener = await gateway.store.listeners.get(listener_id)
+    if listener is None or not _is_own(actor, listener):
+        require(actor, "write")
     if listener is None or listener.ended_by is not None:
         raise Refused("not_found", NOT_THERE)
-    if not _is_own(actor, listener):
-        require(actor, "write")
     await _end_it(gateway, actor, listener)
 
 

@@ -89,9 +89,9 @@ class Presence:
         if listener is not None:
             try:
                 api.patient = True
-                api.delete("listeners", listener.id)
-            except (Away, SystemExit):
-                pass  # it runs out
+                api.ask("DELETE", ("listeners", listener.id), {}, within=ANSWER_WITHIN, declines=True)
+            except (Away, Declined, SystemExit):
+                pass  # it runs out, or has gone before
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _quietly(self) -> None:
