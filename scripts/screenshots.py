@@ -50,6 +50,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("replays", "/replays", []),
     ("rejected-call", "/history/{rejected}", []),
     ("accepted-call", "/history/{accepted}", []),
+    ("compare", "/history/{accepted}/compare?to={other}", []),
+    ("edit", "/history/{accepted}/edit", []),
     ("volume", "/volume", []),
     ("tester", "/tester", []),
     ("workflows", "/workflows", []),
@@ -171,6 +173,7 @@ def _known(page: Page, base: str) -> dict[str, str]:
         "tool": id_behind("/webhooks", "a:has-text('Example: order look-up')"),
         "rejected": id_behind("/history?code=signature_mismatch", "td.what a"),
         "accepted": id_behind("/history?status=started", "td.what a"),
+        "other": id_behind("/history?status=started", "tr:nth-of-type(4) td.what a"),
     }
 
 

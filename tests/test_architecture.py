@@ -45,6 +45,7 @@ PURE = {
         "dataclasses",
         "datetime",
         "decimal",
+        "difflib",
         "enum",
     ),
     *(

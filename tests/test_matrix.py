@@ -74,6 +74,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "live.watch": dict.fromkeys(("rest", "mcp", "cli"), IS_FOR_EYES),
     "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
     "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
+    "retention.kept_until": dict.fromkeys(
+        ("rest", "mcp", "cli"), "it stands beside a call's notes; the settings in force tell the days"
+    ),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "rows.contents": dict.fromkeys(
@@ -157,7 +160,15 @@ def asked_of_rest(folder: Path) -> set[tuple[str, str]]:
     return found
 
 
-METHODS = {"get": "GET", "text": "GET", "stream": "GET", "post": "POST", "patch": "PATCH", "delete": "DELETE"}
+METHODS = {
+    "get": "GET",
+    "text": "GET",
+    "stream": "GET",
+    "post": "POST",
+    "put": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+}
 
 
 def paths_of(parts: list[ast.expr]) -> list[str]:

@@ -112,6 +112,7 @@ NOT_REHEARSED = {
     *("/webhooks/{webhook}/response", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
     *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
     *("/settings/environment", "/settings/connect", "/settings/password", "/history/{invocation}"),
+    *("/history/{invocation}/edit", "/history/{invocation}/compare"),
 }
 """Pages that nobody comes to first, or that share their template with one that is rehearsed."""
 

@@ -12,10 +12,12 @@ from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started, State, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Gone, Invocation
+from postern.core.history.marks import Edited
 from postern.identity import first_id_at
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
-from postern.stores.calls.recorder import emit, insert_delivery, keep_sample
+from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
+from postern.stores.history.marks import insert_edited
 from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -136,6 +138,35 @@ class Deliveries:
                 keep_sample(connection, delivery, sample, now)
             if note is not None:
                 write_note(connection, replace(note, changes={"delivery": delivery.key}))
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def start_edited(
+        self,
+        made: Invocation,
+        edited: Edited,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        sample: bytes | None,
+        note: AuditEntry,
+    ) -> Delivery:
+        """An invocation that was made of another one, and its start, together. It is no call: nothing counts it."""
+
+        def job(connection: Connection) -> Delivery:
+            asked = select(invocations.c.id).where(invocations.c.id == edited.made_from).with_for_update()
+            if connection.scalar(asked) is None:
+                raise Gone
+            insert_invocation(connection, made)
+            insert_edited(connection, made.id, edited)
+            delivery = emit(connection, made.id, fields, state, now, edited.author)
+            if delivery is None:
+                raise Gone
+            announce(connection, DUE)
+            if sample is not None:
+                keep_sample(connection, delivery, sample, now)
+            write_note(connection, note)
             return delivery
 
         return await self._writer.write(job)

@@ -13,6 +13,7 @@ from postern.stores.activity import Activities
 from postern.stores.deliveries import Deliveries
 from postern.stores.history.endings import Endings
 from postern.stores.history.findable import Findable
+from postern.stores.history.marks import CallMarks
 from postern.stores.history.reading import History
 from postern.stores.history.replays import Replays
 from postern.stores.history.retention import Retention
@@ -43,6 +44,7 @@ class Store:
         self.history = History(self.database)
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
+        self.marks = CallMarks(self.database, self.writer)
         self.endings = Endings(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
         self.schedules = Schedules(self.database, self.writer)

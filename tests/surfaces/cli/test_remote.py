@@ -75,7 +75,7 @@ class Way:
 
 
 PATTERNS = {
-    r"\b(wh|inv|key|usr|ses|rpl|aud|dlv)_[0-9a-f]{8,32}": r"\1_ID",
+    r"\b(wh|inv|key|usr|ses|rpl|aud|dlv|note)_[0-9a-f]{8,32}": r"\1_ID",
     r"pk_[\w-]+": "KEY",
     r"URL/webhook/\w+": "URL/webhook/CODE",
     r"/webhook/\w+": "/webhook/CODE",
@@ -216,6 +216,16 @@ def tell(way: Way) -> None:
         ("history", "show", "nothing/../there"),
         ("history", "show", f"inv_{NOWHERE}"),
         ("history", "code", invocation),
+        ("history", "bookmark", invocation),
+        ("history", "list", "--bookmarked"),
+        ("history", "note", invocation, "Asked the shop."),
+        ("history", "note", invocation, " "),
+        ("history", "delete-note", invocation, f"note_{NOWHERE}"),
+        ("history", "forget-bookmark", invocation),
+        ("history", "compare", invocation, f"inv_{NOWHERE}"),
+        ("history", "compare", invocation, invocation),
+        ("history", "replay-edited", invocation, "--value", "fieldOne=by hand"),
+        ("history", "replay-edited", invocation, "--value", "fieldNine=a"),
         ("history", "preview", invocation, "fieldOne=number", "fieldTwo=text"),
         ("history", "preview", invocation, "fieldOne=a["),
         ("history", "preview", invocation, "fieldNine=a"),

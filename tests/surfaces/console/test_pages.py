@@ -46,6 +46,8 @@ PAGES = [
     "/history?search=not-there",
     "/history/{accepted}",
     "/history/{rejected}",
+    "/history/{accepted}/edit",
+    "/history/{accepted}/compare?to={rejected}",
     "/replays",
     "/live",
     "/volume",

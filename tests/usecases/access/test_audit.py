@@ -19,7 +19,7 @@ from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
-from postern.usecases.history import history, samples
+from postern.usecases.history import editing, history, marks, samples
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
 from postern.usecases.operations import key_rotation, retention
@@ -63,6 +63,8 @@ ONLY_READ = {
         "picking.meant",
         "picking.names",
         "picking.one",
+        "comparing.compared",
+        "retention.kept_until",
         "history.listing",
         "history.preview",
         "trying.duplicate_key",
@@ -257,6 +259,38 @@ async def apply(stage: Stage) -> Deed:
 async def release(stage: Stage) -> Deed:
     await holds.hold(stage.gateway, WHO, stage.id)
     return lambda: holds.release(stage.gateway, WHO, stage.id)
+
+
+@changes("editing.replay_edited")
+async def replay_edited(stage: Stage) -> Deed:
+    invocation = await stage.accepted()
+    return lambda: editing.replay_edited(stage.gateway, WHO, invocation, '{"n": 2}')
+
+
+@changes("marks.bookmark")
+async def bookmark(stage: Stage) -> Deed:
+    invocation = await stage.accepted()
+    return lambda: marks.bookmark(stage.gateway, WHO, invocation)
+
+
+@changes("marks.remove_bookmark")
+async def remove_bookmark(stage: Stage) -> Deed:
+    invocation = await stage.accepted()
+    await marks.bookmark(stage.gateway, WHO, invocation)
+    return lambda: marks.remove_bookmark(stage.gateway, WHO, invocation)
+
+
+@changes("marks.add_note")
+async def add_note(stage: Stage) -> Deed:
+    invocation = await stage.accepted()
+    return lambda: marks.add_note(stage.gateway, WHO, invocation, "A note.")
+
+
+@changes("marks.delete_note")
+async def delete_note(stage: Stage) -> Deed:
+    invocation = await stage.accepted()
+    note = await marks.add_note(stage.gateway, WHO, invocation, "A note.")
+    return lambda: marks.delete_note(stage.gateway, WHO, invocation, note.id)
 
 
 @changes("history.replay")

@@ -60,6 +60,7 @@ readmission.recheck remedies.effects live.watch replays.listing replays.show ret
 samples.sample sending.samples signatures.explain signatures.propose signatures.providers signatures.test trying.duplicate_key volumes.chart
 volumes.last_day webhooks.show listing.folders listing.listing listing.page listing.with_own_retention picking.choices
 picking.meant picking.names picking.one
+comparing.compared retention.kept_until history.count
 """
 # Sessions are everybody's own, and without one only an admin's to see.
 ADMIN = """

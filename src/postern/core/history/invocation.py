@@ -9,6 +9,7 @@ import msgspec
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
 from postern.core.deliveries.delivery import State
+from postern.core.history.marks import Bookmark, Edited
 from postern.core.listeners import Handed
 
 Json = bytes
@@ -154,6 +155,8 @@ class HistoryFilter:
     """A whole mapped value or event name, in capitals or not."""
     address: str | None = None
     """The sender's."""
+    bookmarked: bool = False
+    """Only those that somebody has bookmarked."""
 
 
 @dataclass(slots=True)
@@ -164,6 +167,9 @@ class Story:
     deliveries: list[Delivery]
     """In the order of their emissions."""
     answered: Answered | None = None
+    bookmark: Bookmark | None = None
+    edited: Edited | None = None
+    """Of which call it was made, where nobody sent it."""
 
 
 @dataclass(slots=True)

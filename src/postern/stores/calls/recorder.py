@@ -103,6 +103,11 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     )
 
 
+def insert_invocation(connection: Connection, invocation: Invocation) -> None:
+    """One that no call brought."""
+    insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation)])
+
+
 _invocation_values = attrgetter(*_INVOCATION_COLUMNS)
 
 

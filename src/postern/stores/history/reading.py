@@ -29,6 +29,7 @@ from postern.core.history.invocation import (
 )
 from postern.identity import first_id_at
 from postern.stores.deliveries import delivery_of
+from postern.stores.history.marks import shown_marks
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import seconds
 from postern.stores.sql.tables import (
@@ -37,6 +38,7 @@ from postern.stores.sql.tables import (
     DELIVERIES_APART,
     answers,
     belongs,
+    bookmarks,
     call_values,
     deliveries,
     invocations,
@@ -213,9 +215,13 @@ def conditions_of(
             conditions.append(
                 invocations.c.id.in_(select(deliveries.c.invocation_id).where(*_in_state(wanted.status)))
             )
+    if wanted.bookmarked:
+        conditions.append(invocations.c.id.in_(select(bookmarks.c.invocation_id)))
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
-        if wanted.code not in ("accepted", *_APART):
+        if wanted.code == "edited":
+            conditions += [invocations.c.outcome == "edited", APART]
+        elif wanted.code not in ("accepted", *_APART):
             conditions += [invocations.c.outcome == "rejected", APART]
     if wanted.answer is not None:
         answered, few = _answered_with(wanted.answer, many)
@@ -356,6 +362,10 @@ def _stories(connection: Connection, found: list[Invocation]) -> list[Story]:
         made[row.invocation_id].answered = Answered(
             row.invocation_id, row.status, seconds(row.at), row.reached
         )
+    if made:
+        marked, edited = shown_marks(connection, list(made))
+        for invocation_id, story in made.items():
+            story.bookmark, story.edited = marked.get(invocation_id), edited.get(invocation_id)
     return list(made.values())
 
 

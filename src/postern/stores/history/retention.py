@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from postern.core.operations.retention import OwnRetention, rejected_to_delete
 from postern.identity import first_id_at
+from postern.stores.history.marks import forget_marks
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
@@ -162,6 +163,7 @@ class Retention:
                 connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
                 connection.execute(delete(call_values).where(call_values.c.invocation_id.in_(gone)))
                 connection.execute(delete(handed).where(handed.c.invocation_id.in_(gone)))
+                forget_marks(connection, gone)
             return (
                 connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
                 if gone

@@ -180,6 +180,39 @@ call_values = Table(
     sqlite_with_rowid=False,
 )
 
+# What people add to calls. All of it goes with its call.
+bookmarks = Table(
+    "bookmarks",
+    metadata,
+    Column("invocation_id", Ascii(40), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("author", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+call_notes = Table(
+    "call_notes",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("invocation_id", Ascii(40), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("call_notes_of_call", "invocation_id"),
+)
+
+# Invocations that nobody sent: somebody made them of a recorded one, and started its workflow with them.
+edited_calls = Table(
+    "edited_calls",
+    metadata,
+    Column("invocation_id", Ascii(40), primary_key=True),
+    Column("made_from", Ascii(40), nullable=False),
+    Column("author", Text, nullable=False),
+    Column("changed", LargeBinary, nullable=False),
+    Index("edited_calls_from", "made_from"),
+    sqlite_with_rowid=False,
+)
+
 duplicate_keys = Table(
     "duplicate_keys",
     metadata,

@@ -9,8 +9,8 @@ from starlette.types import Scope
 from postern.surfaces.console.pages import STATIC
 from postern.surfaces.console.views import confirmations, picker
 from postern.surfaces.console.views.access import sign_in
+from postern.surfaces.console.views.history import beside, files, live, readmission, replays, sent, volume
 from postern.surfaces.console.views.history import calls as history
-from postern.surfaces.console.views.history import files, live, readmission, replays, sent, volume
 from postern.surfaces.console.views.operations import engine, find, settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
@@ -77,6 +77,12 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/history/{invocation}/body", files.body),
     ("GET", "/history/{invocation}/call.json", files.whole),
     ("GET", "/history/{invocation}/code/{language}", files.code),
+    ("GET", "/history/{invocation}/compare", beside.compare),
+    ("GET", "/history/{invocation}/edit", beside.edit),
+    ("POST", "/history/{invocation}/edit", beside.replay_edited),
+    ("POST", "/history/{invocation}/bookmark", beside.bookmark),
+    ("POST", "/history/{invocation}/notes", beside.note),
+    ("POST", "/history/{invocation}/notes/{note}/delete", beside.delete_note),
     ("POST", "/history/{invocation}/replay", history.replay),
     ("POST", "/history/{invocation}/listener", history.replay_to_listener),
     ("POST", "/history/{invocation}/fix", history.fix),

@@ -45,6 +45,7 @@ CODE_WORDS = {
     "accepted": "Accepted",
     "duplicate": "Duplicate",
     "handshake": "Set-up handshake",
+    "edited": "Edited replay",
     "method_not_allowed": "Not a POST",
     "webhook_disabled": "Webhook disabled",
     "ip_not_allowed": "Address not allowed",
@@ -212,6 +213,8 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
         sentence += f" with the value “{wanted.value}”"
     if wanted.address:
         sentence += f" from {wanted.address}"
+    if wanted.bookmarked:
+        sentence += " that somebody has bookmarked"
     if wanted.search:
         sentence += f" that holds “{wanted.search}”"
     if wanted.since is not None:

@@ -46,6 +46,40 @@ class OneInvocation(Shape):
     invocation_id: InvocationId
 
 
+class CompareInvocations(OneInvocation):
+    to: Annotated[
+        str | None,
+        Field(
+            description="The other call's id; left out, the last call to the same webhook before it that went well.",
+            max_length=80,
+        ),
+    ] = None
+
+
+class NoteInvocation(OneInvocation):
+    text: Annotated[str, Field(description="What to write.", max_length=4000)]
+
+
+class DeleteNote(OneInvocation):
+    note_id: Annotated[str, Field(description="The note's id, as show_invocation tells it.", max_length=80)]
+
+
+class ReplayEdited(OneInvocation):
+    body: Annotated[
+        str | None, Field(description="A body in the place of the recorded one.", max_length=1_000_000)
+    ] = None
+    values: Annotated[
+        dict[str, str] | None,
+        Field(description='Fields to be set by hand: {"fieldOne": "1002"}.', max_length=4),
+    ] = None
+    fields: Annotated[
+        Values,
+        Field(
+            description="The other fields as the mapping finds them in the body, or as they were recorded."
+        ),
+    ] = "current"
+
+
 class AsCode(OneInvocation):
     language: Annotated[Language, Field(description="What it is to be pasted into.")] = "curl"
 
@@ -125,6 +159,7 @@ class Filter(Shape):
         ),
     ] = None
     address: Annotated[str | None, Field(description="Only calls from this address.", max_length=80)] = None
+    bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
 
 
 class SearchHistory(Filter):

@@ -10,7 +10,7 @@ from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
-from postern.usecases.history import history, volumes
+from postern.usecases.history import comparing, editing, history, marks, volumes
 from postern.usecases.history import views as history_views
 from postern.usecases.operations import engine
 from postern.usecases.operations.views import Run, Workflow
@@ -74,6 +74,59 @@ async def replay_invocation(
     """Start the workflow again with a recorded call's payload. The workflow really runs once more, with
     whatever it does outside; only calls that were accepted, or admitted later, can be replayed."""
     return await history.replay(gateway, actor, asked.invocation_id, asked.fields)
+
+
+@tool("Replay a changed copy of an invocation", "write", ask.ReplayEdited, repeatable=False)
+async def replay_edited_invocation(
+    gateway: Gateway, actor: Actor, asked: ask.ReplayEdited
+) -> history_views.Replayed:
+    """Start the workflow with another body or other values. The workflow really runs. The answer names the copy, an
+    invocation of its own; the recorded call stays as it came."""
+    return await editing.replay_edited(
+        gateway, actor, asked.invocation_id, asked.body, asked.values, asked.fields
+    )
+
+
+@tool(
+    "Compare two invocations",
+    "read",
+    ask.CompareInvocations,
+    outside=("request", "query", "headers", "values", "body"),
+)
+async def compare_invocations(
+    gateway: Gateway, actor: Actor, asked: ask.CompareInvocations
+) -> history_views.Comparison:
+    """What differs between a call and another one, or the last one before it that went well: query, headers, mapped
+    values and body, JSON by path. Good for finding why a call failed that used to work."""
+    return await comparing.compared(gateway, actor, asked.invocation_id, asked.to)
+
+
+@tool("Bookmark an invocation", "write", ask.OneInvocation)
+async def bookmark_invocation(
+    gateway: Gateway, actor: Actor, asked: ask.OneInvocation
+) -> history_views.Bookmark:
+    """Bookmark a call for everybody; search_history finds bookmarked ones. It does not keep the call from retention."""
+    return await marks.bookmark(gateway, actor, asked.invocation_id)
+
+
+@tool("Take a bookmark away", "write", ask.OneInvocation)
+async def remove_bookmark(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> views.Deleted:
+    """The call itself stays."""
+    await marks.remove_bookmark(gateway, actor, asked.invocation_id)
+    return views.Deleted(deleted=asked.invocation_id)
+
+
+@tool("Write a note to an invocation", "write", ask.NoteInvocation, repeatable=False)
+async def note_invocation(gateway: Gateway, actor: Actor, asked: ask.NoteInvocation) -> history_views.Note:
+    """For everybody who looks at the call, with who wrote it and when."""
+    return await marks.add_note(gateway, actor, asked.invocation_id, asked.text)
+
+
+@tool("Delete a note", "write", ask.DeleteNote, destructive=True)
+async def delete_note(gateway: Gateway, actor: Actor, asked: ask.DeleteNote) -> views.Deleted:
+    """One's own, or, for an administrator, anybody's."""
+    await marks.delete_note(gateway, actor, asked.invocation_id, asked.note_id)
+    return views.Deleted(deleted=asked.note_id)
 
 
 @tool("Plan a replay of many", "write", ask.PlanReplay, repeatable=False)

@@ -8,8 +8,11 @@ from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import (
     AdmitRequest,
     CodeQuery,
+    CompareQuery,
+    EditedReplayRequest,
     FilterQuery,
     HistoryQuery,
+    NoteRequest,
     PreviewQuery,
     ReplayQuery,
     ResponseAction,
@@ -20,7 +23,7 @@ from postern.usecases.answers import Listing
 from postern.usecases.calls import readmission
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.calls.views import Admitted, Answered, EndNoted
-from postern.usecases.history import history, views, volumes
+from postern.usecases.history import comparing, editing, history, marks, views, volumes
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
@@ -100,6 +103,61 @@ async def replay_invocation(
     """Starts the workflow again with the recorded payload. A call that was never started is refused, and the
     problem's detail says what to do instead."""
     return await history.replay(gateway, actor, invocation_id, query.fields)
+
+
+@row(
+    "POST", "/invocations/{invocation_id}/edited-replays", "Replay a changed copy of an invocation",
+    level="write", status=202, refuses=("conflict",), idempotent=True,
+)  # fmt: skip
+async def replay_edited_invocation(
+    gateway: Gateway, actor: Actor, invocation_id: str, body: EditedReplayRequest
+) -> views.Replayed:
+    """The workflow is started with another body or other values. The answer names the copy, an invocation of its own, which
+    says of which one it was made and what was changed. The recorded call stays as it came."""
+    return await editing.replay_edited(gateway, actor, invocation_id, body.body, body.values, body.fields)
+
+
+@row("GET", "/invocations/{invocation_id}/comparison", "Compare two invocations", level="read")
+async def compare_invocations(
+    gateway: Gateway, actor: Actor, invocation_id: str, query: CompareQuery
+) -> views.Comparison:
+    """What differs in method, path, query, headers, mapped values and body, as seen from the other one. JSON is compared by
+    path, whatever the order of its keys."""
+    return await comparing.compared(gateway, actor, invocation_id, query.to or None)
+
+
+@row("PUT", "/invocations/{invocation_id}/bookmark", "Bookmark an invocation", level="write")
+async def bookmark_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:
+    """For everybody. It keeps nothing: retention takes a bookmarked call as any other."""
+    return await marks.bookmark(gateway, actor, invocation_id)
+
+
+@row(
+    "DELETE", "/invocations/{invocation_id}/bookmark", "Take an invocation's bookmark away",
+    level="write", status=204,
+)  # fmt: skip
+async def remove_invocation_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:
+    await marks.remove_bookmark(gateway, actor, invocation_id)
+
+
+@row(
+    "POST", "/invocations/{invocation_id}/notes", "Write a note to an invocation",
+    level="write", status=201, refuses=("conflict",), idempotent=True,
+)  # fmt: skip
+async def note_invocation(
+    gateway: Gateway, actor: Actor, invocation_id: str, body: NoteRequest
+) -> views.Note:
+    """For everybody who looks at it, with who wrote it and when."""
+    return await marks.add_note(gateway, actor, invocation_id, body.text)
+
+
+@row(
+    "DELETE", "/invocations/{invocation_id}/notes/{note_id}", "Delete a note of an invocation",
+    level="write", status=204,
+)  # fmt: skip
+async def delete_invocation_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
+    """One's own, or, for an administrator, anybody's."""
+    await marks.delete_note(gateway, actor, invocation_id, note_id)
 
 
 @row(

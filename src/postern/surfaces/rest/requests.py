@@ -97,6 +97,7 @@ class FilterQuery(Shape):
     address: Annotated[
         Text | None, Field(description="The sender's address. Found some seconds after the call.")
     ] = None
+    bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
 
 
 class HistoryQuery(FilterQuery):
@@ -115,6 +116,28 @@ class ReplayQuery(Shape):
     fields: Annotated[
         Values, Field(description="The four values as the mapping finds them now, or as they were recorded.")
     ] = "current"
+
+
+class CompareQuery(Shape):
+    to: Annotated[
+        Text | None,
+        Field(
+            description="The other call's id; left out, the last call to the same webhook before it that went well."
+        ),
+    ] = None
+
+
+class NoteRequest(Shape):
+    text: str = Field(max_length=4000)
+
+
+class EditedReplayRequest(Shape):
+    """``body`` in the place of the recorded one; ``values`` set by hand, by the field's name; the other fields as the mapping
+    finds them in the body, or as they were recorded."""
+
+    body: str | None = None
+    values: dict[str, str] | None = None
+    fields: Values = "current"
 
 
 class CodeQuery(Shape):
@@ -164,6 +187,7 @@ class ReplayFilter(Shape):
     answer: str | None = Field(None, max_length=4)
     value: str | None = Field(None, max_length=200)
     address: str | None = Field(None, max_length=80)
+    bookmarked: bool = False
 
 
 class ReplayRequest(Shape):

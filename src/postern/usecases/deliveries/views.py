@@ -18,6 +18,7 @@ class ReplayedCalls(View):
     answer: str | None
     value: str | None
     address: str | None
+    bookmarked: bool
 
 
 class Replay(View):
@@ -82,4 +83,5 @@ def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
         answer=wanted.answer,
         value=wanted.value,
         address=wanted.address,
+        bookmarked=wanted.bookmarked,
     )

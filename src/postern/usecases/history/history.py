@@ -13,6 +13,7 @@ from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time
@@ -53,7 +54,8 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
     local_runs = await gateway.store.listeners.of_call(invocation_id)
-    return views.invocation_of(story, _payload(story.invocation), local_runs)
+    marks = await gateway.store.marks.of(invocation_id)
+    return views.invocation_of(story, _payload(story.invocation), local_runs, marks)
 
 
 async def replay(
@@ -64,13 +66,7 @@ async def replay(
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
     invocation, before = story.invocation, story.deliveries
-    if not before:
-        raise Refused("conflict", _never_started(invocation))
-    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
-    if webhook is None:
-        raise Refused("conflict", "its webhook has been deleted")
-    if not webhook.enabled:
-        raise Refused("conflict", "its webhook is disabled and starts nothing; enable it first")
+    webhook = replayable(gateway, story)
     payload = payload_of(invocation)
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
@@ -90,6 +86,18 @@ async def replay(
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)
     return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(delivery))
+
+
+def replayable(gateway: Gateway, story: Story) -> Webhook:
+    """The webhook whose workflow can be started for this call again, or ``Refused``."""
+    if not story.deliveries:
+        raise Refused("conflict", _never_started(story.invocation))
+    webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
+    if webhook is None:
+        raise Refused("conflict", "its webhook has been deleted")
+    if not webhook.enabled:
+        raise Refused("conflict", "its webhook is disabled and starts nothing; enable it first")
+    return webhook
 
 
 def _never_started(invocation: Invocation) -> str:
@@ -160,6 +168,7 @@ def filter_of(
     answer: str | None = None,
     value: str | None = None,
     address: str | None = None,
+    bookmarked: bool = False,
     within: str = "",
 ) -> HistoryFilter:
     """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
@@ -193,6 +202,7 @@ def filter_of(
         answer or None,
         value or None,
         address or None,
+        bookmarked,
     )
 
 

@@ -8,7 +8,9 @@ import msgspec
 from postern.core.deliveries.delivery import State
 from postern.core.documents import Document
 from postern.core.history import invocation as recorded
+from postern.core.history.compare import Changes
 from postern.core.history.invocation import Status, status_of
+from postern.core.history.marks import CallNote, Marks
 from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View
 
@@ -33,6 +35,8 @@ class InvocationSummary(View, kw_only=True):
     config_version: int
     answered_at: Time | None
     caller_gone: bool
+    bookmarked: bool
+    edited_from: str | None
     runs: int | UnsetType | None = UNSET
     nobody_listens: bool | UnsetType = UNSET
     run_state: RunState | UnsetType | None = UNSET
@@ -100,6 +104,26 @@ class Delivery(View):
     response: Response | None
 
 
+class Bookmark(View):
+    at: Time
+    by: str
+
+
+class Note(View):
+    id: str
+    at: Time
+    by: str
+    text: str
+
+
+class EditedFrom(View):
+    """``changed``: what differs from the call that it was made of, in words."""
+
+    invocation_id: str
+    by: str
+    changed: list[str]
+
+
 PayloadText = Annotated[
     Any, msgspec.Meta(extra_json_schema={"anyOf": [{"type": "object"}, {"type": "null"}]})
 ]
@@ -134,6 +158,49 @@ class Invocation(InvocationSummary, kw_only=True):
     deliveries: list[Delivery]
     local_runs: list[LocalRun]
     """Where it was handed to listeners: to be answered, or replayed to them."""
+    judged_at: Time | None
+    bookmark: Bookmark | None
+    notes: list[Note]
+    edited: EditedFrom | None
+    edited_replays: list[str]
+
+
+class Difference(View):
+    """``kind``: as seen from the call that is compared with."""
+
+    place: str
+    kind: Literal["added", "removed", "changed"]
+    before: str | None
+    after: str | None
+
+
+class Differences(View):
+    """The first ones; ``count`` is how many there are."""
+
+    count: int
+    items: list[Difference]
+
+
+class BodyComparison(View):
+    """``compared``: by path in JSON, by line in text; ``written differently`` is JSON of the same values. Without
+    differences it says why none are told."""
+
+    compared: Literal[
+        "same", "json", "written differently", "text", "bytes", "too large", "too different", "gone"
+    ]
+    count: int
+    items: list[Difference]
+
+
+class Comparison(View):
+    invocation_id: str
+    compared_with: str
+    same_webhook: bool
+    request: Differences
+    query: Differences
+    headers: Differences
+    values: Differences
+    body: BodyComparison
 
 
 class RecordedRequest(View):
@@ -277,6 +344,8 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         config_version=invocation.config_version,
         answered_at=Time(story.answered.at) if story.answered else None,
         caller_gone=story.answered is not None and not story.answered.reached,
+        bookmarked=story.bookmark is not None,
+        edited_from=story.edited.made_from if story.edited else None,
         runs=newest.runs if newest else UNSET,
         nobody_listens=newest.state == "started" and newest.runs == 0 if newest else UNSET,
         run_state=_run_state(newest) if newest else UNSET,
@@ -287,7 +356,9 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
     )
 
 
-def invocation_of(story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed]) -> Invocation:
+def invocation_of(
+    story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed], marks: Marks
+) -> Invocation:
     """The call as stored, the verdict with its trace, every delivery with its attempts."""
     invocation = story.invocation
     body = invocation.body
@@ -305,7 +376,36 @@ def invocation_of(story: recorded.Story, payload: msgspec.Raw | None, local_runs
         ],
         deliveries=[delivery_of(one) for one in story.deliveries],
         local_runs=[run_of(one) for one in local_runs],
+        judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
+        bookmark=Bookmark(at=Time(story.bookmark.at), by=story.bookmark.author) if story.bookmark else None,
+        notes=[note_of(one) for one in marks.notes],
+        edited=EditedFrom(
+            invocation_id=story.edited.made_from, by=story.edited.author, changed=story.edited.changed
+        )
+        if story.edited
+        else None,
+        edited_replays=marks.edited,
     )
+
+
+def note_of(note: CallNote) -> Note:
+    return Note(id=note.id, at=Time(note.at), by=note.author, text=note.text)
+
+
+def differences_of(found: Changes) -> Differences:
+    return Differences(count=found.count, items=_told(found))
+
+
+def body_comparison(compared: Any, found: Changes | None = None) -> BodyComparison:
+    return BodyComparison(
+        compared=compared, count=found.count if found else 0, items=_told(found) if found else []
+    )
+
+
+def _told(found: Changes) -> list[Difference]:
+    return [
+        Difference(place=one.place, kind=one.kind, before=one.before, after=one.after) for one in found.told
+    ]
 
 
 def request_of(

@@ -76,7 +76,9 @@ async def _call(gateway: Gateway, summary: InvocationSummary) -> Document | None
         story = await history.recorded(gateway, summary.id)
     except Refused:  # retention has taken it meanwhile
         return None
-    fields: Document = as_plain(invocation_of(story, None, await gateway.store.listeners.of_call(summary.id)))
+    local_runs = await gateway.store.listeners.of_call(summary.id)
+    marks = await gateway.store.marks.of(summary.id)
+    fields: Document = as_plain(invocation_of(story, None, local_runs, marks))
     del fields["payload"], fields["body"]
     body = story.invocation.body
     return {**fields, "bodyBase64": None if body is None else base64.b64encode(body).decode()}

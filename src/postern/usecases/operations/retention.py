@@ -19,6 +19,7 @@ from postern.identity import first_id_at
 from postern.usecases.access.accounts import SESSION_IDLE
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
+from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.webhooks import bin
@@ -150,6 +151,17 @@ async def last(gateway: Gateway, actor: Actor) -> LastPruning:
         if deleted is None
         else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
     )
+
+
+async def kept_until(gateway: Gateway, actor: Actor, invocation_id: str) -> Time | None:
+    """When the days of a call are over, by the rule in force now; None where that rule cannot be read. It may go earlier, with
+    a cap on all calls or on rejected ones."""
+    require(actor, "read")
+    story = await recorded(gateway, invocation_id)
+    rules = await gateway.store.retention.webhooks()
+    now = gateway.clock()
+    before = gateway.retention.history_before(rules.get(story.invocation.webhook_id), now)
+    return Time(story.invocation.received_at + now - before) if before else None
 
 
 async def roll_up(gateway: Gateway) -> None:

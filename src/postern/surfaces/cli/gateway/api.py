@@ -90,6 +90,9 @@ class Api:
         """``within``: seconds for the answer. ``declines``: a refusal is raised, as ``Declined``."""
         return self._read(self.ask("POST", path, query, body, within, declines), answer)
 
+    def put(self, answer: type[T], /, *path: str) -> T:
+        return self._read(self.ask("PUT", path, {}), answer)
+
     def patch(self, answer: type[T], /, *path: str, body: Any) -> T:
         return self._read(self.ask("PATCH", path, {}, body), answer)
 

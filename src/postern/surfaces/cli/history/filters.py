@@ -17,3 +17,4 @@ AnswerHeard = Annotated[
 ]
 Value = Annotated[str | None, typer.Option(help="Only those with this whole mapped value or event name.")]
 Address = Annotated[str | None, typer.Option(help="Only those from this address.")]
+Bookmarked = Annotated[bool, typer.Option("--bookmarked", help="Only those that somebody has bookmarked.")]

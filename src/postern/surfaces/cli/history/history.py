@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,10 +31,13 @@ from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.history.code import LANGUAGES, Language
 from postern.usecases.history.views import (
+    Bookmark,
+    Comparison,
     Count,
     Invocation,
     InvocationSummary,
     LocalRun,
+    Note,
     Preview,
     RecordedRequest,
     Replayed,
@@ -58,6 +62,7 @@ def listing(
     answer: filters.AnswerHeard = None,
     value: filters.Value = None,
     address: filters.Address = None,
+    bookmarked: filters.Bookmarked = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -75,6 +80,7 @@ def listing(
         answer=answer,
         value=value,
         address=address,
+        bookmarked="true" if bookmarked else None,
         limit=limit,
         cursor=cursor,
     )
@@ -98,6 +104,7 @@ def count(
     answer: filters.AnswerHeard = None,
     value: filters.Value = None,
     address: filters.Address = None,
+    bookmarked: filters.Bookmarked = False,
     as_json: Json = False,
 ) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
@@ -114,6 +121,7 @@ def count(
         answer=answer,
         value=value,
         address=address,
+        bookmarked="true" if bookmarked else None,
     )
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""
@@ -140,6 +148,96 @@ def as_code(
         show_json({"language": language, "code": text})
     else:
         print(text)
+
+
+@commands.command("compare")
+def compare(
+    invocation: InvocationId,
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="OTHER", help="The other call; left out, the last one before it that went well."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What differs between a call and another one: query, headers, values and body, JSON by path."""
+    found = api.get(Comparison, "invocations", invocation, "comparison", to=other)
+    if as_json:
+        show_json(found)
+        return
+    parts = (
+        ("request", found.request), ("query", found.query), ("header", found.headers),
+        ("value", found.values), ("body", found.body),
+    )  # fmt: skip
+    rows = [[part, one.place, one.kind, one.before, one.after] for part, it in parts for one in it.items]
+    show_table(["part", "place", "", "before", "now"], rows, "Nothing differs that can be told.")
+    if not found.body.items and found.body.compared not in ("same", "json"):
+        print(f"Bodies: {found.body.compared}.")
+    print(f"Compared with {found.compared_with}.")
+
+
+@commands.command("bookmark")
+def bookmark(invocation: InvocationId, as_json: Json = False) -> None:
+    """Bookmark a call for everybody. It keeps nothing: retention takes it as any other."""
+    report(api.put(Bookmark, "invocations", invocation, "bookmark"), "Bookmarked.", as_json)
+
+
+@commands.command("forget-bookmark")
+def forget_bookmark(invocation: InvocationId) -> None:
+    """Take a call's bookmark away. The call stays."""
+    api.delete("invocations", invocation, "bookmark")
+    print("No longer bookmarked.")
+
+
+@commands.command("note")
+def note(
+    invocation: InvocationId,
+    text: Annotated[str, typer.Argument(help="What to write.")],
+    as_json: Json = False,
+) -> None:
+    """Write a note beside a call, for everybody who looks at it."""
+    written = api.post(Note, "invocations", invocation, "notes", body={"text": text})
+    report(written, f"Noted: {written.id}", as_json)
+
+
+@commands.command("delete-note")
+def delete_note(
+    invocation: InvocationId,
+    note_id: Annotated[str, typer.Argument(metavar="NOTE", help="The note's id (note_…).")],
+) -> None:
+    """Delete a note of a call: one's own, or, for an administrator, anybody's."""
+    api.delete("invocations", invocation, "notes", note_id)
+    print("Deleted.")
+
+
+@commands.command("replay-edited")
+def replay_edited(
+    invocation: InvocationId,
+    body: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file with the body in the place of the recorded one."),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--value", metavar="FIELD=VALUE", help="A field to be set by hand, like fieldOne=1002."),
+    ] = None,
+    recorded: Recorded = False,
+    as_json: Json = False,
+) -> None:
+    """Start the workflow with a changed copy of a recorded call. The call itself stays as it came.
+
+    Example:
+
+      postern history replay-edited inv_… --body changed.json --value fieldOne=1002
+    """
+    asked = {
+        "body": body.read_text("utf-8") if body else None,
+        "values": dict(one.partition("=")[::2] for one in values) if values else None,
+        "fields": "recorded" if recorded else "current",
+    }
+    done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
+    report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is queued.", as_json)
 
 
 @commands.command("preview")

@@ -35,6 +35,7 @@ def plan(
     answer: filters.AnswerHeard = None,
     value: filters.Value = None,
     address: filters.Address = None,
+    bookmarked: filters.Bookmarked = False,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
@@ -54,6 +55,7 @@ def plan(
         "answer": answer,
         "value": value,
         "address": address,
+        "bookmarked": bookmarked,
     }
     made = api.post(Replay, "replays", body={"filter": wanted})
     report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)

@@ -37,7 +37,19 @@ ANSWERS = {
     "504": "Heard 504, nobody answered in time",
     "gone": "Had left before the answer",
 }
-FILTERS = ("webhook", "status", "code", "answer", "span", "since", "until", "search", "value", "address")
+FILTERS = (
+    "webhook",
+    "status",
+    "code",
+    "answer",
+    "span",
+    "since",
+    "until",
+    "search",
+    "value",
+    "address",
+    "marked",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +149,8 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
                 errors=[FieldError("span", f"choose one of: {', '.join(filter(None, SPANS))}")],
             )
         given["since"] = str(visit.gateway.clock() - int(span))
-    return history.filter_of(webhook_id=chosen["webhook"], **given)
+    marked = bool(given.pop("marked"))
+    return history.filter_of(webhook_id=chosen["webhook"], bookmarked=marked, **given)
 
 
 async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:

@@ -10,12 +10,13 @@ from postern.core.documents import Patch
 from postern.core.problems import PROBLEMS, Refused
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.surfaces.console import senders, words
-from postern.surfaces.console.views.history import sent
+from postern.surfaces.console.views.history import life, sent
 from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
 from postern.usecases.listeners import listeners
+from postern.usecases.operations import retention
 from postern.usecases.signatures import remedies, signatures
 from postern.usecases.webhooks.views import Webhook
 
@@ -31,6 +32,9 @@ async def context(visit: Visit, invocation_id: str) -> Context:
     return {
         **await sent.context(visit, item, webhook),
         "within_story": True,
+        "lives": life.lives(item, visit.gateway.clock()),
+        "kept_until": await retention.kept_until(visit.gateway, visit.actor, item.id),
+        "errors": {},
         "reason": reason(item),
         "caller": _caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
@@ -191,7 +195,9 @@ def _started_by(item: Invocation, delivery: Delivery) -> str:
         return f"Replay {delivery.emission - 1}{by}"
     if delivery.listener:
         return f"{delivery.listener}, in the place of the workflow"
-    return "Workflow engine" if item.code == "accepted" else f"Checked again and admitted{by}"
+    return (
+        f"Workflow engine{by}" if item.code in ("accepted", "edited") else f"Checked again and admitted{by}"
+    )
 
 
 def _answered(item: InvocationSummary) -> str:
@@ -212,7 +218,11 @@ class ShownStep:
     detail: str
 
 
-_STEP_TITLES = {"content": "content is a JSON object", "duplicate key": "duplicate protection"}
+_STEP_TITLES = {
+    "edited": "Made by editing",
+    "content": "content is a JSON object",
+    "duplicate key": "duplicate protection",
+}
 
 
 def _steps(item: Invocation) -> list[ShownStep]:

@@ -1,0 +1,131 @@
+"""Bookmarks and notes of calls, and which call was made of which. Written by people, a few in a day."""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, select
+
+from postern.core.access.audit import AuditEntry
+from postern.core.history.invocation import Gone
+from postern.core.history.marks import Bookmark, CallNote, Edited, Marks
+from postern.stores.access.audit import write_note
+from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.tables import bookmarks, call_notes, edited_calls, invocations
+from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.writer import Writer
+
+
+class CallMarks:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def of(self, invocation_id: str) -> Marks:
+        def query(connection: Connection) -> Marks:
+            notes = select(call_notes).where(call_notes.c.invocation_id == invocation_id)
+            made = select(edited_calls.c.invocation_id).where(edited_calls.c.made_from == invocation_id)
+            return Marks(
+                [
+                    CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
+                    for row in connection.execute(notes.order_by(call_notes.c.id))
+                ],
+                list(connection.execute(made.order_by(edited_calls.c.invocation_id)).scalars()),
+            )
+
+        return await self._database.read(query)
+
+    async def bookmark(self, invocation_id: str, author: str, now: float, note: AuditEntry) -> Bookmark:
+        """Theirs, where somebody was first."""
+
+        def job(connection: Connection) -> Bookmark:
+            _there(connection, invocation_id)
+            inserting = insert_into(bookmarks, connection.dialect.name)
+            row = inserting.values(invocation_id=invocation_id, at=milliseconds(now), author=author)
+            if connection.execute(row.on_conflict_do_nothing()).rowcount == 1:
+                write_note(connection, note)
+            kept = connection.execute(
+                select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)
+            ).one()
+            return Bookmark(seconds(kept.at), kept.author)
+
+        return await self._writer.write(job)
+
+    async def forget_bookmark(self, invocation_id: str, note: AuditEntry) -> bool:
+        def job(connection: Connection) -> bool:
+            gone = delete(bookmarks).where(bookmarks.c.invocation_id == invocation_id)
+            was_there = connection.execute(gone).rowcount == 1
+            write_note(connection, note if was_there else None)
+            return was_there
+
+        return await self._writer.write(job)
+
+    async def add_note(self, one: CallNote, most: int, note: AuditEntry) -> bool:
+        """False, and nothing written, where there are that many already."""
+
+        def job(connection: Connection) -> bool:
+            _there(connection, one.invocation_id)
+            count = select(func.count()).where(call_notes.c.invocation_id == one.invocation_id)
+            if connection.execute(count).scalar_one() >= most:
+                return False
+            values = {
+                "id": one.id,
+                "invocation_id": one.invocation_id,
+                "at": milliseconds(one.at),
+                "author": one.author,
+                "text": one.text,
+            }
+            connection.execute(insert(call_notes).values(values))
+            write_note(connection, note)
+            return True
+
+        return await self._writer.write(job)
+
+    async def delete_note(self, note_id: str, note: AuditEntry) -> bool:
+        def job(connection: Connection) -> bool:
+            gone = connection.execute(delete(call_notes).where(call_notes.c.id == note_id)).rowcount == 1
+            write_note(connection, note if gone else None)
+            return gone
+
+        return await self._writer.write(job)
+
+
+def _there(connection: Connection, invocation_id: str) -> None:
+    """Locked: retention takes a call with its marks, or not at all."""
+    asked = select(invocations.c.id).where(invocations.c.id == invocation_id).with_for_update()
+    if connection.scalar(asked) is None:
+        raise Gone
+
+
+def insert_edited(connection: Connection, invocation_id: str, edited: Edited) -> None:
+    connection.execute(
+        insert(edited_calls).values(
+            invocation_id=invocation_id,
+            made_from=edited.made_from,
+            author=edited.author,
+            changed=msgspec.json.encode(edited.changed),
+        )
+    )
+
+
+def shown_marks(
+    connection: Connection, invocation_ids: Sequence[str]
+) -> tuple[dict[str, Bookmark], dict[str, Edited]]:
+    """What a list shows of them. Both tables are small, and are asked by their keys."""
+    marked = connection.execute(select(bookmarks).where(bookmarks.c.invocation_id.in_(invocation_ids)))
+    made = connection.execute(select(edited_calls).where(edited_calls.c.invocation_id.in_(invocation_ids)))
+    return (
+        {row.invocation_id: Bookmark(seconds(row.at), row.author) for row in marked},
+        {
+            row.invocation_id: Edited(
+                row.made_from, row.author, msgspec.json.decode(row.changed, type=list[str])
+            )
+            for row in made
+        },
+    )
+
+
+def forget_marks(connection: Connection, invocation_ids: Sequence[str]) -> None:
+    """With their calls."""
+    for table in (bookmarks, call_notes, edited_calls):
+        connection.execute(delete(table).where(table.c.invocation_id.in_(invocation_ids)))

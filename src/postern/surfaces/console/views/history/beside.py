@@ -1,0 +1,135 @@
+"""What people do with a call beside reading it: mark it, write notes, compare it, start its workflow with a changed
+copy."""
+
+from starlette.responses import Response
+
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.problems import Refused
+from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history.sent import FIELD_LABELS
+from postern.surfaces.console.visit import Context, Visit, problem_of
+from postern.usecases.history import comparing, editing, history, marks
+from postern.usecases.history.views import Invocation
+
+LARGEST_EDITED = 512 * 1024
+"""A page with more of it in a field is slow everywhere; the API takes more."""
+
+
+async def bookmark(visit: Visit) -> Response:
+    form = await visit.form()
+    invocation = visit.at("invocation")
+    if form.text("bookmark") == "off":
+        await marks.remove_bookmark(visit.gateway, visit.actor, invocation)
+        return visit.to(f"/history/{invocation}", "unmarked")
+    await marks.bookmark(visit.gateway, visit.actor, invocation)
+    return visit.to(f"/history/{invocation}", "marked")
+
+
+async def note(visit: Visit) -> Response:
+    form = await visit.form()
+    invocation = visit.at("invocation")
+    try:
+        await marks.add_note(visit.gateway, visit.actor, invocation, form.text("text"))
+    except Refused as refused:
+        if refused.code == "not_found":
+            raise
+        context = await story.context(visit, invocation)
+        errors = {error.field: error.message for error in refused.errors}
+        return visit.page(
+            "history/detail.html",
+            refused.problem.status,
+            **context | {"errors": errors, "problem": None if errors else problem_of(refused)},
+        )
+    return visit.to(f"/history/{invocation}#notes", "")
+
+
+async def delete_note(visit: Visit) -> Response:
+    invocation = visit.at("invocation")
+    await marks.delete_note(visit.gateway, visit.actor, invocation, visit.at("note"))
+    return visit.to(f"/history/{invocation}#notes", "")
+
+
+async def compare(visit: Visit) -> Response:
+    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    to = visit.query.get("to", "").strip()
+    found, trouble = None, ""
+    try:
+        found = await comparing.compared(visit.gateway, visit.actor, item.id, to or None)
+    except Refused as refused:
+        if refused.code not in ("not_found", "invalid_request"):
+            raise
+        detail = refused.detail or refused.problem.help
+        trouble = detail[:1].upper() + detail[1:].rstrip(".") + "."
+    return visit.page("history/compare.html", item=item, found=found, to=to, trouble=trouble)
+
+
+async def edit(visit: Visit) -> Response:
+    return visit.page("history/edit.html", **await _form(visit))
+
+
+async def _form(visit: Visit) -> Context:
+    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    body, why = _editable(item)
+    first = item.deliveries[0].fields if item.deliveries else {}
+    return {
+        "item": item,
+        "body": body,
+        "why_no_body": why,
+        "fields": FIELD_LABELS,
+        "fields_from": "current",
+        "values": {},
+        "recorded": first,
+        "errors": {},
+    }
+
+
+def _editable(item: Invocation) -> tuple[str | None, str]:
+    if item.body is None:
+        return None, "The body is no longer kept: there is nothing to replay."
+    if "\ufffd" in item.body:
+        return None, "The body holds bytes that are no text, so it cannot be edited here. Values can."
+    if len(item.body) > LARGEST_EDITED:
+        return None, "The body is too large to be edited on a page; the API takes it. Values can be set here."
+    return item.body, ""
+
+
+async def replay_edited(visit: Visit) -> Response:
+    form = await visit.form()
+    shown = await _form(visit)
+    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    typed = form.get("body")
+    body = None if typed is None else _as_it_was(typed, item.body or "")
+    values = {name: value for name in FIELD_NAMES if (value := form.get(f"value-{name}", ""))}
+    fields_from = "recorded" if form.text("fields") == "recorded" else "current"
+    try:
+        done = await editing.replay_edited(
+            visit.gateway,
+            visit.actor,
+            item.id,
+            body,
+            values,
+            "recorded" if fields_from == "recorded" else "current",
+        )
+    except Refused as refused:
+        if refused.code not in ("invalid_request", "conflict", "payload_too_large"):
+            raise
+        errors = {error.field: error.message for error in refused.errors}
+        said = {
+            "body": typed if typed is not None else shown["body"],
+            "fields_from": fields_from,
+            "values": values,
+        }
+        return visit.page(
+            "history/edit.html",
+            refused.problem.status,
+            **shown | said | {"errors": errors, "problem": None if errors else problem_of(refused)},
+        )
+    return visit.to(f"/history/{done.invocation_id}", "replayed-edited")
+
+
+def _as_it_was(typed: str, original: str) -> str | None:
+    """A browser sends every line end as CR LF. None where nothing else differs from what came."""
+    plain = typed.replace("\r\n", "\n")
+    if plain == original.replace("\r\n", "\n").replace("\r", "\n"):
+        return None
+    return plain.replace("\n", "\r\n") if original.count("\r\n") == original.count("\n") > 0 else plain

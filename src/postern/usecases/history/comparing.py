@@ -1,0 +1,127 @@
+"""Two calls side by side: what came differently this time."""
+
+from functools import partial
+
+import msgspec
+
+from postern.core.access.accounts import Actor
+from postern.core.calls.call import query_pairs
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history import compare
+from postern.core.history.compare import LARGEST_READ, Changes
+from postern.core.history.invocation import HistoryFilter, Invocation, Story
+from postern.core.problems import Refused
+from postern.usecases.history import views
+from postern.usecases.history.history import recorded
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.one_at_a_time import OneAtATime
+
+LOOKED_BACK = 1_000
+PAGE = 200
+_ENDED_WELL = ("completed", "responded")
+
+line = OneAtATime("comparisons", 20, "Many calls are being compared. Try again in a moment.")
+"""What is large is compared behind the calls of senders."""
+
+
+async def compared(
+    gateway: Gateway, actor: Actor, invocation_id: str, other_id: str | None = None
+) -> views.Comparison:
+    """What differs between a call and another one, or, without one, the last call to the same webhook before it that
+    went well: method, path, query, headers, mapped values and body."""
+    require(actor, "read")
+    story = await recorded(gateway, invocation_id)
+    other = await recorded(gateway, other_id or await _last_good(gateway, story.invocation))
+    if other.invocation.id == invocation_id:
+        raise Refused("invalid_request", "a call is compared with another one")
+    return await line.run(partial(_compared, story, other))
+
+
+async def _last_good(gateway: Gateway, invocation: Invocation) -> str:
+    """The newest one whose runs came to their ends; where an engine does not tell that, one that was started."""
+    wanted = HistoryFilter(invocation.webhook_id, code="accepted")
+    cursor, started = invocation.id, None
+    for _ in range(LOOKED_BACK // PAGE):
+        page = await gateway.store.history.page(wanted, PAGE, cursor)
+        for story in page.rows:
+            summary = views.summary_of(story)
+            if summary.status in _ENDED_WELL:
+                return summary.id
+            if started is None and summary.run_state == "unknown":
+                started = summary.id
+        if page.next_before is None:
+            break
+        cursor = page.next_before
+    if started is None:
+        raise Refused(
+            "not_found",
+            f"none of the last {LOOKED_BACK:,} accepted calls before this one is known to have gone well",
+        )
+    return started
+
+
+def _compared(story: Story, other: Story) -> views.Comparison:
+    """``other`` is what was, ``story`` what came instead."""
+    new, old = story.invocation, other.invocation
+    line_of = compare.pairs(_request_line(old), _request_line(new))
+    return views.Comparison(
+        invocation_id=new.id,
+        compared_with=old.id,
+        same_webhook=new.webhook_id == old.webhook_id,
+        request=views.differences_of(line_of),
+        query=views.differences_of(compare.pairs(_query(old), _query(new))),
+        headers=views.differences_of(compare.pairs(_headers(old), _headers(new))),
+        values=views.differences_of(compare.pairs(_values(other), _values(story))),
+        body=_bodies(old, new),
+    )
+
+
+def _request_line(call: Invocation) -> list[tuple[str, str]]:
+    return [("method", call.method), ("path", call.path.decode("latin-1"))]
+
+
+def _query(call: Invocation) -> list[tuple[str, str]]:
+    return [
+        (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
+        for name, value in query_pairs(call.query)
+    ]
+
+
+def _headers(call: Invocation) -> list[tuple[str, str]]:
+    return msgspec.json.decode(call.headers, type=list[tuple[str, str]])
+
+
+def _values(story: Story) -> list[tuple[str, str]]:
+    """As its first start had them."""
+    fields = story.deliveries[0].fields if story.deliveries else {}
+    return [(name, fields[name]) for name in FIELD_NAMES if name in fields]
+
+
+def _bodies(old: Invocation, new: Invocation) -> views.BodyComparison:
+    was, now = old.body, new.body
+    if (was is None and old.body_size) or (now is None and new.body_size):
+        return views.body_comparison("gone")
+    was, now = was or b"", now or b""
+    if was == now:
+        return views.body_comparison("same")
+    if max(len(was), len(now)) > LARGEST_READ:
+        return views.body_comparison("too large")
+    if (found := document_changes(was, now)) is not None:
+        return views.body_comparison("json" if found.count else "written differently", found)
+    try:
+        by_line = compare.lines(was.decode(), now.decode())
+    except UnicodeDecodeError:
+        return views.body_comparison("bytes")
+    return (
+        views.body_comparison("too different")
+        if by_line is None
+        else views.body_comparison("text" if by_line.count else "bytes", by_line)
+    )
+
+
+def document_changes(was: bytes, now: bytes) -> Changes | None:
+    """None where one of them is no JSON."""
+    try:
+        return compare.documents(compare.read(was), compare.read(now))
+    except (ValueError, RecursionError):
+        return None

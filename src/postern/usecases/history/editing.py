@@ -1,0 +1,130 @@
+"""Starting a workflow with a changed copy of a recorded call. The call itself stays as it came: the copy is an
+invocation of its own, which says of which it was made, by whom, and what was changed."""
+
+import msgspec
+from msgspec.structs import replace
+
+from postern.core.access.accounts import Actor
+from postern.core.calls.content import LONGEST_VALUE, Unreadable, read_object
+from postern.core.deliveries.delivery import FIELD_NAMES, State, Trigger, delivery_key
+from postern.core.deliveries.replay import Values
+from postern.core.history.compare import Change
+from postern.core.history.invocation import Gone, Invocation
+from postern.core.history.marks import Edited
+from postern.core.history.sample import sample_of
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.identity import new_id
+from postern.usecases.access.audit import noted
+from postern.usecases.history import views
+from postern.usecases.history.comparing import document_changes
+from postern.usecases.history.history import recorded, replayable
+from postern.usecases.runtime.gateway import Gateway, require
+
+MOST_TOLD = 20
+LONGEST_TOLD = 120
+
+
+async def replay_edited(
+    gateway: Gateway,
+    actor: Actor,
+    invocation_id: str,
+    body: str | None = None,
+    values: dict[str, str] | None = None,
+    fields: Values = "current",
+) -> views.Replayed:
+    """Start the workflow with a changed copy of a recorded call. ``body``: another one, read as the first was;
+    ``values``: fields to be set by hand. The other fields are as the mapping finds them in the new body, or as they were
+    recorded. No signature is checked: whoever may write vouches for it."""
+    require(actor, "write")
+    story = await recorded(gateway, invocation_id)
+    original = story.invocation
+    webhook = replayable(gateway, story)
+    now = gateway.clock()
+    content = original.body if body is None else body.encode(errors="replace")
+    if content is None:
+        raise Refused("conflict", "the call's body is no longer kept")
+    if len(content) > LARGEST_PAYLOAD_LIMIT:
+        raise Refused("payload_too_large", f"a body has at most {LARGEST_PAYLOAD_LIMIT // 1024**2} MiB")
+    made = replace(
+        original,
+        id=new_id("inv"),
+        received_at=now,
+        outcome="edited",
+        code="edited",
+        status=0,
+        config_version=webhook.version,
+        headers=_with_length(original.headers, len(content)),
+        body=content,
+        body_size=len(content),
+        address="",
+        duration_us=0,
+        matched="",
+        detail="",
+        duplicate_of=None,
+    )
+    payload = read_object(made.as_call(), wrap_arrays=True)
+    if isinstance(payload, Unreadable):
+        raise Refused("invalid_request", errors=[FieldError("body", payload.detail)])
+    found = webhook.mapping.apply(payload)[0] if fields == "current" else story.deliveries[0].fields
+    by_hand = {name: value for name, value in (values or {}).items() if found.get(name, "") != value}
+    _check(values or {})
+    changed = _changes(original, content) + [f"{name} set by hand" for name in FIELD_NAMES if name in by_hand]
+    if not changed:
+        raise Refused("invalid_request", "nothing was changed: replay the call as it is")
+    made.trace = msgspec.json.encode(
+        [("edited", True, f"made by {actor.name} from {original.id}: {'; '.join(changed)}")]
+    )
+    started_with = found | by_hand
+    sample = None
+    if webhook.recording_until > now:
+        key = delivery_key(made.id, 1)
+        sample = sample_of(Trigger(key, webhook.id, made.id, started_with, payload.text))
+    note = noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed)
+    state: State = "held" if webhook.held else "queued"
+    edited = Edited(original.id, actor.name, changed)
+    try:
+        delivery = await gateway.store.deliveries.start_edited(
+            made, edited, started_with, now, state, sample, note
+        )
+    except Gone:
+        raise Refused("not_found", "retention has taken this invocation just now") from None
+    gateway.runtime.due.set()
+    gateway.runtime.live.touch(made.id)
+    return views.Replayed(invocation_id=made.id, delivery=views.delivery_of(delivery))
+
+
+def _check(values: dict[str, str]) -> None:
+    errors = []
+    for name, value in values.items():
+        if name not in FIELD_NAMES:
+            errors.append(FieldError(f"values.{name[:40]}", f"choose one of: {', '.join(FIELD_NAMES)}"))
+        elif len(value) > LONGEST_VALUE:
+            errors.append(FieldError(f"values.{name}", f"has at most {LONGEST_VALUE:,} characters"))
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+
+
+def _with_length(headers: bytes, length: int) -> bytes:
+    told = msgspec.json.decode(headers, type=list[tuple[str, str]])
+    return msgspec.json.encode(
+        [(name, str(length) if name.lower() == "content-length" else value) for name, value in told]
+    )
+
+
+def _changes(original: Invocation, content: bytes) -> list[str]:
+    """In words, each short: what a body was is told by its own call."""
+    was = original.body or b""
+    if was == content:
+        return []
+    found = document_changes(was, content)
+    if found is None:
+        return ["body changed"]
+    if not found.count:
+        return ["body written differently"]
+    told = [_in_words(one) for one in found.told[:MOST_TOLD]]
+    return told + ([f"and {found.count - MOST_TOLD} more"] if found.count > MOST_TOLD else [])
+
+
+def _in_words(change: Change) -> str:
+    return f"{change.place[:LONGEST_TOLD]} {change.kind}"

@@ -1,0 +1,76 @@
+"""Bookmarks and notes: what people write beside a call for each other."""
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import Gone
+from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
+from postern.core.problems import FieldError, Refused
+from postern.identity import new_id
+from postern.usecases.access.audit import noted
+from postern.usecases.answers import Time
+from postern.usecases.history import views
+from postern.usecases.history.history import recorded
+from postern.usecases.runtime.gateway import Gateway, require
+
+_GONE = "retention has taken this invocation just now"
+
+
+async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:
+    """For everybody, so that a call is found again. A second one changes nothing. It keeps nothing: retention takes the
+    call as it takes any other."""
+    require(actor, "write")
+    await recorded(gateway, invocation_id)
+    note = noted(gateway, actor, "call bookmarked", invocation_id)
+    try:
+        kept = await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
+    except Gone:
+        raise Refused("not_found", _GONE) from None
+    return views.Bookmark(at=Time(kept.at), by=kept.author)
+
+
+async def remove_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:
+    """Where there is none, nothing is done."""
+    require(actor, "write")
+    await recorded(gateway, invocation_id)
+    note = noted(gateway, actor, "bookmark removed", invocation_id)
+    await gateway.store.marks.forget_bookmark(invocation_id, note)
+
+
+async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str) -> views.Note:
+    """Write something beside a call, for everybody who looks at it."""
+    require(actor, "write")
+    written = text.strip()
+    problem = (
+        "write something"
+        if not written
+        else f"has at most {LONGEST_NOTE:,} characters"
+        if len(written) > LONGEST_NOTE
+        else "holds a character that no text has"
+        if "\0" in written or any("\ud800" <= char <= "\udfff" for char in written)
+        else ""
+    )
+    if problem:
+        raise Refused("invalid_request", errors=[FieldError("text", problem)])
+    await recorded(gateway, invocation_id)
+    one = CallNote(new_id("note"), invocation_id, round(gateway.clock(), 3), actor.name, written)
+    note = noted(gateway, actor, "call noted", invocation_id, note=one.id)
+    try:
+        added = await gateway.store.marks.add_note(one, MOST_NOTES, note)
+    except Gone:
+        raise Refused("not_found", _GONE) from None
+    if not added:
+        raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
+    return views.note_of(one)
+
+
+async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
+    """One's own, or, for an administrator, anybody's."""
+    require(actor, "write")
+    await recorded(gateway, invocation_id)
+    notes = (await gateway.store.marks.of(invocation_id)).notes
+    one = next((note for note in notes if note.id == note_id), None)
+    if one is None:
+        raise Refused("not_found", "this call has no such note")
+    if one.author != actor.name and not actor.may("admin"):
+        raise Refused("access_denied", "a note is deleted by who wrote it, or by an administrator")
+    written = noted(gateway, actor, "call's note deleted", invocation_id, note=note_id, writtenBy=one.author)
+    await gateway.store.marks.delete_note(note_id, written)

@@ -1,0 +1,136 @@
+"""What people do beside reading a call: mark it, write a note, compare it, start its workflow with a changed copy; and
+how long its parts took."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from support.waiting import wait_until
+from surfaces.console.conftest import Console
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def calls(console: Console, made: dict[str, Any]) -> dict[str, Any]:
+    """Two calls to a webhook whose workflow answers, and so both went well."""
+    if not made:
+        webhook = console.webhook(name="Beside", fieldMapping={"fieldOne": "orderNumber"})
+        console.api.post(f"webhooks/{webhook['id']}/enable")
+        answers = [
+            console.call(webhook["url"], body, X_Shop=shop)[1]["invocationId"]
+            for body, shop in (
+                (b'{"orderNumber": "1001", "total": 10.00}', "a"),
+                (b'{"orderNumber": "1002"}', "b"),
+            )
+        ]
+        made |= {"webhook": webhook, "old": answers[0], "new": answers[1]}
+    return made
+
+
+def fits(console: Console, what: str) -> None:
+    console.page.set_viewport_size({"width": 360, "height": 740})
+    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    wait_until(lambda: console.page.evaluate(script), what=f"{what} to need no scrolling sideways")
+    console.page.set_viewport_size({"width": 1280, "height": 860})
+
+
+def test_a_call_is_marked_and_the_history_shows_what_is(console: Console, calls: dict[str, Any]) -> None:
+    console.open(f"/history/{calls['old']}")
+    console.click("Bookmark")
+    expect(console.page.get_by_text("Bookmarked. The history shows bookmarked calls")).to_be_visible()
+    console.open(f"/history?webhook={calls['webhook']['id']}")
+    rows = console.page.locator("table.calls tbody tr")
+    expect(rows).to_have_count(2)
+    console.page.get_by_label("Bookmarked").check()
+    expect(rows).to_have_count(1)
+    expect(rows.locator(".marked")).to_have_text("Bookmarked")
+    assert console.violations() == []
+    console.open(f"/history/{calls['old']}")
+    console.click("Bookmarked")
+    expect(console.page.get_by_text("No longer bookmarked.")).to_be_visible()
+    assert console.api.get("invocations?bookmarked=true").json["items"] == []
+
+
+def test_a_note_is_written_shown_as_text_and_deleted(console: Console, calls: dict[str, Any]) -> None:
+    console.open(f"/history/{calls['old']}")
+    console.page.get_by_label("A note").fill("Asked the shop.\n<b>They</b> look into it.")
+    console.click("Write it down")
+    note = console.page.locator(".notes li")
+    expect(note).to_contain_text("<b>They</b> look into it.")
+    expect(note).to_contain_text("admin")
+    expect(console.page.get_by_text("A bookmark does not keep it")).to_be_visible()
+    assert console.violations() == []
+    fits(console, "a note")
+    console.click("Delete the note of admin")
+    expect(note).to_have_count(0)
+    console.page.get_by_label("A note").fill("   ")
+    console.click("Write it down")
+    expect(console.page.locator("#wrong-text")).to_have_text("write something")
+
+
+def test_a_call_is_compared_with_the_last_good_one_and_with_any(
+    console: Console, calls: dict[str, Any]
+) -> None:
+    console.open(f"/history/{calls['new']}/compare?to={calls['old']}")
+    row = console.page.get_by_role("row")
+    for what in ("changed x-shop a b", 'changed orderNumber "1001" "1002"', "removed total 10.00 not there"):
+        expect(row.filter(has_text=re.compile(re.escape(what).replace("\\ ", r"\s*")))).to_be_visible()
+    assert console.violations() == []
+    fits(console, "a comparison")
+    console.page.get_by_label("Compare with").fill("inv_nothing")
+    console.click("Compare")
+    expect(console.page.get_by_text("There is no invocation with this id")).to_be_visible()
+    console.open(f"/history/{calls['old']}")
+    console.click("Compare", "link")
+    expect(console.page.get_by_text("is known to have gone well")).to_be_visible()
+
+
+def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
+    console: Console, calls: dict[str, Any]
+) -> None:
+    console.open(f"/history/{calls['old']}")
+    console.click("Edit and replay", "link")
+    assert console.violations() == []
+    fits(console, "editing")
+    console.click("Replay the changed copy")
+    expect(console.page.get_by_text("Nothing was changed: replay the call as it is")).to_be_visible()
+    console.page.get_by_label("Body", exact=True).fill('{"orderNumber": ')
+    console.click("Replay the changed copy")
+    expect(console.page.locator("#wrong-body")).to_be_visible()
+    console.page.get_by_label("Body", exact=True).fill('{"orderNumber": "7", "total": 10.00}')
+    console.page.get_by_label(re.compile("Field two")).fill("by hand")
+    console.click("Replay the changed copy")
+    expect(console.page.get_by_text("Nobody sent this.")).to_be_visible()
+    made = console.path.rpartition("/")[2]
+    assert made != calls["old"]
+    expect(console.page.get_by_text("orderNumber changed, fieldTwo set by hand")).to_be_visible()
+    fields = console.api.get(f"invocations/{made}").json["deliveries"][0]["fields"]
+    assert fields == {"fieldOne": "7", "fieldTwo": "by hand"}
+    assert (
+        console.api.get(f"invocations/{calls['old']}").json["body"]
+        == '{"orderNumber": "1001", "total": 10.00}'
+    )
+    assert console.violations() == []
+    console.page.get_by_role("link", name=calls["old"][-8:]).click()
+    expect(console.page.get_by_role("link", name=made[-8:])).to_be_visible()
+
+
+def test_how_long_each_part_took_is_drawn_and_told(console: Console, calls: dict[str, Any]) -> None:
+    wait_until(
+        lambda: console.api.get(f"invocations/{calls['new']}").json["deliveries"][0]["startedAt"] is not None,
+        what="the start",
+    )
+    console.open(f"/history/{calls['new']}")
+    life = console.page.get_by_role("table", name=re.compile("The call: .* in all"))
+    expect(life.get_by_role("row", name=re.compile(r"Received and judged .* ms"))).to_be_visible()
+    expect(life.get_by_role("row", name=re.compile(r"Waiting to be started .* ms"))).to_be_visible()
+    assert console.api.post(f"invocations/{calls['new']}/replay").status == 202
+    console.open(f"/history/{calls['new']}")
+    expect(console.page.get_by_text(re.compile("Replay 1, .* in all")).first).to_be_visible()
+    assert console.violations() == []

@@ -1,0 +1,135 @@
+"""What differs between two calls is told by name, by path and by line, and never invented."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from postern.core.history import compare
+from postern.core.problems import Refused
+from postern.usecases.history import comparing
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+
+def documents(before: str, after: str) -> list[tuple[str, str, str | None, str | None]]:
+    found = compare.documents(compare.read(before.encode()), compare.read(after.encode()))
+    return [(one.place, one.kind, one.before, one.after) for one in found.told]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}', []),
+        ('{"a": 10.00}', '{"a": 10.0}', [("a", "changed", "10.00", "10.0")]),
+        ('{"a": 1}', '{"a": "1"}', [("a", "changed", "1", '"1"')]),
+        ('{"a": {"b": 1}}', '{"a": {}}', [("a.b", "removed", "1", None)]),
+        ('{"a": [1, 2]}', '{"a": [1, 3, 4]}', [("a[1]", "changed", "2", "3"), ("a[2]", "added", None, "4")]),
+        ('{"a.b": {"c": true}}', '{"a.b": {"c": false}}', [("a\\.b.c", "changed", "true", "false")]),
+        ('{"a": null}', "{}", [("a", "removed", "null", None)]),
+        ('{"a": true}', '{"a": 1}', [("a", "changed", "true", "1")]),
+        ("[1]", '{"a": 1}', [("(all of it)", "changed", "[1]", '{"a": 1}')]),
+    ],
+)
+def test_json_is_compared_by_path(before: str, after: str, told: list[Any]) -> None:
+    assert documents(before, after) == told
+
+
+def test_any_document_equals_itself_whatever_the_order_of_its_keys() -> None:
+    chance = random.Random(3)
+
+    def made(depth: int) -> Any:
+        kind = chance.randint(0, 5 if depth else 3)
+        if kind == 4:
+            return {str(chance.randint(0, 99)): made(depth - 1) for _ in range(chance.randint(0, 5))}
+        if kind == 5:
+            return [made(depth - 1) for _ in range(chance.randint(0, 5))]
+        return (None, True, chance.random(), "text")[kind]
+
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            names = list(value)
+            chance.shuffle(names)
+            return {name: shuffled(value[name]) for name in names}
+        return [shuffled(one) for one in value] if isinstance(value, list) else value
+
+    for _ in range(200):
+        one = made(5)
+        assert documents(json.dumps(one), json.dumps(shuffled(one))) == []
+
+
+def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:
+    found = compare.lines("a\nb\nc\nd", "a\nB\nc\nd\ne")
+    assert found is not None
+    assert [(one.place, one.before, one.after) for one in found.told] == [
+        ("line 2", "b", "B"),
+        ("line 5", None, "e"),
+    ]
+    same = compare.lines("a\na", "a")
+    assert same is not None and [(one.place, one.kind) for one in same.told] == [("line 2", "removed")]
+    assert compare.lines("\n".join(map(str, range(1000))), "\n".join(map(str, range(1, 2000, 2)))) is None
+    many = compare.documents(dict.fromkeys(map(str, range(1000)), "x"), {})
+    assert (many.count, len(many.told)) == (1000, compare.MOST)
+    deep = '{"a":' * 150 + "1" + "}" * 150
+    assert documents(deep, deep.replace("1", "2"))[0][1] == "changed"
+
+
+async def test_calls_are_compared_in_every_part(house: House) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
+    old = (
+        await house.call(webhook, b'{"n": 1, "x": 2}', headers={"X-A": "1", "X-B": "2"}, query="p=1&q=2")
+    ).json
+    new = (
+        await house.call(webhook, b'{"x": 2, "n": 3}', headers={"X-B": "2", "X-C": "4"}, query="q=2&p=7")
+    ).json
+    found = await comparing.compared(house.gateway, OWNER, new["invocationId"], old["invocationId"])
+    assert found.same_webhook and found.request.count == 0
+    assert [(one.place, one.kind) for one in found.query.items] == [("p", "changed")]
+    assert [(one.place, one.kind) for one in found.headers.items] == [("x-a", "removed"), ("x-c", "added")]
+    assert [(one.place, one.before, one.after) for one in found.values.items] == [("fieldOne", "1", "3")]
+    assert found.body.compared == "json" and [one.place for one in found.body.items] == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "compared"),
+    [
+        (b'{"a": 1}', b'{"a": 1}', "same"),
+        (b'{"a": 1, "b": 2}', b'{"b":2,"a":1}', "written differently"),
+        (b'{"a": "' + b"x" * 900_000 + b'"}', b'{"a": "y"}', "json"),
+        (b"not\njson", b"not\nJSON", "text"),
+        (b"\xff\x00", b"\xff\x01", "bytes"),
+        (b"a\nb", b"a\r\nb", "bytes"),
+    ],
+)
+async def test_bodies_of_every_kind(house: House, before: bytes, after: bytes, compared: str) -> None:
+    webhook = await house.webhook()
+    old, new = [(await house.call(webhook, body)).json["invocationId"] for body in (before, after)]
+    found = await comparing.compared(house.gateway, OWNER, new, old)
+    assert found.body.compared == compared
+    assert all(
+        len(text or "") <= compare.LONGEST_TEXT
+        for one in found.body.items
+        for text in (one.before, one.after)
+    )
+
+
+async def test_the_last_good_call_is_the_last_before_it_that_went_well(house: House) -> None:
+    webhook = await house.webhook()
+
+    async def call(body: bytes, down: bool = False, nobody: bool = False) -> str:
+        answer = await house.call(webhook, body)
+        house.engine.nobody_listens = nobody
+        await house.deliver()
+        return str(answer.json["invocationId"])
+
+    first = await call(b'{"n": 1}')
+    with pytest.raises(Refused, match="known to have gone well"):
+        await comparing.compared(house.gateway, OWNER, first)
+    await call(b'{"n": 2}', nobody=True)
+    latest = await call(b'{"n": 3}')
+    await call(b'{"n": 4}')
+    assert (await comparing.compared(house.gateway, OWNER, latest)).compared_with == first
+    with pytest.raises(Refused, match="another one"):
+        await comparing.compared(house.gateway, OWNER, latest, latest)

@@ -1,0 +1,123 @@
+"""A workflow is started with a changed copy of a recorded call: a new invocation, and the old one as it came."""
+
+import json
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.access import audit
+from postern.usecases.history import editing, history
+from postern.usecases.webhooks import webhooks
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+BODY = b'{"order": {"number": 1001, "total": 10.00}, "who": "ada"}'
+MAPPED = {"fieldOne": "order.number", "fieldTwo": "who"}
+
+
+async def recorded(house: House, body: bytes = BODY, **settings: object) -> str:
+    webhook = await house.webhook(**{"fieldMapping": MAPPED, **settings})
+    answer = await house.call(webhook, body)
+    await house.deliver()
+    return str(answer.json["invocationId"])
+
+
+async def test_another_body_goes_to_the_workflow_and_the_call_stays(house: House) -> None:
+    call = await recorded(house)
+    before = await history.request(house.gateway, OWNER, call)
+    changed = BODY.decode().replace("1001", "1002").replace('"ada"', '"eve"')
+    done = await editing.replay_edited(house.gateway, OWNER, call, changed)
+    await house.deliver()
+    trigger = house.engine.started[done.delivery.key]
+    assert trigger.invocation_id == done.invocation_id != call
+    assert trigger.payload.decode() == changed
+    assert trigger.fields == {"fieldOne": "1002", "fieldTwo": "eve"}
+    made = await history.show(house.gateway, OWNER, done.invocation_id)
+    assert made.edited is not None and made.edited.invocation_id == made.edited_from == call
+    assert made.edited.changed == ["order.number changed", "who changed"] and made.edited.by == "owner"
+    assert (made.code, made.status, made.http_status, made.address) == ("edited", "started", None, "")
+    assert made.judged_at is None and "made by owner from" in made.trace[0].detail
+    assert await history.request(house.gateway, OWNER, call) == before
+    assert (await history.show(house.gateway, OWNER, call)).edited_replays == [done.invocation_id]
+    assert len(house.engine.started) == 2
+
+
+async def test_values_are_set_by_hand_over_those_of_the_mapping_or_the_recorded_ones(house: House) -> None:
+    call = await recorded(house)
+    item = await history.show(house.gateway, OWNER, call)
+    await webhooks.change(
+        house.gateway, OWNER, item.webhook_id, {"fieldMapping": {"fieldOne": "order.total"}}
+    )
+    done = await editing.replay_edited(house.gateway, OWNER, call, None, {"fieldTwo": "bob"})
+    assert done.delivery.fields == {"fieldOne": "10.00", "fieldTwo": "bob"}
+    done = await editing.replay_edited(house.gateway, OWNER, call, None, {"fieldThree": "new"}, "recorded")
+    assert done.delivery.fields == {"fieldOne": "1001", "fieldTwo": "ada", "fieldThree": "new"}
+    made = await history.show(house.gateway, OWNER, done.invocation_id)
+    assert made.edited is not None and made.edited.changed == ["fieldThree set by hand"]
+    assert made.body == BODY.decode(), "to the byte"
+
+
+@pytest.mark.parametrize(
+    ("body", "values", "field"),
+    [
+        ("{", None, "body"),
+        ('"text"', None, "body"),
+        (None, {"fieldFive": "x"}, "values.fieldFive"),
+        (None, {"fieldOne": "x" * 70_000}, "values.fieldOne"),
+        (None, None, ""),
+        (BODY.decode(), {"fieldOne": "1001"}, ""),
+    ],
+)
+async def test_what_cannot_be_started_is_refused_by_name(
+    house: House, body: str | None, values: dict[str, str] | None, field: str
+) -> None:
+    call = await recorded(house)
+    with pytest.raises(Refused) as caught:
+        await editing.replay_edited(house.gateway, OWNER, call, body, values)
+    assert caught.value.code == "invalid_request"
+    assert [error.field for error in caught.value.errors] == ([field] if field else [])
+    assert len(await house.history()) == 1
+
+
+async def test_what_was_never_started_a_reader_and_a_disabled_webhook_are_refused(house: House) -> None:
+    webhook = await house.webhook(authentication={"method": "token", "token": "a long token"})
+    rejected = (await house.call(webhook)).json["invocationId"]
+    with pytest.raises(Refused, match="rejected"):
+        await editing.replay_edited(house.gateway, OWNER, rejected, '{"a": 1}')
+    call = await recorded(house)
+    with pytest.raises(Refused) as caught:
+        await editing.replay_edited(house.gateway, Actor("reader", "read"), call, "{}")
+    assert caught.value.code == "access_denied"
+    item = await history.show(house.gateway, OWNER, call)
+    await webhooks.switch(house.gateway, OWNER, item.webhook_id, False)
+    with pytest.raises(Refused, match="disabled"):
+        await editing.replay_edited(house.gateway, OWNER, call, "{}")
+
+
+async def test_a_copy_is_no_call_that_came_in(house: House) -> None:
+    """Nothing counts it, nothing takes it for what a sender did, and it can be edited and replayed again."""
+    call = await recorded(house)
+    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": 7}}')
+    webhook_id = (await history.show(house.gateway, OWNER, call)).webhook_id
+    assert (await webhooks.show(house.gateway, OWNER, webhook_id)).call_count == 1
+    assert [one.id for one in await house.history(code="edited")] == [done.invocation_id]
+    assert [one.id for one in await house.history(code="accepted")] == [call]
+    again = await history.replay(house.gateway, OWNER, done.invocation_id, "recorded")
+    assert again.delivery.fields == {"fieldOne": "7"}
+    twice = await editing.replay_edited(house.gateway, OWNER, done.invocation_id, '{"order": {"number": 8}}')
+    assert (await history.show(house.gateway, OWNER, twice.invocation_id)).edited_from == done.invocation_id
+
+
+async def test_a_hold_holds_it_and_the_audit_says_who_made_it(house: House) -> None:
+    call = await recorded(house)
+    item = await history.show(house.gateway, OWNER, call)
+    from postern.usecases.deliveries import holds
+
+    await holds.hold(house.gateway, OWNER, item.webhook_id)
+    done = await editing.replay_edited(house.gateway, OWNER, call, '{"secret": "not in the audit"}')
+    assert done.delivery.state == "held"
+    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
+    assert (note.action, note.subject) == ("edited invocation replayed", call)
+    assert "not in the audit" not in json.dumps(note.changes)

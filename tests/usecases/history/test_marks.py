@@ -1,0 +1,100 @@
+"""Bookmarks and notes: written beside a call, found again, and gone with it."""
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES
+from postern.core.operations.retention import RetentionPolicy
+from postern.core.problems import Refused
+from postern.usecases.deliveries import replays
+from postern.usecases.history import history, marks
+from postern.usecases.operations import retention
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+ANNA, BEN, READER = Actor("anna", "write"), Actor("ben", "write"), Actor("eve", "read")
+
+
+async def called(house: House, count: int = 1) -> list[str]:
+    webhook = await house.webhook()
+    return [str((await house.call(webhook)).json["invocationId"]) for _ in range(count)]
+
+
+async def test_a_marked_call_is_found_again(house: House) -> None:
+    first, second, third = await called(house, 3)
+    made = await marks.bookmark(house.gateway, ANNA, second)
+    assert made.by == "anna"
+    assert (await marks.bookmark(house.gateway, BEN, second)).by == "anna", "marked twice is marked once"
+    assert [one.id for one in await house.history(bookmarked=True)] == [second]
+    assert [one.bookmarked for one in await house.history()] == [False, True, False]
+    plan = await replays.plan(house.gateway, ANNA, history.filter_of(bookmarked=True))
+    assert plan.count == 1 and plan.filter.bookmarked
+    await marks.remove_bookmark(house.gateway, BEN, second)
+    await marks.remove_bookmark(house.gateway, BEN, second)
+    assert await house.history(bookmarked=True) == []
+    assert {first, third}
+
+
+async def test_a_note_has_who_and_when_and_its_author_or_an_administrator_deletes_it(house: House) -> None:
+    (call,) = await called(house)
+    one = await marks.add_note(house.gateway, ANNA, call, "  Asked the shop.\nThey look into it. <b>  ")
+    shown = (await history.show(house.gateway, READER, call)).notes
+    assert shown == [one] and (one.by, one.text) == ("anna", "Asked the shop.\nThey look into it. <b>")
+    with pytest.raises(Refused) as caught:
+        await marks.delete_note(house.gateway, BEN, call, one.id)
+    assert caught.value.code == "access_denied"
+    two = await marks.add_note(house.gateway, BEN, call, "Done.")
+    await marks.delete_note(house.gateway, OWNER, call, one.id)
+    await marks.delete_note(house.gateway, BEN, call, two.id)
+    assert (await history.show(house.gateway, READER, call)).notes == []
+    with pytest.raises(Refused, match="no such note"):
+        await marks.delete_note(house.gateway, BEN, call, two.id)
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "x" * (LONGEST_NOTE + 1), "a\0b", "half \ud83d"])
+async def test_what_is_no_note_is_refused(house: House, text: str) -> None:
+    (call,) = await called(house)
+    with pytest.raises(Refused) as caught:
+        await marks.add_note(house.gateway, ANNA, call, text)
+    assert [error.field for error in caught.value.errors] == ["text"]
+
+
+async def test_notes_are_bounded_and_readers_write_none(house: House) -> None:
+    (call,) = await called(house)
+    for number in range(MOST_NOTES):
+        await marks.add_note(house.gateway, ANNA, call, str(number))
+    with pytest.raises(Refused, match="at most 50 notes"):
+        await marks.add_note(house.gateway, ANNA, call, "one more")
+    for asked in (
+        marks.bookmark(house.gateway, READER, call),
+        marks.remove_bookmark(house.gateway, READER, call),
+        marks.add_note(house.gateway, READER, call, "x"),
+        marks.bookmark(house.gateway, ANNA, "inv_" + "0" * 32),
+    ):
+        with pytest.raises(Refused):
+            await asked
+
+
+async def test_retention_takes_a_marked_call_with_all_of_it_when_the_page_said(house: House) -> None:
+    marked, _ = await called(house, 2)
+    await marks.bookmark(house.gateway, ANNA, marked)
+    await marks.add_note(house.gateway, ANNA, marked, "Keep?")
+    until = await retention.kept_until(house.gateway, READER, marked)
+    assert until is not None
+    await house.deliver()
+    house.gateway.retention = RetentionPolicy(history_days=30)
+    house.gateway.clock = lambda: float(until) + 1.0  # type: ignore[method-assign]
+    await retention.prune(house.gateway, OWNER)
+    assert await house.history() == []
+    kept = await house.gateway.store.marks.of(marked)
+    assert kept.notes == [] and await house.history(bookmarked=True) == []
+    database = house.gateway.store.database
+    from sqlalchemy import func, select
+
+    from postern.stores.sql.tables import bookmarks
+
+    assert (
+        database.read_now(lambda connection: connection.scalar(select(func.count()).select_from(bookmarks)))
+        == 0
+    )
