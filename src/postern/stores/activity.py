@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, case, func, literal_column, select
 
 from postern.core.history.volume import is_call, outcomes
-from postern.core.webhooks.listing import Activity
+from postern.core.webhooks.listing import Activity, Lately
 from postern.identity import first_id_at
 from postern.stores.history.volumes import parts
 from postern.stores.sql.database import Database
@@ -19,11 +19,11 @@ class Activities:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def all(self, day: int, recent: int, until: int) -> dict[str, Activity]:
-        """By webhook, of those that were ever called. The minutes at which the last day and what is recent begin,
+    async def all(self, day: int, recent: int, until: int) -> Lately:
+        """Of those that were ever called. The minutes at which the last day and what is recent begin,
         and the one before which they end."""
 
-        def query(connection: Connection) -> dict[str, Activity]:
+        def query(connection: Connection) -> Lately:
             last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(_CALLS)
             called = {row[0]: row[1] for row in connection.execute(last.group_by(tallies.c.webhook_id))}
             in_day: dict[str, int] = {}
@@ -38,7 +38,7 @@ class Activities:
                         codes = latest.setdefault(webhook_id, {})
                         codes[code] = codes.get(code, 0) + int(now)
             not_started = _not_started(connection, recent)
-            return {
+            found = {
                 webhook_id: Activity(
                     seconds(last_at),
                     in_day.get(webhook_id, 0),
@@ -48,6 +48,7 @@ class Activities:
                 )
                 for webhook_id, last_at in called.items()
             }
+            return Lately(found)
 
         return await self._database.read(query)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, Row, and_, delete, false, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, false, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import StoreUnavailable
@@ -20,7 +20,7 @@ from postern.core.webhooks.stored import (
 )
 from postern.identity import new_id
 from postern.stores import schedules
-from postern.stores.access.audit import write_note
+from postern.stores.access.audit import write_note, write_notes
 from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql import tables
@@ -68,7 +68,7 @@ class Webhooks:
                     id=webhook.id,
                     short_code=webhook.short_code,
                     created_at=milliseconds(webhook.created_at),
-                    **self._columns(connection, webhook),
+                    **_row(webhook, next_epoch(connection)),
                 )
             )
             self._change_secrets(connection, webhook.id, changes, webhook.created_at)
@@ -88,7 +88,16 @@ class Webhooks:
         """False when somebody else was faster: nothing is changed then."""
 
         def job(connection: Connection) -> bool:
-            if not self._updated(connection, webhook, seen_version):
+            changed = connection.execute(
+                update(webhooks)
+                .where(
+                    webhooks.c.id == webhook.id,
+                    webhooks.c.version == seen_version,
+                    webhooks.c.deleted_at.is_(None),
+                )
+                .values(**_row(webhook, next_epoch(connection)))
+            )
+            if changed.rowcount != 1:
                 return False
             if promote:
                 self._promote(connection, webhook.id)
@@ -106,13 +115,17 @@ class Webhooks:
         transaction: not too many at once, for calls wait behind it."""
 
         def job(connection: Connection) -> list[bool]:
-            done = []
-            for webhook, note in changed:
-                done.append(self._updated(connection, webhook, webhook.version - 1))
-                if done[-1]:
+            there = _versions(connection, [webhook.id for webhook, _ in changed])
+            done = [there.get(webhook.id) == webhook.version - 1 for webhook, _ in changed]
+            doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
+            if doing:
+                epoch = next_epoch(connection)
+                rows = [_row(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
+                connection.execute(_UPDATE, rows)
+                for webhook, _ in doing:
                     if webhook.settings.schedule is not None:
                         schedules.follow(connection, webhook, touched=False)
-                    write_note(connection, note)
+                write_notes(connection, [note for _, note in doing])
             return done
 
         return await self._writer.write(job)
@@ -125,7 +138,12 @@ class Webhooks:
         """The subjects of the notes into the bin; False for each that was not there any more."""
 
         def job(connection: Connection) -> list[bool]:
-            return [_deleted(connection, note.subject, now, note) for note in notes]
+            there = _versions(connection, [note.subject for note in notes])
+            doing = [note for note in notes if note.subject in there]
+            if doing:
+                _delete_all(connection, list(there), now)
+                write_notes(connection, doing)
+            return [note.subject in there for note in notes]
 
         return await self._writer.write(job)
 
@@ -337,29 +355,6 @@ class Webhooks:
 
     # --- inside a transaction ----------------------------------------------------------------------------------------
 
-    def _updated(self, connection: Connection, webhook: StoredWebhook, seen_version: int) -> bool:
-        changed = connection.execute(
-            update(webhooks)
-            .where(
-                webhooks.c.id == webhook.id,
-                webhooks.c.version == seen_version,
-                webhooks.c.deleted_at.is_(None),
-            )
-            .values(**self._columns(connection, webhook))
-        )
-        return changed.rowcount == 1
-
-    def _columns(self, connection: Connection, webhook: StoredWebhook) -> Parameters:
-        return {
-            "name": webhook.name,
-            "enabled": webhook.enabled,
-            "held": webhook.held,
-            "document": write_document(webhook.settings, webhook.resolved),
-            "version": webhook.version,
-            "epoch": next_epoch(connection),
-            "updated_at": milliseconds(webhook.updated_at),
-        }
-
     def _change_secrets(
         self, connection: Connection, webhook_id: str, changes: SecretChanges, now: float
     ) -> None:
@@ -458,19 +453,54 @@ class Webhooks:
         )
 
 
-def _deleted(connection: Connection, webhook_id: str, now: float, note: AuditEntry | None) -> bool:
-    changed = connection.execute(
-        update(webhooks)
-        .where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
-        .values(deleted_at=milliseconds(now), updated_at=milliseconds(now), epoch=next_epoch(connection))
+def _row(webhook: StoredWebhook, epoch: int) -> Parameters:
+    return {
+        "name": webhook.name,
+        "enabled": webhook.enabled,
+        "held": webhook.held,
+        "document": write_document(webhook.settings, webhook.resolved),
+        "version": webhook.version,
+        "epoch": epoch,
+        "updated_at": milliseconds(webhook.updated_at),
+    }
+
+
+_UPDATE = (
+    update(webhooks)
+    .where(webhooks.c.id == bindparam("of"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in ("name", "enabled", "held", "document", "version", "epoch", "updated_at")
+        }
     )
-    if changed.rowcount != 1:
+)
+
+
+def _versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
+    """Of those of them that are there. Locked until the commit: what is written of them afterwards is decided by
+    this."""
+    found = select(webhooks.c.id, webhooks.c.version).where(
+        webhooks.c.id.in_(webhook_ids), webhooks.c.deleted_at.is_(None)
+    )
+    return {row[0]: row[1] for row in connection.execute(found.order_by(webhooks.c.id).with_for_update())}
+
+
+def _deleted(connection: Connection, webhook_id: str, now: float, note: AuditEntry | None) -> bool:
+    if not _versions(connection, [webhook_id]):
         return False
-    # A run that is under way loses its lease, and with it what it would have started.
-    schedule = update(tables.schedules).where(tables.schedules.c.webhook_id == webhook_id)
-    connection.execute(schedule.values(next_run_at=None, lease_until=None))
+    _delete_all(connection, [webhook_id], now)
     write_note(connection, note)
     return True
+
+
+def _delete_all(connection: Connection, webhook_ids: list[str], now: float) -> None:
+    moment = milliseconds(now)
+    deleting = update(webhooks).where(webhooks.c.id.in_(webhook_ids))
+    connection.execute(deleting.values(deleted_at=moment, updated_at=moment, epoch=next_epoch(connection)))
+    # A run that is under way loses its lease, and with it what it would have started.
+    theirs = update(tables.schedules).where(tables.schedules.c.webhook_id.in_(webhook_ids))
+    connection.execute(theirs.values(next_run_at=None, lease_until=None))
 
 
 def next_epoch(connection: Connection) -> int:

@@ -10,6 +10,7 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_p
 from postern.core.webhooks.listing import (
     SORTS,
     Activity,
+    Lately,
     Listed,
     WebhookFilter,
     groups_of,
@@ -29,11 +30,13 @@ NEWSPAPER = one(3, "Newspaper", folder="Shopsoiled", tags=("eu",), sender="none"
 CLOCK = one(4, "Clock", sender="token", fetches=True)
 BROKEN = one(5, "Älter", served=False)
 ALL = [CELLAR, SHOP, BROKEN, CLOCK, NEWSPAPER]
-LATELY = {
-    SHOP.id: Activity(1000.0, 50, recent_calls=10, recent_rejected=5),
-    CELLAR.id: Activity(3000.0, 70, recent_calls=10, recent_rejected=4),
-    NEWSPAPER.id: Activity(2000.0, 1, not_started=2),
-}
+LATELY = Lately(
+    {
+        SHOP.id: Activity(1000.0, 50, recent_calls=10, recent_rejected=5),
+        CELLAR.id: Activity(3000.0, 70, recent_calls=10, recent_rejected=4),
+        NEWSPAPER.id: Activity(2000.0, 1, not_started=2),
+    }
+)
 
 
 def names(found: list[Listed]) -> list[str]:
@@ -94,8 +97,8 @@ def test_an_order_does_not_depend_on_what_came_first(sort: Any, order: list[List
 
 
 def test_the_other_way_round_begins_at_the_other_end() -> None:
-    assert names(in_order(ALL, "name", {}, True))[0] == "Älter"
-    assert names(in_order(ALL, "created", {}, True)) == [
+    assert names(in_order(ALL, "name", Lately(), True))[0] == "Älter"
+    assert names(in_order(ALL, "created", Lately(), True)) == [
         "Shop orders",
         "cellar",
         "Newspaper",

@@ -4,6 +4,7 @@ anything."""
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from postern.core.webhooks.grouping import NO_FOLDER, is_inside
@@ -42,6 +43,8 @@ class Listed:
     served: bool = True
     """False: its settings cannot be read or used, so its callers hear 503."""
     folded_name: str = field(init=False, repr=False)
+    folded_folder: str = field(init=False, repr=False)
+    """Empty where it is in none."""
     folded_tags: frozenset[str] = field(init=False, repr=False)
     text: str = field(init=False, repr=False)
     """What a search looks through."""
@@ -49,6 +52,7 @@ class Listed:
     def __post_init__(self) -> None:
         # Once here, instead of at each search and each comparison of a sort.
         object.__setattr__(self, "folded_name", self.name.casefold())
+        object.__setattr__(self, "folded_folder", (self.folder or "").casefold())
         object.__setattr__(self, "folded_tags", frozenset(tag.casefold() for tag in self.tags))
         words = "\n".join((self.name, self.folder or "", *self.tags))
         object.__setattr__(self, "text", words.casefold())
@@ -72,6 +76,25 @@ class Activity:
 
 
 NOTHING = Activity()
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """What came to each webhook that was ever called."""
+
+    activities: Mapping[str, Activity] = field(default_factory=dict)
+    failing: Mapping[str, int] = field(init=False)
+    """Of those that fail alone: few, and asked for at every comparison."""
+
+    def __post_init__(self) -> None:
+        failing = {webhook_id: one.failing for webhook_id, one in self.activities.items() if one.failing}
+        object.__setattr__(self, "failing", failing)
+
+    def of(self, webhook_id: str) -> Activity:
+        return self.activities.get(webhook_id, NOTHING)
+
+
+NOBODY_ASKED = Lately()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +149,7 @@ def sender_of(settings: WebhookSettings) -> str:
     return how.provider if isinstance(how, SignatureAuthentication) else how.method
 
 
-def matching(
-    all_of_them: Iterable[Listed], wanted: WebhookFilter, activities: Mapping[str, Activity]
-) -> list[Listed]:
+def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Lately) -> list[Listed]:
     found = list(all_of_them)
     if wanted.sender == SCHEDULE:
         found = [one for one in found if one.fetches]
@@ -160,35 +181,41 @@ def matching(
         case "held":
             found = [one for one in found if one.held]
         case "failing":
-            found = [one for one in found if trouble(one, activities)]
+            found = [one for one in found if trouble(one, lately)]
         case "never_called":
-            found = [one for one in found if activities.get(one.id, NOTHING).last_call_at is None]
+            found = [one for one in found if lately.of(one.id).last_call_at is None]
     return found
 
 
-def trouble(one: Listed, activities: Mapping[str, Activity]) -> int:
+def trouble(one: Listed, lately: Lately) -> int:
     """One that is not served has more than any other."""
-    return activities.get(one.id, NOTHING).failing if one.served else 1_000_000_000
+    return lately.failing.get(one.id, 0) if one.served else 1_000_000_000
 
 
-def in_order(
-    found: list[Listed], sort: Sort, activities: Mapping[str, Activity], reverse: bool = False
-) -> list[Listed]:
+def in_order(found: list[Listed], sort: Sort, lately: Lately, reverse: bool = False) -> list[Listed]:
     """Equal ones: the newest first, whichever way round the rest is."""
-    newest = sorted(found, key=lambda one: one.id, reverse=True)
-    keys: dict[str, Any] = {
-        "failing": lambda one: -trouble(one, activities),
-        "name": lambda one: one.folded_name,
-        # A character below all that are printed: what is inside a folder comes before the folder's neighbours.
-        "folder": lambda one: (one.folder is None, (one.folder or "").casefold().replace("/", "\0")),
-        "last_call": lambda one: -(activities.get(one.id, NOTHING).last_call_at or 0.0),
-        "last_day": lambda one: -activities.get(one.id, NOTHING).last_day,
-    }
+    newest = sorted(found, key=_ID, reverse=True)
     if sort == "created":
         return newest[::-1] if reverse else newest
+    if sort == "failing":
+        # Most have no trouble and are in order already.
+        failing = [one for one in newest if trouble(one, lately)]
+        failing.sort(key=lambda one: -trouble(one, lately), reverse=reverse)
+        fine = [one for one in newest if not trouble(one, lately)]
+        return [*fine, *failing] if reverse else [*failing, *fine]
     if sort == "folder":
-        newest.sort(key=keys["name"])
+        newest.sort(key=_NAME)
+    keys: dict[str, Any] = {
+        "name": _NAME,
+        # A character below all that are printed: what is inside a folder comes before the folder's neighbours.
+        "folder": lambda one: (one.folder is None, one.folded_folder.replace("/", "\0")),
+        "last_call": lambda one: -(lately.of(one.id).last_call_at or 0.0),
+        "last_day": lambda one: -lately.of(one.id).last_day,
+    }
     return sorted(newest, key=keys[sort], reverse=reverse)
+
+
+_ID, _NAME = attrgetter("id"), attrgetter("folded_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +241,7 @@ def groups_of(found: Iterable[Listed]) -> Groups:
         for tag in one.tags:
             tags[written.setdefault(tag.casefold(), tag)] += 1
         if one.folder is not None:
-            folders[written.setdefault(f"/{one.folder.casefold()}", one.folder)] += 1
+            folders[written.setdefault(f"/{one.folded_folder}", one.folder)] += 1
     return Groups(
         dict(senders.most_common()),
         dict(tags.most_common()),

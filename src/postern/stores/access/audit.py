@@ -37,17 +37,23 @@ class Audit:
 
 def write_note(connection: Connection, note: AuditEntry | None) -> None:
     if note is not None:
-        connection.execute(
-            insert(audit).values(
-                id=note.id,
-                at=milliseconds(note.at),
-                actor=note.actor,
-                level=note.level,
-                action=note.action,
-                subject=note.subject,
-                changes=msgspec.json.encode(note.changes),
-            )
-        )
+        write_notes(connection, [note])
+
+
+def write_notes(connection: Connection, notes: list[AuditEntry]) -> None:
+    rows = [
+        {
+            "id": note.id,
+            "at": milliseconds(note.at),
+            "actor": note.actor,
+            "level": note.level,
+            "action": note.action,
+            "subject": note.subject,
+            "changes": msgspec.json.encode(note.changes),
+        }
+        for note in notes
+    ]
+    connection.execute(insert(audit), rows)
 
 
 def _entry_of(row: Row[Any]) -> AuditEntry:

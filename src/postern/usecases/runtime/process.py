@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from postern.core.answer import WorkflowResponse
 from postern.core.limits import Limits
-from postern.core.webhooks.listing import Activity
+from postern.core.webhooks.listing import Lately
 from postern.observe import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
@@ -78,10 +78,10 @@ class Waiters:
 class Counted:
     """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/activity.py``."""
 
-    activities: Mapping[str, Activity] = field(default_factory=dict)
+    lately: Lately = field(default_factory=Lately)
     at: float = float("-inf")
     took: float = 0.0
-    task: asyncio.Task[Mapping[str, Activity]] | None = None
+    task: asyncio.Task[Lately] | None = None
 
 
 @dataclass

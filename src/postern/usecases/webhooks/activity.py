@@ -1,9 +1,8 @@
 """What came to each webhook lately, for all of them at once."""
 
 import time
-from collections.abc import Mapping
 
-from postern.core.webhooks.listing import Activity
+from postern.core.webhooks.listing import Lately
 from postern.usecases.history.volumes import last_hours
 from postern.usecases.runtime.gateway import Gateway
 
@@ -15,8 +14,8 @@ SHARE = 20
 TOO_OLD = 60.0
 
 
-async def activities(gateway: Gateway) -> Mapping[str, Activity]:
-    """By webhook, of those that were ever called."""
+async def activities(gateway: Gateway) -> Lately:
+    """What came to each webhook."""
     counted = gateway.runtime.counted
     age = time.monotonic() - counted.at
     if len(gateway.runtime.directory.listed()) <= EXACT_UP_TO or age > max(TOO_OLD, counted.took * SHARE):
@@ -24,12 +23,12 @@ async def activities(gateway: Gateway) -> Mapping[str, Activity]:
     if age > max(KEPT_FOR, counted.took * SHARE) and (counted.task is None or counted.task.done()):
         # Whoever asks now need not wait for it.
         counted.task = gateway.runtime.background(_count(gateway))
-    return counted.activities
+    return counted.lately
 
 
-async def _count(gateway: Gateway) -> Mapping[str, Activity]:
+async def _count(gateway: Gateway) -> Lately:
     began = time.monotonic()
     found = await gateway.store.activities.all(*last_hours(gateway.clock()))
     counted = gateway.runtime.counted
-    counted.activities, counted.at, counted.took = found, time.monotonic(), time.monotonic() - began
+    counted.lately, counted.at, counted.took = found, time.monotonic(), time.monotonic() - began
     return found

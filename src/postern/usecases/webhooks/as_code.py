@@ -168,21 +168,23 @@ def _planned(
     plan: list[Change] = []
     notes: list[str] = []
     errors: list[FieldError] = []
+    # Looked up, not searched: a file may name ten thousand, and as many may be there.
+    known = _Known(stored)
+    closed = {key: webhook for webhook in unreadable for key in (("id", webhook.id), ("name", webhook.name))}
+    planned: set[tuple[str, Any]] = set()
     for place, entry in enumerate(entries):
         try:
-            before = _meant(entry, stored)
-            for webhook in unreadable:
-                if before is None and (webhook.id == entry.get("id") or webhook.name == entry.get("name")):
-                    raise Refused("invalid_request", errors=[FieldError("id", webhook.explanation)])
-            if any(
-                change.webhook.id == before.id if before else change.webhook.name == entry.get("name")
-                for change in plan
-            ):
+            before = known.meant(entry)
+            for key in (_key("id", entry), _key("name", entry)):
+                if before is None and key in closed:
+                    raise Refused("invalid_request", errors=[FieldError("id", closed[key].explanation)])
+            if (("id", before.id) if before else _key("name", entry)) in planned:
                 raise Refused(
                     "invalid_request",
                     errors=[FieldError("name", "an entry before this one is the same webhook")],
                 )
             plan.append(_one(gateway, entry, before, _References(entry, before, secret_of, notes)))
+            planned |= {("id", plan[-1].webhook.id), ("name", plan[-1].webhook.name)}
         except Refused as refused:
             errors += [
                 FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors
@@ -208,20 +210,32 @@ def _entries(document: Any) -> list[Document]:
     return list(entries or [])
 
 
-def _meant(entry: Document, stored: list[StoredWebhook]) -> StoredWebhook | None:
-    """The webhook of this id, else the one of this name: a file from another installation brings ids that
-    mean nothing here."""
-    for webhook in stored:
-        if entry.get("id") is not None and webhook.id == entry["id"]:
-            return webhook
-    same = [webhook for webhook in stored if webhook.name == entry.get("name")]
-    if len(same) > 1:
-        ids = ", ".join(webhook.id for webhook in same)
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")],
-        )
-    return same[0] if same else None
+def _key(name: str, entry: Document) -> tuple[str, str]:
+    """An entry is what somebody wrote: an id or a name may be anything."""
+    value = entry.get(name)
+    return name, value if isinstance(value, str) else ""
+
+
+class _Known:
+    def __init__(self, stored: list[StoredWebhook]) -> None:
+        self._by_id = {webhook.id: webhook for webhook in stored}
+        self._by_name: dict[str, list[StoredWebhook]] = {}
+        for webhook in stored:
+            self._by_name.setdefault(webhook.name, []).append(webhook)
+
+    def meant(self, entry: Document) -> StoredWebhook | None:
+        """The webhook of this id, else the one of this name: a file from another installation brings ids that
+        mean nothing here."""
+        if found := self._by_id.get(_key("id", entry)[1]):
+            return found
+        same = self._by_name.get(_key("name", entry)[1], [])
+        if len(same) > 1:
+            ids = ", ".join(webhook.id for webhook in same)
+            raise Refused(
+                "invalid_request",
+                errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")],
+            )
+        return same[0] if same else None
 
 
 def _one(

@@ -1,6 +1,6 @@
 """The list of webhooks: filtered, in order, page by page, however many there are."""
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,13 +10,12 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import (
-    Activity,
+    NOBODY_ASKED,
     Groups,
     Listed,
     Sort,
     State,
     WebhookFilter,
-    groups_of,
     in_order,
     matching,
     trouble,
@@ -136,7 +135,7 @@ async def page(
     number = max(1, min(number, pages))
     here = found[(number - 1) * size : number * size]
     shown = await _shown(gateway, here)
-    lately = gateway.runtime.counted.activities
+    lately = gateway.runtime.counted.lately
     return Page(
         shown.items,
         shown.unreadable,
@@ -160,18 +159,15 @@ async def folders(gateway: Gateway, actor: Actor, wanted: WebhookFilter) -> list
     """The folders of the webhooks that match, by name, each with how many are in it itself; those in none at the end."""
     require(actor, "read")
     found = await _found(gateway, wanted, "created", False, counted=True)
-    lately = gateway.runtime.counted.activities
-    failing: dict[str, int] = {}
-    for one in found:
-        if trouble(one, lately):
-            name = (one.folder or "").casefold()
-            failing[name] = failing.get(name, 0) + 1
+    lately = gateway.runtime.counted.lately
+    counts = Counter(one.folded_folder for one in found)
+    failing = Counter(one.folded_folder for one in found if trouble(one, lately))
     named = [
-        Folder(name, count, failing.get(name.casefold(), 0))
-        for name, count in groups_of(found).folders.items()
+        Folder(name, counts[name.casefold()], failing[name.casefold()])
+        for name in gateway.runtime.directory.groups().folders
+        if name.casefold() in counts
     ]
-    rest = sum(1 for one in found if one.folder is None)
-    return [*named, Folder(None, rest, failing.get("", 0))] if rest else named
+    return [*named, Folder(None, counts[""], failing[""])] if counts[""] else named
 
 
 async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
@@ -179,7 +175,7 @@ async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
     require(actor, "read")
     among = gateway.runtime.directory.listed()
     own = [one for one in among if one.history_days is not None or one.body_days is not None]
-    return in_order(own, "name", {})
+    return in_order(own, "name", NOBODY_ASKED)
 
 
 async def all_that_match(gateway: Gateway, wanted: WebhookFilter) -> list[Listed]:
@@ -193,7 +189,7 @@ async def _found(
     # What another process has just changed is in the answer: that costs one look at a number.
     await gateway.runtime.directory.refresh()
     needed = counted or wanted.needs_activity or sort in ("failing", "last_call", "last_day")
-    lately: Mapping[str, Activity] = await activities(gateway) if needed else {}
+    lately = await activities(gateway) if needed else NOBODY_ASKED
     found = matching(gateway.runtime.directory.listed(), wanted, lately)
     return in_order(found, sort, lately, reverse)
 

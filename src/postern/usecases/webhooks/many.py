@@ -127,7 +127,7 @@ async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effec
     return Effects(
         len(ids),
         list((await names(gateway, actor, ids[:MOST_SHOWN], deleted=True)).values()),
-        sum(lately[one].last_day for one in ids if one in lately),
+        sum(lately.of(one).last_day for one in ids),
         waiting,
     )
 

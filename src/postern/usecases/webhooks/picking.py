@@ -5,7 +5,7 @@ from heapq import nlargest, nsmallest
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.listing import WebhookFilter, matching
+from postern.core.webhooks.listing import NOBODY_ASKED, WebhookFilter, matching
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST = 20
@@ -33,7 +33,7 @@ async def choices(
     among = [one for one in directory.listed() if one.signs] if signed else directory.listed()
     if text:
         begins = text.casefold()
-        found = matching(among, WebhookFilter(text), {})
+        found = matching(among, WebhookFilter(text), NOBODY_ASKED)
         shown = nsmallest(
             MOST, found, key=lambda one: (not one.folded_name.startswith(begins), one.folded_name)
         )
