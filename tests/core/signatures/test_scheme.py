@@ -703,3 +703,15 @@ def test_one_flipped_bit_anywhere_in_the_body_is_rejected(body: bytes, position:
         altered = bytearray(body)
         altered[position % len(body)] ^= 1 << bit
         assert code({}, call([("X-Signature", hexed(body))], bytes(altered))) == "signature_mismatch"
+
+
+def test_an_item_without_a_value_is_none() -> None:
+    sent = call([("Stripe-Signature", f"t,v1={hexed(BODY)}")])
+    assert code(STRIPE, sent) == "timestamp_missing"
+
+
+def test_a_signature_in_the_query_is_stored_so_that_it_can_be_checked_again() -> None:
+    in_query = SignatureCredential(scheme(signature="query:sig", signedContent="{body}"), SECRET)
+    in_header = SignatureCredential(scheme(signature="header:X-Signature", signedContent="{body}"), SECRET)
+    assert (in_query.signature_parameters, in_query.signature_headers) == ({b"sig"}, frozenset())
+    assert (in_header.signature_parameters, in_header.signature_headers) == (frozenset(), {b"x-signature"})

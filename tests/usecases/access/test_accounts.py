@@ -62,3 +62,11 @@ async def test_when_a_key_was_last_used_is_written_down_once_a_minute(house: Hou
         return None if key.last_used_at is None else round(float(key.last_used_at) - began)
 
     assert [await used(after) for after in (1.0, 30.0, 62.0)] == [1, 1, 62]
+
+
+async def test_a_user_is_not_given_a_level_that_there_is_not(house: House) -> None:
+    user = await accounts.create_user(house.gateway, OWNER, "ada", "a password of the tests", "write")
+    with pytest.raises(Refused) as refused:
+        await accounts.change_user(house.gateway, OWNER, user.id, level="all")
+    assert [error.field for error in refused.value.errors] == ["level"]
+    assert (await accounts.user(house.gateway, OWNER, user.id)).level == "write"

@@ -30,7 +30,7 @@ from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.webhooks import as_code, bin, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.many import ManyRequest
-from support.house import House
+from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
 
@@ -443,3 +443,12 @@ def test_a_note_has_every_field_that_differs_and_of_a_long_value_its_beginning()
         "in.deep.x": {"before": 1, "after": 2},
         "long": {"before": "o" * 500, "after": "n" * 500 + "…"},
     }
+
+
+async def test_a_page_has_as_many_entries_as_were_asked_for(house: House) -> None:
+    for _ in range(3):
+        await house.webhook()
+    page = await audit.listing(house.gateway, OWNER, limit=1)
+    assert len(page.items) == 1 and page.next_cursor is not None
+    rest = await audit.listing(house.gateway, OWNER, limit=200, cursor=page.next_cursor)
+    assert len(rest.items) == 2

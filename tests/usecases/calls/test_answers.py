@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
 from postern.core.problems import Refused
 from postern.observe import CallLine
-from postern.usecases.calls.respond import respond
+from postern.usecases.calls.respond import report_end, respond
 from support.house import House
 from support.waiting import PATIENCE
 
@@ -103,3 +104,54 @@ async def test_only_who_waits_gives_the_workflow_a_place_to_answer(house: House)
     await house.call(await house.webhook())
     await house.deliver()
     assert [one.end is not None for one in house.engine.started.values()] == [True, False]
+
+
+async def test_the_methods_that_are_allowed_are_named_to_who_uses_another_one(house: House) -> None:
+    webhook = await house.webhook()
+    reply = await house.call(webhook, method="DELETE")
+    assert (reply.status, reply.headers["allow"]) == (405, "POST")
+    assert "allow" not in (await house.call(webhook, b"nonsense")).headers
+
+
+async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True})
+    for said, heard in ((201, 201), (None, 200)):
+        house.engine.started.clear()
+        waiting = asyncio.create_task(house.call(webhook))
+        async with asyncio.timeout(PATIENCE):
+            while not house.engine.started:
+                await asyncio.sleep(0.01)
+        (trigger,) = house.engine.started.values()
+        assert trigger.response is not None
+        await respond(house.gateway, trigger.invocation_id, trigger.response.token, said, {}, "x")
+        assert (await waiting).status == heard
+
+
+async def test_who_waits_for_a_start_that_the_engine_refuses_hears_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(trigger: Trigger) -> Started:
+        raise EngineRejected("no such workflow")
+
+    monkeypatch.setattr(house.engine, "start", refuse)
+    webhook = await house.webhook(synchronousResponse={"enabled": True})
+    async with asyncio.timeout(PATIENCE):
+        reply = await house.call(webhook)
+    assert (reply.status, reply.json["code"]) == (502, "workflow_failed")
+
+
+async def test_who_waits_hears_at_once_that_the_runs_have_ended(house: House) -> None:
+    house.engine.asked_after = None  # it is told
+    webhook = await house.webhook(synchronousResponse={"enabled": True})
+    waiting = asyncio.create_task(house.call(webhook))
+    woken: list[str] = []
+    async with asyncio.timeout(PATIENCE):
+        while not house.engine.started:
+            await asyncio.sleep(0.01)
+        (trigger,) = house.engine.started.values()
+        assert trigger.end is not None
+        wake = house.gateway.runtime.waiters.wake
+        house.gateway.runtime.waiters.wake = lambda key: (woken.append(key), wake(key))[1]  # type: ignore[method-assign]
+        await report_end(house.gateway, trigger.invocation_id, trigger.end.token, "failed", "no stock")
+        assert (await waiting).status == 502
+    assert woken == [trigger.key]

@@ -6,6 +6,7 @@ from postern.core.deliveries.delivery import GIVE_UP_AFTER, EngineUnavailable, S
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.stores.sql.tables import deliveries
+from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
@@ -164,3 +165,11 @@ async def test_a_long_hold_does_not_use_up_the_time_for_trying(desk: Desk) -> No
     await dispatcher.finish()
     assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["queued"]
     desk.gateway.engine = None
+
+
+async def test_holding_and_releasing_are_noted_as_what_they_are(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    await holds.release(desk.gateway, ACTOR, webhook)
+    noted = (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items
+    assert [one.action for one in noted][:2] == ["webhook released", "webhook held"]

@@ -140,3 +140,25 @@ def test_a_payload_of_any_size_gives_a_bounded_list() -> None:
         deep = {"d": deep}
     assert len(variables({"payload": wide})) <= MOST_VARIABLES
     assert len(variables({"payload": deep})) < 20
+
+
+async def test_the_call_after_the_recorded_one_prepares_no_other(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    served = desk.gateway.runtime.directory.by_id(webhook)
+    assert served is not None and served.recording_until > 0
+    await desk.accepted(webhook, ORDER)
+    assert served.recording_until == 0
+
+
+async def test_a_recording_that_is_over_is_not_told_as_one(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    until = (await samples.sample(desk.gateway, ACTOR, webhook)).recording_until
+    assert until is not None
+    desk.gateway.clock = lambda: until + 1
+    assert (await samples.sample(desk.gateway, ACTOR, webhook)).recording_until is None
+
+
+def test_a_variable_of_nothing_is_null() -> None:
+    assert [one.type for one in variables({"payload": {"a": None}}) if one.path.endswith("a")] == ["null"]

@@ -32,6 +32,7 @@ async def lines_of(folder: Path, actor: Actor = OWNER) -> list[dict[str, Any]]:
 @pytest.mark.anyio
 async def test_every_row_is_a_line_and_the_last_line_counts_them(tmp_path: Path) -> None:
     lines = await lines_of(tmp_path)
+    assert lines[0].keys() == {"kind", "format", "version", "madeAt"}
     kinds = Counter(line["kind"] for line in lines)
     with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database:
 

@@ -1,0 +1,24 @@
+"""What a row of a list says of a call."""
+
+import pytest
+
+from postern.usecases.history import rows
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_event_stands_where_the_sender_writes_it(house: House) -> None:
+    shop = await house.webhook(authentication={"method": "hmac", "provider": "slack", "secret": "a" * 32})
+    await house.call(shop, b'{"event": {"type": "message"}, "type": "event_callback"}')
+    await house.call(shop, b'{"command": "/order", "type": "other"}')
+    ids = [one.id for one in await house.history()]
+    found = await rows.contents(house.gateway, OWNER, ids)
+    assert [found[one].event for one in ids] == ["/order", "message"]
+
+
+async def test_a_long_value_is_cut(house: House) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "n", "fieldTwo": "m"})
+    await house.call(webhook, b'{"n": "%s", "m": "%s"}' % (b"x" * 80, b"y" * 81))
+    (one,) = await house.history()
+    assert (await rows.contents(house.gateway, OWNER, [one.id]))[one.id].values == ["x" * 80, "y" * 79 + "…"]
