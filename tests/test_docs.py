@@ -119,3 +119,18 @@ def test_only_settings_that_exist_are_spoken_of(file: Path) -> None:
     known = {one.variable for one in SETTINGS} | {f"{one.variable}_FILE" for one in SETTINGS if one.secret}
     known |= OF_COMMANDS
     assert set(re.findall(r"\bPOSTERN_[A-Z_]+[A-Z]\b", file.read_text())) - known == set()
+
+
+SPEAK_OF_TODAY = ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/0033-what-trying-found.md")
+"""Other decisions name files of their day."""
+
+
+@pytest.mark.parametrize("page", SPEAK_OF_TODAY)
+def test_a_file_that_is_named_is_there(page: str) -> None:
+    """By its whole path, or by the end of it."""
+    files = [file.relative_to(ROOT).as_posix() for file in ROOT.glob("[a-z]*/**/*.*")] + [
+        file.name for file in ROOT.iterdir()
+    ]
+    named = re.findall(r"`([\w/.-]+\.(?:py|toml|html|js|md|sh))`", (ROOT / page).read_text("utf-8"))
+    assert named
+    assert [one for one in named if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []

@@ -67,3 +67,28 @@ async def test_a_key_that_names_no_header_is_refused(house: House, key: str) -> 
         await house.webhook(duplicateProtection={"enabled": True, "key": key})
     assert [error.field for error in refused.value.errors] == ["duplicateProtection.key"]
     assert (await house.webhook(duplicateProtection={"enabled": True, "key": "header:X_Event-Id"})).id
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "said"),
+    [
+        (
+            {"authentication": {"method": "hmac", "provider": "stripe", "secret": 7}},
+            "authentication.secret",
+            "",
+        ),
+        (
+            {"authentication": {"method": "hmac", "provider": "stripe", "toleranceSeconds": -1}},
+            "authentication.toleranceSeconds",
+            "",
+        ),
+        ({"name": ""}, "name", "is required"),
+    ],
+)
+async def test_a_wrong_field_is_named_as_it_was_written(
+    house: House, settings: dict[str, object], field: str, said: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        await house.webhook(**settings)
+    (error,) = refused.value.errors
+    assert error.field == field and said in error.message
