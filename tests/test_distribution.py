@@ -179,7 +179,8 @@ def test_the_first_minute_with_the_wheel(version: str, built: Built, tmp_path: P
         listed = installed.run("postern", "webhooks", "list")
         assert "Example: order look-up" in listed.stdout
         assert "shopify" in installed.run("postern", "signatures", "providers").stdout
-    without_what_it_asks_for(installed)
+    if pythons()[version] == sys.executable:  # the same lines say it whichever Python runs them
+        without_what_it_asks_for(installed)
 
 
 def without_what_it_asks_for(installed: Installed) -> None:

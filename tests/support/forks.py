@@ -18,7 +18,6 @@ from io import TextIOWrapper
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
-from typing import IO
 
 LOADED = [
     "alembic.command",
@@ -102,16 +101,6 @@ class Fork:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
-
-
-def read_along(
-    arguments: Sequence[str], folder: Path, environment: dict[str, str]
-) -> tuple[Fork, IO[str], IO[str]]:
-    """What it prints can be read while it runs: its standard output, and its standard error."""
-    (output, written), (errors, noted) = os.pipe(), os.pipe()
-    with Connection(written, readable=False) as to, Connection(noted, readable=False) as and_to:
-        fork = Fork(arguments, folder, environment, to, and_to)
-    return fork, os.fdopen(output), os.fdopen(errors)
 
 
 def _be_the_program(
