@@ -80,6 +80,10 @@ async def test_retention_takes_a_marked_call_with_all_of_it_when_the_page_said(h
     marked, _ = await called(house, 2)
     await marks.bookmark(house.gateway, ANNA, marked)
     await marks.add_note(house.gateway, ANNA, marked, "Keep?")
+    own = await house.webhook(historyRetentionDays=2)
+    other = await history.show(house.gateway, READER, (await house.call(own)).json["invocationId"])
+    shorter = await retention.kept_until(house.gateway, READER, other.id)
+    assert shorter is not None and round(shorter - other.received_at) == 2 * 86_400
     until = await retention.kept_until(house.gateway, READER, marked)
     assert until is not None
     await house.deliver()

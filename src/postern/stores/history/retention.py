@@ -84,6 +84,12 @@ class Retention:
 
         return await self._database.read(query)
 
+    async def own_rule(self, webhook_id: str) -> OwnRetention | None:
+        """That of one webhook; None where it cannot be read."""
+        asked = select(webhooks.c.document).where(webhooks.c.id == webhook_id)
+        document = await self._database.read(lambda connection: connection.scalar(asked))
+        return None if document is None else _own(document)
+
     async def before(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
         """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id

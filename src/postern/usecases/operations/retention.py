@@ -158,9 +158,9 @@ async def kept_until(gateway: Gateway, actor: Actor, invocation_id: str) -> Time
     a cap on all calls or on rejected ones."""
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
-    rules = await gateway.store.retention.webhooks()
+    rule = await gateway.store.retention.own_rule(story.invocation.webhook_id)
     now = gateway.clock()
-    before = gateway.retention.history_before(rules.get(story.invocation.webhook_id), now)
+    before = gateway.retention.history_before(rule, now)
     return Time(story.invocation.received_at + now - before) if before else None
 
 
