@@ -34,6 +34,8 @@ RUNS_CODE = "it has code run or written on the machine, so it is done at the mac
 SHOWS_SECRETS = "secrets are shown in the console alone"
 IS_A_STREAM = "it is a stream for a page or a program that listens; here one asks again"
 IS_FOR_EYES = "whoever looks on wants the newest, and a program everything"
+FOR_PAGES = "it stands beside the list on its page, and is no answer by itself"
+OWN_BOOKMARK = "it is a person's own bookmark in the console; a program keeps its filters itself"
 IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the history"
 ONE_OF_MANY = "the list tells the same"
 RUNS_BY_ITSELF = "it happens by itself; by hand it is wanted before a backup or a move, at the machine"
@@ -66,6 +68,8 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "engine.state": dict.fromkeys(("rest", "mcp", "cli"), "`/readyz` tells it"),
     "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
+    "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
+    "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
@@ -82,6 +86,10 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "rows.contents": dict.fromkeys(
         ("rest", "mcp", "cli"), "it fills the console's rows; a call's headers and deliveries tell the same"
     ),
+    **{
+        f"saved_views.{name}": dict.fromkeys(("rest", "mcp", "cli"), OWN_BOOKMARK)
+        for name in ("listing", "save", "rename", "delete")
+    },
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "key_rotation.rotate_key": {

@@ -47,7 +47,7 @@ HARMLESS = {
     "SampleCall.headers": "of an example",
     **dict.fromkeys(
         (
-            *("HistoryFilter.value", "Filter.value", "SearchHistory.value", "PlanReplay.value"),
+            *("Part.value", "HistoryFilter.value", "Filter.value", "SearchHistory.value", "PlanReplay.value"),
             *(
                 "CountHistory.value",
                 "FilterQuery.value",

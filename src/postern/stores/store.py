@@ -17,6 +17,7 @@ from postern.stores.history.marks import CallMarks
 from postern.stores.history.reading import History
 from postern.stores.history.replays import Replays
 from postern.stores.history.retention import Retention
+from postern.stores.history.saved_views import SavedViews
 from postern.stores.history.volumes import Volumes
 from postern.stores.idempotency import Idempotency
 from postern.stores.listeners import Listeners
@@ -53,6 +54,7 @@ class Store:
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.replays = Replays(self.database, self.writer)
+        self.saved_views = SavedViews(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
         self.listeners = Listeners(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)

@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+import re
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 from surfaces.console.conftest import Console
 
 
@@ -112,3 +115,99 @@ def test_pages_go_forward_and_back(console: Console, orders: dict[str, Any]) -> 
     console.click("Newer calls", "link")
     expect(console.page.locator("table.calls tbody tr")).to_have_count(50)
     assert console.page.locator("table.calls tbody tr a").first.get_attribute("href") == first
+
+
+def test_calls_are_found_by_header_and_by_a_value_of_their_payload(console: Console) -> None:
+    webhook = console.webhook(name="Looked into")
+    paid = console.call(webhook["url"], {"customer": {"id": 7}}, X_Topic="orders/paid")[1]["invocationId"]
+    console.call(webhook["url"], {"customer": {"id": 8}}, X_Topic="orders/made")
+    rows = console.page.locator("table.calls tbody tr")
+    for asked in ("header=x-topic%3Dorders/p*", "field=customer.id%3D7"):
+        console.open(f"/history?webhook={webhook['id']}&{asked}")
+        expect(rows).to_have_count(1)
+        assert rows.locator("a").get_attribute("href") == f"/history/{paid}"
+        console.click("Count these calls")
+        expect(console.page.locator(".counting")).to_have_text("1 call.")
+    expect(console.page.get_by_label("Field", exact=True)).to_have_value("customer.id=7")
+    assert console.violations() == []
+
+
+def test_the_list_says_how_many_calls_there_are(console: Console, orders: dict[str, Any]) -> None:
+    console.open(f"/history?webhook={orders['id']}")
+    expect(console.page.locator(".counting")).to_have_text("2 calls.")
+
+
+def test_the_beginning_of_a_value_is_enough(console: Console, orders: dict[str, Any]) -> None:
+    console.open("/history?value=p-10")
+    console.page.get_by_role("link", name="Calls with a value that begins with").click()
+    expect(console.page.locator("table.calls tbody tr")).to_have_count(1)
+    console.page.keyboard.press("Control+k")
+    console.page.get_by_label("Find anything").fill("p-10")
+    expect(console.page.locator("#find .found a").filter(has_text="Call").first).to_be_visible()
+
+
+def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dict[str, Any]) -> None:
+    page = console.page
+    console.open(f"/history?webhook={orders['id']}&status=rejected&columns=size")
+    page.get_by_role("button", name="Saved views").click()
+    page.get_by_label("Save these filters and columns as").fill("Rejected orders")
+    assert console.violations() == []
+    console.click("Save view")
+    expect(page.get_by_text("Saved: the view stands under Saved views")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_label("Find anything").fill("rejected ord")
+    page.locator("#find .found a", has_text="View").click()
+    page.wait_for_url(f"**/history?webhook={orders['id']}&status=rejected&columns=size")
+    page.get_by_role("button", name="Saved views (1)").click()
+    expect(page.get_by_role("link", name="Rejected orders")).to_have_attribute("aria-current", "true")
+    page.get_by_label("Rename or delete Rejected orders").click()
+    page.get_by_label("New name of Rejected orders").fill("Only rejected")
+    assert console.violations() == []
+    console.click("Rename")
+    page.get_by_role("button", name="Saved views (1)").click()
+    page.get_by_label("Rename or delete Only rejected").click()
+    console.click("Delete")
+    expect(page.get_by_text("The view is deleted.")).to_be_visible()
+    expect(page.get_by_role("button", name="Saved views", exact=True)).to_be_visible()
+
+
+def test_a_view_has_its_columns(console: Console, orders: dict[str, Any]) -> None:
+    console.open(f"/history?webhook={orders['id']}&columns=size.method")
+    heads = console.page.locator("table.calls th")
+    expect(heads.filter(has_text="Size")).to_be_visible()
+    expect(heads.filter(has_text="Heard")).to_have_count(0)
+
+
+LONG = """
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 5100)
+    INSERT INTO invocations SELECT (columns) FROM n, (SELECT * FROM invocations WHERE webhook_id = ? LIMIT 1)
+"""
+
+
+def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> None:
+    webhook = console.webhook(name="Called long ago")
+    console.call(webhook["url"], {"n": "here"})
+    with (
+        closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
+        database,
+    ):
+        names = [row[1] for row in database.execute("PRAGMA table_info(invocations)")]
+        old = "printf('inv_%012x7000800000000000%04x', 1600000000000 + i, i)"
+        copied = LONG.replace("(columns)", ", ".join(old if name == "id" else name for name in names))
+        database.execute(copied, (webhook["id"],))
+    page = console.page
+    held: list[Any] = []
+    page.route("**/history?*after=*", lambda route: held.append(route))
+    console.open(f"/history?webhook={webhook['id']}&search=nowhere-at-all")
+    looking = page.locator("[data-looking]")
+    expect(looking).to_contain_text("Searched back to")
+    expect(looking.locator("progress")).to_have_attribute("value", re.compile(r"\d+"))
+    assert console.violations() == []
+    console.click("Stop")
+    expect(looking).to_have_count(0)
+    expect(page.locator("#said")).to_have_text("Stopped")
+    for route in held:
+        route.abort()
+    page.unroute("**/history?*after=*")
+    console.click("Go on from here", "link")
+    expect(page.get_by_text("No call matches")).to_be_visible()

@@ -19,7 +19,7 @@ from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
-from postern.usecases.history import editing, history, marks, samples
+from postern.usecases.history import editing, history, marks, samples, saved_views
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
 from postern.usecases.operations import key_rotation, retention
@@ -70,7 +70,10 @@ ONLY_READ = {
         "trying.duplicate_key",
         "history.request",
         "history.show",
+        "findable.behind",
         "history.count",
+        "history.oldest",
+        "saved_views.listing",
         "live.follow",
         "live.watch",
         "listeners.answer",
@@ -165,6 +168,7 @@ simple("accounts.create_user", lambda on: on.user())
 simple("holds.hold", lambda on: holds.hold(on.gateway, WHO, on.id))
 simple("holds.drop", lambda on: holds.drop(on.gateway, WHO, on.id))
 simple("replays.plan", lambda on: on.planned())
+simple("saved_views.save", lambda on: saved_views.save(on.gateway, WHO, "Mine", "status=failed"))
 simple("retention.prune", lambda on: retention.prune(on.gateway, WHO))
 simple("samples.arm", lambda on: samples.arm(on.gateway, WHO, on.id))
 simple("samples.disarm", lambda on: samples.disarm(on.gateway, WHO))
@@ -203,6 +207,18 @@ async def end_listener(stage: Stage) -> Deed:
 async def replay_to_listener(stage: Stage) -> Deed:
     listener, invocation = await answering(stage), await stage.accepted()
     return lambda: listeners.replay(stage.gateway, WHO, listener, invocation)
+
+
+@changes("saved_views.rename")
+async def rename_view(stage: Stage) -> Deed:
+    view = await saved_views.save(stage.gateway, WHO, "Mine", "")
+    return lambda: saved_views.rename(stage.gateway, WHO, view.id, "Theirs")
+
+
+@changes("saved_views.delete")
+async def delete_view(stage: Stage) -> Deed:
+    view = await saved_views.save(stage.gateway, WHO, "Mine", "")
+    return lambda: saved_views.delete(stage.gateway, WHO, view.id)
 
 
 async def in_the_bin(stage: Stage) -> str:

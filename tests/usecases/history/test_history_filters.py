@@ -5,8 +5,11 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.stores.history import reading
-from postern.usecases.history import history
+from postern.usecases.deliveries import replays
+from postern.usecases.history import findable, history
 from support.desk import ACTOR, Desk
+from support.house import OWNER, House
+from usecases.history.test_findable import later
 
 pytestmark = pytest.mark.anyio
 
@@ -85,3 +88,133 @@ async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch
     count = await history.count(desk.gateway, ACTOR, HistoryFilter(search="4"))
     assert (count.calls, count.or_more) == (1, True)
     assert count.looked_back_to == time_of(ids[2]), "where no index helps, the newest alone"
+
+
+async def looked(desk: Desk, **asked: str) -> list[str]:
+    page = await history.listing(desk.gateway, ACTOR, history.filter_of(**asked))  # type: ignore[arg-type]
+    return [item.id for item in page.items]
+
+
+async def test_a_header_finds_its_calls_by_name_value_and_beginning(house: House) -> None:
+    webhook = await house.webhook()
+    paid, made, other = [
+        (await house.call(webhook, headers=headers)).json["invocationId"]
+        for headers in (
+            {"X-Topic": "orders/paid"},
+            {"X-Topic": 'orders/"made"'},
+            {"X-Other": '["x-topic","orders/paid"]'},
+        )
+    ]
+
+    async def found(text: str) -> list[str]:
+        page = await history.listing(house.gateway, OWNER, history.filter_of(header=text))
+        return [item.id for item in page.items]
+
+    assert await found("x-topic") == [made, paid]
+    assert await found("X-Topic = orders/paid") == [paid], "no other header's value looks like it"
+    assert await found("x-topic=orders/*") == [made, paid]
+    assert await found('x-topic=orders/"made"') == [made]
+    assert await found("x-topic=orders") == []
+    assert await found("x-other") == [other]
+
+
+async def test_a_value_of_the_payload_finds_its_calls(desk: Desk) -> None:
+    webhook = await desk.webhook(fieldMapping={"fieldOne": "order.number"})
+    seven, text, other = [
+        await desk.accepted(webhook, {"order": {"number": number}, "tags": ["a", "b"]})
+        for number in (7, "7-b", None)
+    ]
+    assert await looked(desk, field="order.number=7") == [seven]
+    assert await looked(desk, field="order.number=7*") == [text, seven]
+    assert await looked(desk, field="tags[1]=b") == [other, text, seven]
+    assert await looked(desk, field="tags[2]") == []
+    assert await looked(desk, field="order.number=7", status="rejected") == []
+    count = await history.count(desk.gateway, ACTOR, history.filter_of(field="order.number=7*"))
+    assert (count.calls, count.or_more) == (2, False)
+    with pytest.raises(Refused) as refused:
+        await replays.plan(desk.gateway, ACTOR, history.filter_of(field="order.number=7"))
+    assert "not mapped" in refused.value.errors[0].message
+
+
+async def test_a_payload_is_looked_for_stretch_by_stretch(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await desk.webhook()
+    first = await desk.accepted(webhook, {"n": "wanted"})
+    for number in range(5):
+        await desk.accepted(webhook, {"n": number})
+    monkeypatch.setattr(reading, "LONGEST_LOOK", 2)
+    wanted, cursor, pages = history.filter_of(field="n=wanted"), None, 0
+    found: list[str] = []
+    while pages == 0 or cursor is not None:
+        page = await history.listing(desk.gateway, ACTOR, wanted, 50, cursor)
+        cursor, pages = page.next_cursor, pages + 1
+        found += [item.id for item in page.items]
+    assert (found, pages) == ([first], 4)
+
+
+async def test_mapped_values_are_found_by_their_field_and_by_their_beginning(house: House) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "a", "fieldTwo": "b"})
+    one, two = [
+        (await house.call(webhook, body)).json["invocationId"]
+        for body in (b'{"a":"A-17","b":"B-1"}', b'{"a":"B-1","b":"A-18"}')
+    ]
+    later(house.gateway, findable.SETTLED + 1)
+    while await findable.step(house.gateway):
+        pass
+
+    async def found(**asked: str) -> list[str]:
+        page = await history.listing(house.gateway, OWNER, history.filter_of(**asked))  # type: ignore[arg-type]
+        return [item.id for item in page.items]
+
+    assert await found(field="fieldOne=B-1") == [two]
+    assert await found(field="fieldTwo=A-1*") == [two]
+    assert await found(field="fieldOne=A-1*") == [one]
+    assert await found(value="a-1*") == [two, one]
+    assert await found(value="a-1*", field="fieldTwo=B-1") == [one]
+    assert await found(value="a-19*") == []
+    assert await found(field="fieldThree") == []
+    assert await found(field="fieldOne") == [two, one]
+    planned = await replays.plan(house.gateway, OWNER, history.filter_of(field="fieldOne=B-1"))
+    assert planned.count == 1
+
+
+async def test_what_begins_alike_too_often_is_still_found(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "a"})
+    calls = [(await house.call(webhook, b'{"a":"A-%d"}' % n)).json["invocationId"] for n in range(4)]
+    later(house.gateway, findable.SETTLED + 1)
+    while await findable.step(house.gateway):
+        pass
+    monkeypatch.setattr(reading, "MANY", 2)
+    page = await history.listing(house.gateway, OWNER, history.filter_of(value="A-*"))
+    assert [item.id for item in page.items] == calls[::-1]
+
+
+async def test_how_far_the_index_is_behind_is_told(house: House) -> None:
+    webhook = await house.webhook()
+    assert await findable.behind(house.gateway, OWNER) is None
+    call = (await house.call(webhook)).json["invocationId"]
+    assert await findable.behind(house.gateway, OWNER) is None, "that is as long as it always takes"
+    later(house.gateway, findable.USUAL + 1)
+    assert await findable.behind(house.gateway, OWNER) == time_of(call)
+    while await findable.step(house.gateway):
+        pass
+    assert await findable.behind(house.gateway, OWNER) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"header": "no name=1"}, "header"),
+        ({"header": "=x"}, "header"),
+        ({"field": "a..b=1"}, "field"),
+        ({"field": "=1"}, "field"),
+        ({"header": "x=\ud800"}, "header"),
+    ],
+)
+def test_a_header_or_field_that_is_none_is_refused_by_name(asked: dict[str, str], field: str) -> None:
+    with pytest.raises(Refused) as refused:
+        history.filter_of(**asked)  # type: ignore[arg-type]
+    assert [error.field for error in refused.value.errors] == [field]

@@ -10,6 +10,11 @@ def value_key(value: str) -> bytes:
     return b"v" + value.strip().lower()[:LONGEST].encode(errors="replace")
 
 
+def beginning_key(value: str) -> bytes | None:
+    """For a text that ends with ``*``: with what the keys begin that it means."""
+    return value_key(value.strip()[:-1]) if len(value.strip()) > 1 and value.strip().endswith("*") else None
+
+
 def address_key(address: str) -> bytes:
     return b"a" + address.strip().lower()[:LONGEST].encode(errors="replace")
 

@@ -152,11 +152,15 @@ class HistoryFilter:
     answer: str | None = None
     """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone``, where it had left."""
     value: str | None = None
-    """A whole mapped value or event name, in capitals or not."""
+    """A whole mapped value or event name, in capitals or not; with a ``*`` at its end, its beginning."""
     address: str | None = None
     """The sender's."""
     bookmarked: bool = False
     """Only those that somebody has bookmarked."""
+    header: str | None = None
+    """``name``, ``name=value`` or ``name=beginning*``; see ``part``."""
+    field: str | None = None
+    """The same of a mapped value (``fieldOne=1001``) or of a value in the payload (``customer.id=7``)."""
 
 
 @dataclass(slots=True)

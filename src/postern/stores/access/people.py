@@ -12,7 +12,7 @@ from postern.stores.access.api_keys import digest
 from postern.stores.access.audit import write_note
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import sessions, users
+from postern.stores.sql.tables import saved_views, sessions, users
 from postern.stores.sql.writer import Writer
 
 
@@ -77,6 +77,7 @@ class People:
                 return False
             connection.execute(delete(users).where(users.c.id == user_id))
             connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
+            connection.execute(delete(saved_views).where(saved_views.c.owner == user_id))
             write_note(connection, note)
             return True
 

@@ -2,7 +2,7 @@
 
 import json
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from postern.core.history.invocation import Invocation
 from postern.identity import first_id_at
@@ -26,6 +26,18 @@ class Findable:
         def query(connection: Connection) -> str:
             asked = select(maintenance.c.reached).where(maintenance.c.name == CHORE)
             return connection.execute(asked).scalar_one_or_none() or ""
+
+        return await self._database.read(query)
+
+    async def first_behind(self) -> str | None:
+        """The oldest call that cannot be found by a value yet."""
+
+        def query(connection: Connection) -> str | None:
+            asked = select(maintenance.c.reached).where(maintenance.c.name == CHORE)
+            reached = connection.execute(asked).scalar_one_or_none() or ""
+            first = select(func.min(invocations.c.id)).where(invocations.c.id > reached)
+            found: str | None = connection.scalar(first)
+            return found
 
         return await self._database.read(query)
 

@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from postern.core.history.findable import address_key, value_key
+from postern.core.history.findable import address_key, beginning_key, value_key
 from postern.core.history.invocation import (
     Answered,
     Counted,
@@ -26,6 +26,15 @@ from postern.core.history.invocation import (
     HistoryPage,
     Invocation,
     Story,
+)
+from postern.core.history.part import (
+    Part,
+    in_fields,
+    in_headers,
+    is_in_payload,
+    looks_into_calls,
+    part_of,
+    path_of,
 )
 from postern.identity import first_id_at
 from postern.stores.deliveries import delivery_of
@@ -56,6 +65,9 @@ MOST_COUNTED = 10_000
 FEW = 2_000
 """Deliveries that wait, are held or have failed: more of them than this are not gone through for one page."""
 
+MANY = 20_000
+"""Entries that begin alike: more of them are not gathered for one page."""
+
 _BULKY = ("body", "trace", "headers")
 _LISTED = [column for column in invocations.c if column.name not in _BULKY]
 _APART = ("rejected", "duplicate", "handshake")
@@ -73,7 +85,7 @@ class History:
             )
             if before is not None:
                 conditions.append(invocations.c.id < before)
-            indexed = indexed and not looked_up(wanted)
+            indexed = indexed and not looked_up(wanted) and path_of(wanted) is None
             horizon: str | None = None
             if not indexed:
                 horizon = last_looked_at(connection, wanted, looked_along(wanted, before))
@@ -81,6 +93,9 @@ class History:
                     conditions.append(
                         invocations.c.id >= horizon
                     )  # the last one looked at; the next page begins after it
+            if part := path_of(wanted):
+                found_there = _with_value(connection, conditions, part, limit + 1)
+                conditions.append(invocations.c.id.in_(found_there))
             listed, newest_first = select(*_LISTED), invocations.c.id.desc()
             if keys := looked_up(wanted):
                 # Along the key's own order: the page's rows are the first that are met.
@@ -92,13 +107,24 @@ class History:
             found = [invocation_of(row) for row in rows[:limit]]
             return HistoryPage(_stories(connection, found), more)
 
-        return await (self._database.search(query) if wanted.search else self._database.read(query))
+        return await (
+            self._database.search(query) if looks_into_calls(wanted) else self._database.read(query)
+        )
 
     async def count(self, wanted: HistoryFilter) -> Counted:
         def query(connection: Connection) -> Counted:
             return counted(connection, wanted)
 
-        return await (self._database.search(query) if wanted.search else self._database.read(query))
+        return await (
+            self._database.search(query) if looks_into_calls(wanted) else self._database.read(query)
+        )
+
+    async def oldest(self) -> str | None:
+        def query(connection: Connection) -> str | None:
+            found: str | None = connection.scalar(select(func.min(invocations.c.id)))
+            return found
+
+        return await self._database.read(query)
 
     async def get(self, invocation_id: str) -> Story | None:
         def query(connection: Connection) -> Story | None:
@@ -167,9 +193,15 @@ def counted(connection: Connection, wanted: HistoryFilter) -> Counted:
     conditions, indexed = conditions_of(
         wanted, connection.dialect.name, too_many_for_an_index(connection, wanted)
     )
-    horizon = None if indexed else last_looked_at(connection, wanted, looked_along(wanted, None))
+    part = path_of(wanted)
+    is_along_an_index = indexed and part is None
+    horizon = None if is_along_an_index else last_looked_at(connection, wanted, looked_along(wanted, None))
     if horizon is not None:
         conditions.append(invocations.c.id >= horizon)
+    if part is not None:
+        found_there = _with_value(connection, conditions, part, MOST_COUNTED + 1)
+        calls = len(found_there)
+        return Counted(min(calls, MOST_COUNTED), calls > MOST_COUNTED or horizon is not None, horizon)
     found = select(invocations.c.id).where(*conditions)
     if keys := looked_up(wanted):
         found = found.join(call_values, call_values.c.invocation_id == invocations.c.id)
@@ -177,6 +209,26 @@ def counted(connection: Connection, wanted: HistoryFilter) -> Counted:
     bounded = found.limit(MOST_COUNTED + 1).subquery()
     calls = connection.scalar(select(func.count()).select_from(bounded)) or 0
     return Counted(min(calls, MOST_COUNTED), calls > MOST_COUNTED or horizon is not None, horizon)
+
+
+def _with_value(
+    connection: Connection,
+    conditions: list[ColumnElement[bool]],
+    part: Part,
+    most: int,
+) -> list[str]:
+    """The newest calls that have it in their payload, told by reading one body after another."""
+    whole: Select[Any] = select(*_LISTED, invocations.c.headers, invocations.c.body)
+    newest_first = whole.where(*conditions).order_by(invocations.c.id.desc())
+    rows = connection.execute(newest_first, execution_options={"yield_per": 100})
+    found = []
+    for row in rows:
+        if is_in_payload(part, invocation_of(row)):
+            found.append(row.id)
+            if len(found) == most:
+                break
+    rows.close()
+    return found
 
 
 def brief(largest_body: int) -> Select[Any]:
@@ -229,12 +281,27 @@ def conditions_of(
         indexed = indexed and few
     if wanted.value and wanted.value.startswith("inv_"):
         conditions.append(invocations.c.id == wanted.value)
+    for beginning in _beginnings(wanted):
+        within = call_values.c.value.between(beginning, beginning + b"\xff")  # no text in UTF-8 has this byte
+        if many:
+            indexed = False
+            there = select(call_values.c.value).where(within, call_values.c.invocation_id == invocations.c.id)
+            conditions.append(there.correlate(invocations).exists())
+        else:
+            conditions.append(invocations.c.id.in_(select(call_values.c.invocation_id).where(within)))
     for key in looked_up(wanted):
         probed = call_values.alias()
         found = select(probed.c.value).where(
             probed.c.value == key, probed.c.invocation_id == invocations.c.id
         )
         conditions.append(found.correlate(invocations).exists())
+    if wanted.header:
+        indexed = False
+        conditions.append(_holds(invocations.c.headers, in_headers(part_of(wanted.header)), dialect))
+    if wanted.field and path_of(wanted) is None:
+        part = part_of(wanted.field)
+        indexed = indexed and bool(looked_up(wanted) or _beginnings(wanted))
+        conditions.append(_holds(_value_of_newest(deliveries.c.fields), in_fields(part), dialect))
     if wanted.search:
         indexed = False
         text = wanted.search.encode()
@@ -252,8 +319,22 @@ def conditions_of(
 
 def looked_up(wanted: HistoryFilter) -> list[bytes]:
     """By what the calls are found, the one that fewer have first."""
-    keys = [value_key(wanted.value)] if wanted.value and not wanted.value.startswith("inv_") else []
+    values = [value for value in _values(wanted) if beginning_key(value) is None]
+    keys = [value_key(value) for value in values]
     return [*keys, address_key(wanted.address)] if wanted.address else keys
+
+
+def _beginnings(wanted: HistoryFilter) -> list[bytes]:
+    return [key for value in _values(wanted) if (key := beginning_key(value)) is not None]
+
+
+def _values(wanted: HistoryFilter) -> list[str]:
+    """Which mapped values, or beginnings of them, are asked for."""
+    found = [wanted.value] if wanted.value and not wanted.value.startswith("inv_") else []
+    part = part_of(wanted.field) if wanted.field else None
+    if part is not None and part.is_mapped and part.value:
+        found.append(part.value + "*" * part.begins)
+    return found
 
 
 def _answered_with(answer: str, many: bool) -> tuple[ColumnElement[bool], bool]:
@@ -317,6 +398,10 @@ def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool
         apart = select(answers.c.invocation_id).where(ANSWERS_APART)
         if connection.scalar(apart.offset(FEW).limit(1)) is not None:
             return True
+    for beginning in _beginnings(wanted):
+        within = call_values.c.value.between(beginning, beginning + b"\xff")
+        if connection.scalar(select(call_values.c.invocation_id).where(within).offset(MANY).limit(1)):
+            return True
     if wanted.status is None or wanted.status in (*_APART, *_MOST):
         return False
     return (
@@ -328,7 +413,7 @@ def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool
 def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[str]) -> str | None:
     """Where one look ends that goes along there; None where it comes to the end. A search reads the bodies, so
     it is their sizes that bound it."""
-    if not wanted.search:
+    if not wanted.search and path_of(wanted) is None:
         return connection.scalar(along.offset(LONGEST_LOOK - 1).limit(1))
     total = 0
     rows = connection.execute(along.add_columns(invocations.c.body_size).limit(LONGEST_LOOK)).all()

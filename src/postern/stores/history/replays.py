@@ -10,6 +10,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter
+from postern.core.history.part import looks_into_calls
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import emit
 from postern.stores.history.reading import conditions_of, last_looked_at, too_many_for_an_index, was_started
@@ -35,7 +36,9 @@ class Replays:
             found = select(invocations.c.id).where(*_replayable(wanted, connection)).limit(most).subquery()
             return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
-        return await (self._database.search(query) if wanted.search else self._database.read(query))
+        return await (
+            self._database.search(query) if looks_into_calls(wanted) else self._database.read(query)
+        )
 
     async def add(self, replay: Replay, note: AuditEntry) -> None:
         values = {
@@ -140,7 +143,9 @@ class Replays:
             found = list(connection.execute(statement.limit(limit)).scalars())
             return found, found[-1] if len(found) == limit else horizon
 
-        return await (self._database.search(query) if replay.wanted.search else self._database.read(query))
+        return await (
+            self._database.search(query) if looks_into_calls(replay.wanted) else self._database.read(query)
+        )
 
     async def step(
         self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float

@@ -446,6 +446,18 @@ replays = Table(
 )
 
 
+saved_views = Table(
+    "saved_views",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("query", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index("saved_views_of_owner", "owner", "id"),
+)
+
+
 def for_migrations() -> MetaData:
     """With what only the making of tables needs to know."""
     for table in metadata.tables.values():

@@ -215,6 +215,10 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
         sentence += f" from {wanted.address}"
     if wanted.bookmarked:
         sentence += " that somebody has bookmarked"
+    if wanted.header:
+        sentence += f" with the header “{wanted.header}”"
+    if wanted.field:
+        sentence += f" with the value “{wanted.field}”"
     if wanted.search:
         sentence += f" that holds “{wanted.search}”"
     if wanted.since is not None:
@@ -294,8 +298,15 @@ def as_data(value: Any) -> str:
     return json.dumps(as_plain(value))
 
 
+def since_then(then: float) -> str:
+    """How long ago, to be said of a stretch of time: the last 12 s."""
+    seconds = max(0, round(time.time() - then))
+    return f"the last {seconds} s" if seconds < 120 else f"the last {plural(seconds // 60, 'minute')}"
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
+    "since_then": since_then,
     "lasting": lasting,
     "whose": whose,
     "exact": exact,

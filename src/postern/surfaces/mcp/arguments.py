@@ -154,12 +154,27 @@ class Filter(Shape):
     value: Annotated[
         str | None,
         Field(
-            description="Only calls with this whole mapped value or event name, in capitals or not; quick in a history of any length.",
+            description="Only calls with this whole mapped value or event name, in capitals or not, or its beginning and a *; quick in a history of any length.",
             max_length=200,
         ),
     ] = None
     address: Annotated[str | None, Field(description="Only calls from this address.", max_length=80)] = None
     bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
+    header: Annotated[
+        str | None,
+        Field(
+            description="Only calls with this header: its name, name=value, or name=beginning*.",
+            max_length=300,
+        ),
+    ] = None
+    field: Annotated[
+        str | None,
+        Field(
+            description="Only calls with this mapped value (fieldOne=1001) or this value at a path of the payload (customer.id=7); a * at "
+            "the end stands for any ending. A replay can be planned by mapped values alone.",
+            max_length=300,
+        ),
+    ] = None
 
 
 class SearchHistory(Filter):

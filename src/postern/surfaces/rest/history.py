@@ -3,6 +3,7 @@
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
+from postern.core.history.part import looks_into_calls
 from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.table import Rows
 from postern.surfaces.rest.requests import (
@@ -46,7 +47,7 @@ async def list_invocations(
 ) -> Listing[views.InvocationSummary]:
     wanted = history.filter_of(**query.model_dump(exclude={"limit", "cursor"}))
     looking = history.listing(gateway, actor, wanted, query.limit, query.cursor)
-    return await (while_connected(request, looking) if query.search else looking)
+    return await (while_connected(request, looking) if looks_into_calls(wanted) else looking)
 
 
 @row("GET", "/invocations/count", "Count invocations", level="read")
@@ -54,8 +55,9 @@ async def count_invocations(
     gateway: Gateway, request: Request, actor: Actor, query: FilterQuery
 ) -> views.Count:
     """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
-    counting = history.count(gateway, actor, history.filter_of(**query.model_dump()))
-    return await (while_connected(request, counting) if query.search else counting)
+    wanted = history.filter_of(**query.model_dump())
+    counting = history.count(gateway, actor, wanted)
+    return await (while_connected(request, counting) if looks_into_calls(wanted) else counting)
 
 
 @row("GET", "/invocations/{invocation_id}", "Show an invocation", level="read")

@@ -91,13 +91,24 @@ class FilterQuery(Shape):
     value: Annotated[
         Annotated[str, Field(max_length=200)] | None,
         Field(
-            description="A whole mapped value or event name, in capitals or not. Found some seconds after the call."
+            description="A whole mapped value or event name, in capitals or not; with a * at its end, its beginning. Found some seconds after the call."
         ),
     ] = None
     address: Annotated[
         Text | None, Field(description="The sender's address. Found some seconds after the call.")
     ] = None
     bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
+    header: Annotated[
+        Annotated[str, Field(max_length=300)] | None,
+        Field(description="A header's name, name=value, or name=beginning*. The calls are gone through."),
+    ] = None
+    field: Annotated[
+        Annotated[str, Field(max_length=300)] | None,
+        Field(
+            description="A mapped value (fieldOne=1001), or a value at a path of the payload (customer.id=7), for which the calls are gone "
+            "through; with a * at its end, its beginning."
+        ),
+    ] = None
 
 
 class HistoryQuery(FilterQuery):
@@ -188,6 +199,8 @@ class ReplayFilter(Shape):
     value: str | None = Field(None, max_length=200)
     address: str | None = Field(None, max_length=80)
     bookmarked: bool = False
+    header: str | None = Field(None, max_length=300)
+    field: str | None = Field(None, max_length=300, description="A mapped one, like fieldOne=1001.")
 
 
 class ReplayRequest(Shape):

@@ -13,6 +13,7 @@ from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter, Invocation
+from postern.core.history.part import path_of
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
@@ -34,6 +35,12 @@ log = structlog.get_logger("postern.replays")
 async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Replay:
     """How many calls that would be. What comes in from now on is not among them."""
     require(actor, "write")
+    if path_of(wanted) is not None:
+        # A plan of 100,000 would read as many bodies while its planner waits, and again while it runs.
+        said = (
+            "a replay cannot be planned by a value that is not mapped; name a mapped one, like fieldOne=1001"
+        )
+        raise Refused("invalid_request", errors=[FieldError("filter.field", said)])
     now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
     asked = replace(wanted, until=now if wanted.until is None else min(wanted.until, now))
     count = await gateway.store.replays.count(asked, MOST + 1)

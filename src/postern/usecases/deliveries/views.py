@@ -19,6 +19,8 @@ class ReplayedCalls(View):
     value: str | None
     address: str | None
     bookmarked: bool
+    header: str | None = None
+    field: str | None = None
 
 
 class Replay(View):
@@ -84,4 +86,6 @@ def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
         value=wanted.value,
         address=wanted.address,
         bookmarked=wanted.bookmarked,
+        header=wanted.header,
+        field=wanted.field,
     )

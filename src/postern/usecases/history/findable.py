@@ -2,14 +2,19 @@
 
 import time
 
+from postern.core.access.accounts import Actor
 from postern.core.history.findable import keys_of
+from postern.identity import time_of
+from postern.usecases.answers import Time
 from postern.usecases.history.rows import LARGEST_READ, event_of
-from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
 SETTLED = 5.0
 """Seconds: until then a call with an earlier id may still be committed, by another process."""
 LOOK_EVERY = 2.0
+USUAL = 10.0
+"""Seconds after a call, within which it can be found where the gateway has time for it."""
 STEP = 200
 SHARE = 0.04
 """Of the time, in which this is done at most while calls wait to be stored; what is left over is done later."""
@@ -29,6 +34,15 @@ async def step(gateway: Gateway) -> int:
         event = event_of(invocation, webhook.provider if webhook else "")
         keys[invocation.id] = keys_of(invocation.address, [*fields.values(), event])
     return len(found) if await store.keep(keys, after, gateway.clock()) else 0
+
+
+async def behind(gateway: Gateway, actor: Actor) -> Time | None:
+    """Since when calls cannot be found by a value yet, where that is longer than it always takes."""
+    require(actor, "read")
+    first = await gateway.store.findable.first_behind()
+    if first is None or gateway.clock() - time_of(first) < USUAL:
+        return None
+    return Time(time_of(first))
 
 
 class FindableLoop:

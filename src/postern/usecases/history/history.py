@@ -7,10 +7,11 @@ from typing import cast
 import msgspec
 
 from postern.core.access.accounts import Actor
-from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
+from postern.core.calls.paths import InvalidPath, as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State, Trigger
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
+from postern.core.history.part import part_of
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
@@ -23,6 +24,7 @@ from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.rows import event_of
 from postern.usecases.runtime.gateway import Gateway, require
 
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
 
 LAST_MOMENT = 253402300800.0
@@ -47,6 +49,13 @@ async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.
         or_more=found.or_more,
         looked_back_to=None if found.back_to is None else Time(time_of(found.back_to)),
     )
+
+
+async def oldest(gateway: Gateway, actor: Actor) -> Time | None:
+    """When the oldest call came that is still kept."""
+    require(actor, "read")
+    found = await gateway.store.history.oldest()
+    return None if found is None else Time(time_of(found))
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:
@@ -169,15 +178,34 @@ def filter_of(
     value: str | None = None,
     address: str | None = None,
     bookmarked: bool = False,
+    header: str | None = None,
+    field: str | None = None,
     within: str = "",
 ) -> HistoryFilter:
     """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
     refused by its field's name, with what it stands ``within`` before it."""
     errors = []
-    for field, text in (("webhookId", webhook_id), ("code", code), ("search", search), ("value", value)):
+    texts = {
+        "webhookId": webhook_id,
+        "code": code,
+        "search": search,
+        "value": value,
+        "header": header,
+        "field": field,
+    }
+    for name, text in texts.items():
         # Neither can be in what is stored, and Postgres will not even be asked for it.
         if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
-            errors.append(FieldError(within + field, "holds a character that no text has"))
+            errors.append(FieldError(within + name, "holds a character that no text has"))
+    if header and not _HEADER.fullmatch(part_of(header).name):
+        errors.append(
+            FieldError(f"{within}header", "write a header's name, or name=value, like x-event=paid")
+        )
+    if field:
+        try:
+            parse_path(part_of(field).name)
+        except InvalidPath as error:
+            errors.append(FieldError(f"{within}field", f"{error}; then = and a value"))
     if status and status not in STATUSES:
         errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
     if answer and not _ANSWER.fullmatch(answer):
@@ -185,9 +213,9 @@ def filter_of(
             FieldError(f"{within}answer", "write a status like 504, all of a kind like 5xx, or gone")
         )
     times: list[float | None] = []
-    for field, text in (("since", since), ("until", until)):
+    for name, text in (("since", since), ("until", until)):
         try:
-            times.append(moment(text, within + field))
+            times.append(moment(text, within + name))
         except Refused as refused:
             errors += refused.errors
     if errors:
@@ -203,6 +231,8 @@ def filter_of(
         value or None,
         address or None,
         bookmarked,
+        header or None,
+        field or None,
     )
 
 

@@ -15,6 +15,20 @@ Search = Annotated[str | None, typer.Option(help="Only calls whose headers, quer
 AnswerHeard = Annotated[
     str | None, typer.Option(help="Only calls whose caller heard this: 504, 5xx, or gone, where it had left.")
 ]
-Value = Annotated[str | None, typer.Option(help="Only those with this whole mapped value or event name.")]
+Value = Annotated[
+    str | None,
+    typer.Option(
+        help="Only those with this whole mapped value or event name, or one that begins so: 'A-10*'."
+    ),
+]
 Address = Annotated[str | None, typer.Option(help="Only those from this address.")]
 Bookmarked = Annotated[bool, typer.Option("--bookmarked", help="Only those that somebody has bookmarked.")]
+Header = Annotated[
+    str | None, typer.Option(help="Only those with this header: x-topic, x-topic=paid, x-topic='pa*'.")
+]
+Field = Annotated[
+    str | None,
+    typer.Option(
+        help="Only those with this value: fieldOne=1001, or at a path of the payload, customer.id=7."
+    ),
+]

@@ -63,6 +63,8 @@ def listing(
     value: filters.Value = None,
     address: filters.Address = None,
     bookmarked: filters.Bookmarked = False,
+    header: filters.Header = None,
+    field: filters.Field = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -81,6 +83,8 @@ def listing(
         value=value,
         address=address,
         bookmarked="true" if bookmarked else None,
+        header=header,
+        field=field,
         limit=limit,
         cursor=cursor,
     )
@@ -105,6 +109,8 @@ def count(
     value: filters.Value = None,
     address: filters.Address = None,
     bookmarked: filters.Bookmarked = False,
+    header: filters.Header = None,
+    field: filters.Field = None,
     as_json: Json = False,
 ) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
@@ -122,6 +128,8 @@ def count(
         value=value,
         address=address,
         bookmarked="true" if bookmarked else None,
+        header=header,
+        field=field,
     )
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""

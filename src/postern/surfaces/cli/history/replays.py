@@ -36,6 +36,8 @@ def plan(
     value: filters.Value = None,
     address: filters.Address = None,
     bookmarked: filters.Bookmarked = False,
+    header: filters.Header = None,
+    field: filters.Field = None,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
@@ -56,6 +58,8 @@ def plan(
         "value": value,
         "address": address,
         "bookmarked": bookmarked,
+        "header": header,
+        "field": field,
     }
     made = api.post(Replay, "replays", body={"filter": wanted})
     report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)

@@ -1,5 +1,7 @@
 // Small manners: a form that was sent is not sent twice, and dialogs open where the browser does not know commands yet.
 
+import { say } from "./copy.js";
+
 export function marks() {
   document.addEventListener("submit", (event) => {
     const form = event.target;
@@ -17,6 +19,19 @@ export function marks() {
     const open = button.getAttribute("aria-expanded") !== "true";
     button.setAttribute("aria-expanded", String(open));
     for (const row of document.querySelectorAll(`tr[data-of="${button.dataset.unfold}"]`)) row.hidden = !open;
+  });
+
+  // A search that goes on by itself is stopped; the way on from there stays.
+  document.addEventListener("click", (event) => {
+    const looking = event.target.closest("[data-stop]")?.closest("[data-looking]");
+    if (!looking) return;
+    htmx.trigger(looking, "htmx:abort");
+    const stopped = document.createElement("div");
+    stopped.className = looking.className;
+    stopped.append(...looking.childNodes);
+    stopped.querySelector("[data-stop]").remove();
+    looking.replaceWith(stopped);
+    say("Stopped");
   });
 
   // A question that was asked for opens as a dialog; its way back closes it.

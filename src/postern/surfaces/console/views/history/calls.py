@@ -1,15 +1,16 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import STATUSES, HistoryFilter, StoreUnavailable
+from postern.core.history.part import looks_into_calls
 from postern.core.problems import FieldError, Refused
 from postern.identity import time_of
 from postern.surfaces.console import looks, words
@@ -17,8 +18,9 @@ from postern.surfaces.console.views import picker
 from postern.surfaces.console.views.history import exported, story
 from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, read_pairs, whole_number
 from postern.surfaces.leaving import while_connected
+from postern.usecases.answers import Time
 from postern.usecases.calls import readmission
-from postern.usecases.history import history, rows
+from postern.usecases.history import findable, history, rows, saved_views
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies
@@ -38,18 +40,10 @@ ANSWERS = {
     "gone": "Had left before the answer",
 }
 FILTERS = (
-    "webhook",
-    "status",
-    "code",
-    "answer",
-    "span",
-    "since",
-    "until",
-    "search",
-    "value",
-    "address",
-    "marked",
+    *("webhook", "status", "code", "answer", "span", "since", "until"),
+    *("search", "value", "address", "header", "field", "marked"),
 )
+MORE_FILTERS = ("header", "field", "address", "since", "until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +79,17 @@ async def look(visit: Visit) -> Response:
     said: dict[str, list[str]] = {}
     for name, value in await read_pairs(visit.request):
         said.setdefault(name, []).append(value)
-    back = (said.get("back") or ["/history"])[0]
+    back = _without_columns((said.get("back") or ["/history"])[0])
     answer = visit.to(back if back.startswith(("/history", "/webhooks/")) else "/history")
     looks.remember(answer, looks.made(said))
     return answer
+
+
+def _without_columns(back: str) -> str:
+    """What was just chosen is not to be hidden by what the address says."""
+    path, _, query = back.partition("?")
+    kept = [(name, value) for name, value in parse_qsl(query) if name != "columns"]
+    return path + ("?" + urlencode(kept) if kept else "")
 
 
 async def export(visit: Visit) -> Response:
@@ -106,22 +107,33 @@ async def export(visit: Visit) -> Response:
 async def listing(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
     chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    looking = history.listing(visit.gateway, visit.actor, wanted(visit, chosen), 50, visit.query.get("after"))
-    page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
+    asked = wanted(visit, chosen)
+    is_slow = looks_into_calls(asked)
+    after = visit.query.get("after")
+    looking = history.listing(visit.gateway, visit.actor, asked, 50, after)
+    page = await (while_connected(visit.request, looking) if is_slow else looking)
     trail = [one for one in visit.query.get("trail", "").split(".") if one][-LONGEST_TRAIL:]
     known = await names(visit, {item.webhook_id for item in page.items})
+    shown = looks.of(visit.request)
+    if columns := visit.query.get("columns"):
+        shown = replace(shown, columns=tuple(name for name in looks.COLUMNS if name in columns.split(".")))
+    query = query_of(chosen, columns)
     return visit.page(
         "history/list.html",
         rows=await rows_of(visit, page.items),
         columns=looks.COLUMNS,
+        looks=shown,
         after=page.next_cursor,
         at=visit.query.get("after", ""),
         trail=trail,
-        searching=bool(chosen["search"]),
-        looked_back_to=None if page.next_cursor is None else time_of(page.next_cursor),
-        more_filters=[name for name in ("address", "since", "until") if chosen[name]],
+        searching=is_slow,
+        searched=await _searched(visit, asked, page.next_cursor) if is_slow and page.next_cursor else None,
+        more_filters=[name for name in MORE_FILTERS if chosen[name]],
+        behind=await findable.behind(visit.gateway, visit.actor),
         chosen=chosen,
-        kept=urlencode({name: value for name, value in chosen.items() if value}),
+        kept=query,
+        filtered=any(chosen.values()),
+        saved=await saved_views.listing(visit.gateway, visit.actor),
         names=known,
         picked=await picker.picked(visit, chosen["webhook"], deleted=True),
         statuses=[("", "Every status"), *((key, words.STATUS_WORDS[key][0]) for key in STATUSES)],
@@ -133,6 +145,57 @@ async def listing(visit: Visit) -> Response:
         spans=list(SPANS.items()),
         reason=story.reason,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """How far a search has come that goes through the calls themselves."""
+
+    back_to: Time
+    percent: int
+
+
+async def _searched(visit: Visit, asked: HistoryFilter, cursor: str) -> Searched:
+    oldest = await history.oldest(visit.gateway, visit.actor)
+    end = max(asked.since or 0.0, float(oldest or 0.0))
+    begin = min(asked.until or visit.gateway.clock(), visit.gateway.clock())
+    here = time_of(cursor)
+    part = (begin - here) / (begin - end) if begin > end else 1.0
+    return Searched(Time(here), max(0, min(99, int(100 * part))))
+
+
+async def count(visit: Visit) -> Response:
+    """How many calls these filters find: a part of the list, asked for once the list is there."""
+    asked = wanted(visit, chosen_in(visit.query))
+    counting = history.count(visit.gateway, visit.actor, asked)
+    found = await (while_connected(visit.request, counting) if looks_into_calls(asked) else counting)
+    return visit.page("history/count.html", found=found)
+
+
+async def save_view(visit: Visit) -> Response:
+    form = await visit.form()
+    said = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
+    query = query_of(chosen_in(said), said.get("columns") or ".".join(looks.of(visit.request).columns))
+    await saved_views.save(visit.gateway, visit.actor, form.get("name", ""), query)
+    return visit.to(f"/history?{query}", "view-saved")
+
+
+async def rename_view(visit: Visit) -> Response:
+    await saved_views.rename(
+        visit.gateway, visit.actor, visit.at("view"), (await visit.form()).get("name", "")
+    )
+    return visit.to("/history", "view-renamed")
+
+
+async def delete_view(visit: Visit) -> Response:
+    await saved_views.delete(visit.gateway, visit.actor, visit.at("view"))
+    return visit.to("/history", "view-deleted")
+
+
+def query_of(chosen: Mapping[str, str], columns: str | None) -> str:
+    """Filters and columns as the list's address has them."""
+    given = {name: value for name, value in chosen.items() if value}
+    return urlencode(given | ({"columns": columns} if columns else {}))
 
 
 def chosen_in(fields: Mapping[str, str]) -> dict[str, str]:

@@ -8,11 +8,13 @@ from starlette.responses import Response
 from postern.core.webhooks.listing import WebhookFilter
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
-from postern.usecases.history import history
+from postern.usecases.history import history, saved_views
 from postern.usecases.operations import settings
 from postern.usecases.webhooks import listing
 
 EACH = 6
+SHORTEST_BEGINNING = 3
+"""Characters: what begins with fewer is too much to be meant."""
 PAGES = [
     ("Webhooks", "/webhooks"),
     ("New webhook", "/webhooks/new"),
@@ -44,10 +46,19 @@ async def show(visit: Visit) -> Response:
 
 async def _found(visit: Visit, wanted: str) -> list[Found]:
     pages = [Found(title, path, "Page") for title, path in _pages(visit) if wanted.lower() in title.lower()]
+    saved = [
+        Found(view.name, f"/history?{view.query}", "View")
+        for view in await saved_views.listing(visit.gateway, visit.actor)
+        if wanted.lower() in view.name.lower()
+    ]
     if not wanted:
-        return pages
+        return [*saved, *pages]
     # A call first: whoever pastes an id or a value has one in mind.
     calls = await history.listing(visit.gateway, visit.actor, history.filter_of(value=wanted), EACH)
+    beginning = f"{wanted.rstrip('*')}*"
+    if not calls.items and len(wanted) >= SHORTEST_BEGINNING:
+        wanted_alike = history.filter_of(value=beginning)
+        calls = await history.listing(visit.gateway, visit.actor, wanted_alike, EACH)
     named = await listing.listing(visit.gateway, visit.actor, EACH, None, WebhookFilter(wanted))
     found = [
         Found(f"{item.status.capitalize()} call", f"/history/{item.id}", "Call", str(item.received_at))
@@ -55,6 +66,7 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     ]
     if calls.next_cursor:
         found.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
+    found += saved
     found += [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named.items]
     if named.next_cursor:
         found.append(Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks"))

@@ -1,0 +1,58 @@
+"""Sets of filters and columns of the history that a user has given a name."""
+
+from postern.core.access.accounts import Actor
+from postern.core.history.saved_view import SavedView
+from postern.core.problems import FieldError, Refused
+from postern.identity import new_id
+from postern.usecases.access.audit import noted
+from postern.usecases.runtime.gateway import Gateway, require
+
+MOST = 50
+"""Of one user."""
+LONGEST_NAME = 80
+LONGEST_QUERY = 2_000
+
+
+async def listing(gateway: Gateway, actor: Actor) -> list[SavedView]:
+    """The caller's own, the oldest first."""
+    require(actor, "read")
+    return await gateway.store.saved_views.of(_owner(actor))
+
+
+async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedView:
+    """``query``: the filters and columns as the history's address has them."""
+    require(actor, "read")
+    if len(query) > LONGEST_QUERY:
+        raise Refused("invalid_request", "These filters are too long to be kept.")
+    view = SavedView(new_id("sv"), _owner(actor), _named(name), query, gateway.clock())
+    note = noted(gateway, actor, "view saved", view.id, name=view.name)
+    if not await gateway.store.saved_views.add(view, MOST, note):
+        raise Refused("conflict", f"You have {MOST} saved views; delete one first.")
+    return view
+
+
+async def rename(gateway: Gateway, actor: Actor, view_id: str, name: str) -> None:
+    require(actor, "read")
+    note = noted(gateway, actor, "view renamed", view_id, name=_named(name))
+    if not await gateway.store.saved_views.rename(_owner(actor), view_id, _named(name), note):
+        raise Refused("not_found", "there is no such view of yours")
+
+
+async def delete(gateway: Gateway, actor: Actor, view_id: str) -> None:
+    require(actor, "read")
+    note = noted(gateway, actor, "view deleted", view_id)
+    if not await gateway.store.saved_views.delete(_owner(actor), view_id, note):
+        raise Refused("not_found", "there is no such view of yours")
+
+
+def _owner(actor: Actor) -> str:
+    return actor.id or actor.name
+
+
+def _named(name: str) -> str:
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Refused(
+            "invalid_request", errors=[FieldError("name", f"write a name of 1 to {LONGEST_NAME} characters")]
+        )
+    return name
