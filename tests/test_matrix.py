@@ -35,6 +35,7 @@ SHOWS_SECRETS = "secrets are shown in the console alone"
 IS_A_STREAM = "it is a stream for a page or a program that listens; here one asks again"
 IS_FOR_EYES = "whoever looks on wants the newest, and a program everything"
 FOR_PAGES = "it stands beside the list on its page, and is no answer by itself"
+ONE_OF_A_RECORDED = "a program records an event and asks for the same of that"
 OWN_BOOKMARK = "it is a person's own bookmark in the console; a program keeps its filters itself"
 IS_A_PICTURE = "it feeds a chart; the numbers are asked for with a filter of the history"
 ONE_OF_MANY = "the list tells the same"
@@ -90,6 +91,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         f"saved_views.{name}": dict.fromkeys(("rest", "mcp", "cli"), OWN_BOOKMARK)
         for name in ("listing", "save", "rename", "delete")
     },
+    "samples.workflow_of_call": dict.fromkeys(("rest", "mcp", "cli"), ONE_OF_A_RECORDED),
     "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "key_rotation.rotate_key": {

@@ -81,6 +81,8 @@ PARTS = {
     "/live/stream": "a stream",
     "/live/count": "what a tab in the background asks for",
     "/history/export": "a file",
+    "/history/{invocation}/workflow": "a file",
+    "/webhooks/{webhook}/steps": "a part of the page after creating",
     "/history/count": "a part of the history's page",
     "/history/{invocation}/story": "a part of a call's page",
     "/history/{invocation}/sent": "a part of a call's page",

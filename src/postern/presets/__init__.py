@@ -61,6 +61,8 @@ class Preset:
     event: tuple[str, ...]
     """Where a call says what has happened, as ``header:Name`` or ``body:path``; the first that is there counts."""
     setup: tuple[str, ...]
+    page: str = ""
+    """Where at the sender webhooks are made, where that is one address for everybody."""
     sends_arrays: bool = False
     """Its bodies are arrays of events, which are read as the object ``{"items": […]}``."""
     synchronous_timeout_seconds: float | None = None

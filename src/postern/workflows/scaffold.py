@@ -47,9 +47,13 @@ def {function}(event: {event}) -> None:
 '''
 
 
+def file_name(name: str) -> str:
+    return f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
+
+
 def keep(folder: Path, name: str, source: str) -> Path:
     """As a new file, never over one that is there: raises FileExistsError."""
-    file = folder / f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
+    file = folder / file_name(name)
     folder.mkdir(parents=True, exist_ok=True)
     with file.open("x") as opened:
         opened.write(source)

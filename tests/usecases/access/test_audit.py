@@ -88,6 +88,7 @@ ONLY_READ = {
         "retention.plan",
         "samples.new_workflow",
         "samples.sample",
+        "samples.workflow_of_call",
     ),
     *(
         "export.everything",

@@ -8,16 +8,19 @@ import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.delivery import Trigger
 from postern.core.documents import Document
-from postern.core.history.sample import Sample, variables
+from postern.core.history.sample import Sample, sample_of, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
 from postern.usecases.answers import Time, iso
+from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
+from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored
 from postern.workflows.rehearsal import Rehearsal, rehearse
-from postern.workflows.scaffold import keep, skeleton
+from postern.workflows.scaffold import file_name, keep, skeleton
 
 ARMED_FOR = 600.0
 LONGEST_ARMED = 86_400.0
@@ -87,6 +90,23 @@ async def new_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
     """A typed beginning of a workflow for this webhook, as Python source."""
     require(actor, "read")
     return skeleton(name, await _event(gateway, actor, webhook_id), webhook_id)
+
+
+async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -> tuple[str, str]:
+    """The same from one recorded call, with the values that the mapping finds in it now: the file's name and the
+    source."""
+    require(actor, "read")
+    story = await recorded(gateway, invocation_id)
+    payload = payload_of(story.invocation)
+    if payload is None or not story.deliveries:
+        raise Refused("conflict", "this call started nothing, or its body is no longer kept")
+    webhook_id = story.invocation.webhook_id
+    webhook = gateway.runtime.directory.by_id(webhook_id)
+    fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields
+    trigger = Trigger("", webhook_id, invocation_id, fields, payload.text)
+    event = msgspec.json.decode(sample_of(trigger), type=Document)
+    name = webhook.name if webhook else "my workflow"
+    return file_name(name), skeleton(name, event, webhook_id)
 
 
 async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> Path:

@@ -58,6 +58,11 @@ def about(name: str) -> Provider:
     )
 
 
+def page_of(name: str) -> str:
+    """Where at the sender webhooks are made; empty where that is not one address for everybody."""
+    return presets.get(name).page if name in presets.names() else ""
+
+
 def problem_of(name: str, secret: str) -> str | None:
     """Why what was pasted does not look like a secret of this sender, where that can be said."""
     return presets.get(name).secret_form.problem(secret) if name in presets.names() else None

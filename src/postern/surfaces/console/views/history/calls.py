@@ -20,7 +20,7 @@ from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, proble
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import Time
 from postern.usecases.calls import readmission
-from postern.usecases.history import findable, history, rows, saved_views
+from postern.usecases.history import findable, history, rows, samples, saved_views
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies
@@ -228,6 +228,13 @@ async def detail(visit: Visit) -> Response:
 async def part(visit: Visit) -> Response:
     """The same story, inside the inspector."""
     return visit.page("call/inspected.html", **await story.context(visit, visit.at("invocation")))
+
+
+async def begin_workflow(visit: Visit) -> Response:
+    """A file to go on from, made from this call."""
+    name, source = await samples.workflow_of_call(visit.gateway, visit.actor, visit.at("invocation"))
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    return Response(source, media_type="text/x-python; charset=utf-8", headers=headers)
 
 
 def staying(action: View) -> View:

@@ -10,12 +10,12 @@ from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.signatures.tester import read_request
-from postern.surfaces.console.views.webhooks import test_call
+from postern.surfaces.console.views.webhooks import first_steps, test_call
 from postern.surfaces.console.views.webhooks.authentication import scheme_context, scheme_of
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.signatures import signatures
-from postern.usecases.signatures.senders import names
+from postern.usecases.signatures.senders import names, page_of
 from postern.usecases.signatures.signatures import TestedCall
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
@@ -196,6 +196,8 @@ async def ready(visit: Visit) -> Response:
         webhook=webhook,
         secret=token,
         about=about,
+        sender_page=page_of(provider),
+        steps=await first_steps.steps(visit, webhook),
         awaited=senders.awaited(webhook),
         full_url=url,
         snippets=snippets.snippets(webhook, token) if how.method != "hmac" else [],

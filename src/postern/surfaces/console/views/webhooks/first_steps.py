@@ -1,0 +1,100 @@
+"""How far a new webhook has come: its secret, its first call, what the workflow gets, the workflow."""
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.surfaces.console import senders
+from postern.surfaces.console.views.history import story
+from postern.surfaces.console.visit import Visit
+from postern.usecases.history import history
+from postern.usecases.history.views import InvocationSummary
+from postern.usecases.operations import engine
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Webhook, WithoutAuthentication, WithSignature
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    title: str
+    is_done: bool
+    detail: str = ""
+    href: str = ""
+    link: str = ""
+
+
+async def show(visit: Visit) -> Response:
+    """The list alone, which asks for itself again while something is left to do."""
+    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    return visit.page("creation/steps.html", webhook=webhook, steps=await steps(visit, webhook))
+
+
+async def steps(visit: Visit, webhook: Webhook) -> list[Step]:
+    newest = await _first(visit, HistoryFilter(webhook.id))
+    accepted = await _first(visit, HistoryFilter(webhook.id, code="accepted"))
+    secret = [] if isinstance(webhook.authentication, WithoutAuthentication) else [_secret(webhook)]
+    return [
+        *secret,
+        _first_call(newest, accepted),
+        _mapped(webhook),
+        await _workflow(visit, webhook, accepted),
+    ]
+
+
+async def _first(visit: Visit, wanted: HistoryFilter) -> InvocationSummary | None:
+    page = await history.listing(visit.gateway, visit.actor, wanted, 1)
+    return page.items[0] if page.items else None
+
+
+def _secret(webhook: Webhook) -> Step:
+    what = "secret" if isinstance(webhook.authentication, WithSignature) else "token"
+    missing = senders.awaited(webhook)
+    if missing is None:
+        return Step(f"The {what} is set", True)
+    where = f"/webhooks/{webhook.id}/authentication#secrets"
+    return Step("The secret is set", False, "Until then every call is rejected.", where, "Paste it")
+
+
+def _first_call(newest: InvocationSummary | None, accepted: InvocationSummary | None) -> Step:
+    title = "A call was accepted"
+    if accepted is not None:
+        return Step(title, True, "", f"/history/{accepted.id}", "See the newest")
+    if newest is None:
+        return Step(title, False, "Send a test call below, or have the sender call.")
+    return Step(title, False, f"The newest call: {story.reason(newest)}", f"/history/{newest.id}", "Why")
+
+
+def _mapped(webhook: Webhook) -> Step:
+    chosen = len(webhook.field_mapping.paths())
+    title = "Values for the workflow are chosen"
+    detail = f"{chosen} of 4." if chosen else "If you want any: every workflow gets the whole payload."
+    link = "Change them" if chosen else "Choose what the workflow gets"
+    return Step(title, chosen > 0, detail, f"/webhooks/{webhook.id}/mapping", link)
+
+
+async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> Step:
+    title = "A workflow listens"
+    try:
+        known = await engine.workflows(visit.gateway, visit.actor)
+    except Refused:
+        known = None
+    own = [one.name for one in known or [] if not one.webhook_ids or webhook.id in one.webhook_ids]
+    if own:
+        return Step(title, True, ", ".join(own[:3]) + (" and others." if len(own) > 3 else "."))
+    if known is None:
+        if accepted is not None and accepted.runs:
+            return Step(title, True)
+        return Step(
+            title, False, "This engine does not say which workflows it has.", "/workflows", "Workflows"
+        )
+    if accepted is None:
+        return Step(title, False, "After the first accepted call, one can be begun from it.")
+    return Step(
+        title,
+        False,
+        "The file goes into the folder that POSTERN_WORKFLOWS names.",
+        f"/history/{accepted.id}/workflow",
+        "Begin a workflow from this call",
+    )
