@@ -1,10 +1,12 @@
 """The senders the console offers: what their presets say, in the words of a form."""
 
+from dataclasses import dataclass
+
 from postern.usecases.signatures.senders import about, names
 from postern.usecases.signatures.views import Provider
 from postern.usecases.webhooks.views import Webhook, WithSignature
 
-__all__ = ["about", "awaited", "names", "offered", "titles"]
+__all__ = ["about", "awaited", "limit", "names", "offered", "titles"]
 
 # Not in the order of the alphabet: a shop's owner finds the shop first.
 FIRST = ("shopify", "woocommerce", "stripe", "github", "slack", "paddle")
@@ -18,6 +20,23 @@ def awaited(webhook: Webhook | None) -> Provider | None:
     """The sender whose secret this webhook is still waiting for."""
     how = webhook.authentication if webhook else None
     return about(how.provider) if isinstance(how, WithSignature) and how.secret_awaited else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long a sender waits for an answer."""
+
+    title: str
+    seconds: float
+
+
+def limit(webhook: Webhook) -> Limit | None:
+    how = webhook.authentication
+    if not isinstance(how, WithSignature) or how.provider not in names():
+        return None
+    sender = about(how.provider)
+    waits = sender.sender.timeout_seconds
+    return None if waits is None else Limit(sender.title, waits)
 
 
 def offered() -> list[Provider]:

@@ -47,6 +47,14 @@ function plot(box) {
       : { label: name, stroke: resolved(name), width: index ? 1.5 : 2, points: { show: few, size: 6, fill: resolved(name) }, spanGaps: true },
   );
 
+  // Where the sender gives up: drawn once callers wait half as long, for before that it would only flatten the rest.
+  const longest = Math.max(0, ...values.flat().map(Number));
+  const limit = Number(box.dataset.limit ?? 0);
+  if (!isVolume && limit && longest * 2 >= limit) {
+    data.push(at.map(() => limit));
+    series.push({ label: "limit", stroke: resolved("limit"), width: 2, dash: [6, 4], points: { show: false } });
+  }
+
   const axis = { stroke: ink, font: "12px system-ui, sans-serif", ticks: { show: false } };
   new uPlot(
     {

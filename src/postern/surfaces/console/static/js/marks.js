@@ -21,6 +21,16 @@ export function marks() {
     for (const row of document.querySelectorAll(`tr[data-of="${button.dataset.unfold}"]`)) row.hidden = !open;
   });
 
+  // What is being fetched is busy until it is there; what asks again by itself is left as it is.
+  const place = (event) => {
+    const { sourceElement, target } = event.detail?.ctx ?? {};
+    const asks = sourceElement?.getAttribute?.("hx-trigger") ?? "";
+    return /every|load/.test(asks) || typeof target?.setAttribute !== "function" ? null : target;
+  };
+  document.addEventListener("htmx:before:request", (event) => place(event)?.setAttribute("aria-busy", "true"));
+  // Whoever asked may have been swapped away by the answer, and then hears the last of these no more.
+  for (const end of ["htmx:after:swap", "htmx:finally:request"]) document.addEventListener(end, (event) => place(event)?.removeAttribute("aria-busy"));
+
   // A search that goes on by itself is stopped; the way on from there stays.
   document.addEventListener("click", (event) => {
     const looking = event.target.closest("[data-stop]")?.closest("[data-looking]");

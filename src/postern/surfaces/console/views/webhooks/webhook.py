@@ -82,6 +82,7 @@ async def overview(visit: Visit) -> Response:
         "",
         head,
         chart=chart,
+        limit=senders.limit(webhook),
         ranges=volumes.RANGES,
         rows=await rows_of(visit, latest.items),
         reason=story.reason,
