@@ -73,6 +73,7 @@ OF_AN_ENGINE = {
     "answer-invocation",
     "end-invocation",
     "Attempt.detail",
+    "Attempt.listener",
     "Attempt.runs",
     "Attempt.workflows",
 }
@@ -126,6 +127,13 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     api.checked("GET", f"{accepted}/preview?fieldOne=number&fieldTwo=a&fieldThree=b&fieldFour=c")
     api.checked("GET", f"{accepted}/request")
     api.checked("POST", f"{accepted}/replay")
+    listener = f"listeners/{api.checked('POST', 'listeners', {'name': 'ada@laptop'})['id']}"
+    api.checked("GET", "listeners")
+    wanted = {"invocationId": accepted.partition("/")[2]}
+    handed = api.checked("POST", f"{listener}/replays", wanted)["id"]
+    api.checked("POST", f"{listener}/calls", {})
+    api.checked("POST", f"{listener}/calls/{handed}", {"status": 200})
+    api.delete(listener)
     replay = f"replays/{api.checked('POST', 'replays', {'filter': {'webhookId': webhook['id']}})['id']}"
     api.checked("POST", f"{replay}/run")
     api.checked("GET", replay)

@@ -152,6 +152,19 @@ async def test_who_waits_for_a_listener_that_died_hears_that_the_workflow_failed
     assert house.engine.started == {}
 
 
+async def test_who_waits_for_a_listener_that_is_ended_hears_so_at_once(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    await listeners.end(house.gateway, BOB, listener.id)
+    heard = await calling
+    assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
+    assert (await only_call(house)).status == "failed"
+    with pytest.raises(Refused, match="bob has ended this listener"):
+        await answer(house, listener, call, b"too late")
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [

@@ -42,7 +42,7 @@ async def enter_listener(
 
 
 @row(
-    "POST", "/listeners/{listener_id}/calls", "Ask for calls", level="read",
+    "POST", "/listeners/{listener_id}/calls", "Ask for calls", level="read", refuses=("conflict",),
     body_example={"known": [], "waitSeconds": 4},
 )  # fmt: skip
 async def ask_for_calls(
@@ -54,7 +54,7 @@ async def ask_for_calls(
 
 
 @row(
-    "POST", "/listeners/{listener_id}/calls/{handed_id}", "Answer a call as a listener", level="read",
+    "POST", "/listeners/{listener_id}/calls/{handed_id}", "Answer a call as a listener", level="read", refuses=("conflict",),
     body_example={"status": 200, "headers": [["Content-Type", "text/plain"]], "bodyBase64": "b2s=", "ms": 12.5},
 )  # fmt: skip
 async def answer_call(
