@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import update
 
 from postern.core.problems import Refused
@@ -98,15 +99,16 @@ async def test_of_very_many_what_was_counted_is_kept_for_a_while(
 
 
 async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
-    webhook = await desk.webhook("Before", tags=["eu"])
+    webhook = await desk.webhook("Ours", tags=["eu"])
     stored = await webhooks.stored(desk.gateway, webhook)
     stored.version += 1
+    stored.settings = replace(stored.settings, tags=["us"])
     await desk.gateway.store.webhooks.update_each(
         [(stored, audit.noted(desk.gateway, ACTOR, "webhook changed", webhook))]
     )
-    assert await listed(desk, tag="eu") == ["Before"]
+    assert (await listed(desk, tag="eu"), await listed(desk, tag="us")) == ([], ["Ours"])
     await desk.gateway.store.webhooks.delete(webhook, desk.gateway.clock())
-    assert await listed(desk) == []
+    assert (await listing.listing(desk.gateway, ACTOR)).total == 0
 
 
 # --- many at once ----------------------------------------------------------------------------------------------------
