@@ -92,3 +92,12 @@ async def test_a_wrong_field_is_named_as_it_was_written(
         await house.webhook(**settings)
     (error,) = refused.value.errors
     assert error.field == field and said in error.message
+
+
+async def test_a_webhook_that_asks_for_enough_is_warned_of_nothing(house: House) -> None:
+    token = await house.webhook(authentication={"method": "token", "token": "x" * 16})
+    assert token.warnings == []
+    short = await house.webhook(authentication={"method": "token", "token": "x" * 15})
+    assert [one[:27] for one in short.warnings] == ["A token of this webhook is "]
+    nobody = await house.webhook(authentication={"method": "none"})
+    assert [one[:19] for one in nobody.warnings] == ["Anybody who knows t"]
