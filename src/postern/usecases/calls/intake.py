@@ -21,7 +21,7 @@ from postern.usecases.runtime.gateway import Gateway
 
 PREFIX = b"/webhook/"
 GUESSING = "guessing"
-SAY_EVERY = 10.0
+LOG_EVERY = 10.0
 """Seconds between two log lines about the same shortage."""
 
 log = structlog.get_logger("postern.intake")
@@ -35,17 +35,17 @@ class Intake:
         self.addresses = addresses
         self.arriving = ArrivingBytes()
         self._turned_away = 0
-        self._said_at = -SAY_EVERY
+        self._logged_at = -LOG_EVERY
 
     def no_room(self, webhook: Webhook, address: str) -> None:
         self._turned_away += 1
         now = time.monotonic()
-        if now - self._said_at >= SAY_EVERY:
+        if now - self._logged_at >= LOG_EVERY:
             log.warning(
                 "the room for bodies that are still coming in is taken",
                 calls=self._turned_away, webhook=webhook.id, address=address, bytes=self.arriving.held,
             )  # fmt: skip
-            self._said_at, self._turned_away = now, 0
+            self._logged_at, self._turned_away = now, 0
 
 
 class IncomingCall:

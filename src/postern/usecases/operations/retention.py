@@ -29,7 +29,7 @@ FIRST_AFTER = 30.0
 LOOK_EVERY = 15.0
 SUM_EVERY = 300.0
 STILL_GOING = ("running", "waiting", "sleeping")
-TOLD = ("invocations", "bodies", "rejected")
+REPORTED = ("invocations", "bodies", "rejected")
 """What people ask about; what else is pruned has an end of its own."""
 
 Report = Callable[[str, int], None]
@@ -120,7 +120,7 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
     summary = msgspec.json.encode(counts).decode()
     await store.reach("pruned", "", gateway.clock(), summary)
-    if any(counts[what] for what in TOLD):
+    if any(counts[what] for what in REPORTED):
         await store.reach("deleted", "", gateway.clock(), summary)
     return dict(counts)
 
@@ -149,7 +149,7 @@ async def last(gateway: Gateway, actor: Actor) -> LastPruning:
         deleted_at=None if deleted is None else Time(deleted[0]),
         deleted=None
         if deleted is None
-        else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in TOLD},
+        else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in REPORTED},
     )
 
 

@@ -86,15 +86,15 @@ def _unlisted_proxy(visit: Visit, item: Invocation) -> str | None:
     return header if names_another(item.address, named, header.lower().encode()) else None
 
 
-STIRS_FOR = 120.0
+FOLLOWED_FOR = 120.0
 """Seconds for which a page asks how a start goes on: longer than any caller waits for an answer."""
 
 
 def _under_way(item: Invocation, now: float) -> bool:
     """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried
     again and again may take days, and nobody watches it at a page's pace."""
-    begun = [one for one in item.deliveries if now - one.created_at < STIRS_FOR]
-    if any(one.ended_at is None and now - one.at < STIRS_FOR for one in item.local_runs):
+    begun = [one for one in item.deliveries if now - one.created_at < FOLLOWED_FOR]
+    if any(one.ended_at is None and now - one.at < FOLLOWED_FOR for one in item.local_runs):
         return True
     return any(
         (one.state == "queued" and not one.attempts) or one.answer == "waiting" or one.run_state == "running"
