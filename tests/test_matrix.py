@@ -71,6 +71,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
+    "fixtures.fixture": {"console": "a file for tests is wanted where the tests are, by whoever writes them"},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),

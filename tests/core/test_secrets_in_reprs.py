@@ -37,6 +37,7 @@ HARMLESS = {
     "Comparison.headers": "masked before they are kept",
     "Node.hit_key": "whether",
     "RecordedRequest.headers": "masked before they are kept",
+    "Fixture.headers": "without credentials and signatures",
     "Answer.headers": "said to whoever called",
     "WorkflowResponse.headers": "said to whoever called",
     "Response.headers": "said to whoever called",

@@ -18,9 +18,9 @@ import pytest
 from engines.embedded_stage import Stage, until
 from postern import workflows
 from postern.engines.embedded.journal import Journal, JournalUnavailable
-from postern.engines.embedded.replay import Recorded, Replay
 from postern.workflows import respond
 from postern.workflows.language import carry_out, running
+from postern.workflows.replay import Recorded, Replay
 from support import power_cut
 from support.waiting import wait_until
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postern.core.deliveries.delivery import End
-from postern.engines.embedded import replay
 from postern.engines.embedded.frames import Start
-from postern.engines.embedded.replay import LeftOff
 from postern.engines.embedded.runs import WorkflowRuns
+from postern.workflows import replay
 from postern.workflows.language import Declared, StepFailed, respond, sleep, step
+from postern.workflows.replay import LeftOff
 
 Word = Literal["step", "failing step", "sleep", "respond", "raise"]
 Moment = Literal["before the effect", "after the effect", "after it is recorded"]

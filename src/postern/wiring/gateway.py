@@ -77,7 +77,7 @@ async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIter
             "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share."
         )
     base_url = _base_url(settings, serving_on)
-    workflows = _workflows(settings, serving_on)
+    workflows = workflows_of(settings, serving_on)
 
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
@@ -177,7 +177,7 @@ def _base_url(settings: Settings, serving_on: str | None) -> str:
     return f"http://{host}:{settings.port}"
 
 
-def _workflows(settings: Settings, serving_on: str | None) -> Path:
+def workflows_of(settings: Settings, serving_on: str | None = None) -> Path:
     """A command that was typed without the server's settings looks where the one that serves has looked."""
     left = settings.data_dir / "workflows.path"
     if serving_on is not None:

@@ -30,7 +30,7 @@ from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring import backup
-from postern.wiring.gateway import database_held, opened
+from postern.wiring.gateway import database_held, opened, workflows_of
 from postern.wiring.starting import ends_in_a_sentence, settings_or_end
 from postern.workflows import Rehearsal, rehearse
 from postern.workflows.scaffold import keep
@@ -101,6 +101,10 @@ class Local:
     def speak_mcp(self, level: str) -> None:
         actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level))
         self._run(lambda gateway: load_sdk().serve_stdio(gateway, actor))
+
+    def workflows_folder(self) -> Path:
+        path = workflows_of(self._settings)
+        return (path.parent if path.suffix == ".py" else path).resolve()
 
     def write_workflow(self, name: str, webhook: str) -> Path:
         return self._run(lambda gateway: samples.write_workflow(gateway, ACTOR, name, webhook))

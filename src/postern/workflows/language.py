@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -64,6 +64,16 @@ class Declared:
         return not self.webhook_ids or webhook_id in self.webhook_ids
 
 
+class StandIn(Protocol):
+    """In a rehearsal: what takes the place of a step's own function, and of the waiting between its tries."""
+
+    def action(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called instead of the function of the step of this name."""
+        ...
+
+    def pause(self, seconds: float) -> None: ...
+
+
 @dataclass(slots=True)
 class Once:
     """What is done once for a run, however often that is taken up again."""
@@ -72,6 +82,7 @@ class Once:
     """As JSON. None: it is still to be done, and this is to be set."""
     awaited: bool = True
     """The workflow goes on when the result is on disk. Else it goes on at once, and its next word waits for that."""
+    stand_in: StandIn | None = None
 
 
 class Runner(Protocol):
@@ -157,7 +168,7 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
             return function(*args, **kwargs)
         with runner.once(trying.title) as once:
             if once.result is None:
-                once.result = trying.as_result(trying.call(lambda: function(*args, **kwargs)))
+                once.result = trying.as_result(trying.call(once.stand_in, function, args, kwargs))
         # Read back: the first run sees exactly what a later one will.
         return json.loads(once.result)
 
@@ -167,7 +178,8 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
             return await function(*args, **kwargs)
         with runner.once(trying.title) as once:
             if once.result is None:
-                once.result = trying.as_result(await trying.call_async(lambda: function(*args, **kwargs)))
+                result = await trying.call_async(once.stand_in, function, args, kwargs)
+                once.result = trying.as_result(result)
         return json.loads(once.result)
 
     return call_async if inspect.iscoroutinefunction(function) else call
@@ -186,26 +198,47 @@ class _Trying:
     retries: int
     wait: float
 
-    def call(self, action: Callable[[], Any]) -> Any:
+    def call(
+        self,
+        stand_in: StandIn | None,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        action = function if stand_in is None else stand_in.action(self.title, function)
+        wait = time.sleep if stand_in is None else stand_in.pause
         with _within_a_step():
             attempt = 0
             while True:
                 try:
-                    return action()
+                    return action(*args, **kwargs)
                 except Exception as error:
-                    time.sleep(self._pause(attempt, error))
+                    wait(self._pause(attempt, error))
                 attempt += 1
 
-    async def call_async(self, action: Callable[[], Awaitable[Any]]) -> Any:
+    async def call_async(
+        self,
+        stand_in: StandIn | None,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         import asyncio
 
+        action = function if stand_in is None else stand_in.action(self.title, function)
         with _within_a_step():
             attempt = 0
             while True:
                 try:
-                    return await action()
+                    result = action(*args, **kwargs)
+                    # A stand-in may be a plain function.
+                    return await result if inspect.isawaitable(result) else result
                 except Exception as error:
-                    await asyncio.sleep(self._pause(attempt, error))
+                    pause = self._pause(attempt, error)
+                if stand_in is None:
+                    await asyncio.sleep(pause)
+                else:
+                    stand_in.pause(pause)
                 attempt += 1
 
     def _pause(self, attempt: int, error: Exception) -> float:
@@ -266,7 +299,7 @@ def _running(word: str) -> Runner:
     runner = _runner.get()
     if runner is None:
         raise RuntimeError(
-            f"{word}() works while a workflow runs; to try one without an engine use postern.workflows.rehearse"
+            f"{word}() works while a workflow runs; to try one without an engine use postern.workflows.testing.run"
         )
     return runner
 
@@ -281,14 +314,15 @@ def running(runner: Runner) -> Iterator[None]:
         _runner.reset(token)
 
 
-def carry_out(function: Automation, event: Any) -> None:
-    """Run the workflow to its end, in this thread. One written with ``async def`` gets an event loop of its own, so
+def carry_out(function: Automation, event: Any) -> Any:
+    """Run the workflow to its end, in this thread; what it returns nobody but a test wants to know. One written with ``async def`` gets an event loop of its own, so
     that what blocks in it holds up nobody else."""
     result = function(event)
     if inspect.iscoroutine(result):
         import asyncio  # here: most workflows do without, and so should their start
 
-        asyncio.run(result)
+        return asyncio.run(result)
+    return result
 
 
 @contextmanager

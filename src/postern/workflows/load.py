@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postern.workflows.language import Declared, collecting
+from postern.workflows.places import Place, place_of
 
 _ours: set[str] = set()
 
@@ -19,6 +20,8 @@ class Loaded:
     files: tuple[Path, ...] = ()
     """Everything that was read, so that somebody can notice when it changes."""
     error: str = ""
+    line: str = ""
+    """The line that has the error, as it is written there."""
 
 
 def workflow_files(path: Path) -> list[Path]:
@@ -51,7 +54,12 @@ def load(path: Path) -> Loaded:
         if isinstance(error, SyntaxError) and error.filename:
             where.append(Path(error.filename))
         files.update(file for file in where if file.is_relative_to(folder))
-        return Loaded(files=tuple(files | _take_note(known, folder)), error=_in_one_line(error, folder))
+        place = place_of(error, folder)
+        return Loaded(
+            files=tuple(files | _take_note(known, folder)),
+            error=_in_one_line(error, place),
+            line=place.text if place else "",
+        )
     finally:
         sys.dont_write_bytecode = kept
     return Loaded(tuple(found), tuple(files | _take_note(known, folder)))
@@ -94,13 +102,8 @@ def _forget_ours() -> None:
     _ours.clear()
 
 
-def _in_one_line(error: BaseException, folder: Path) -> str:
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{Path(error.filename).name}, line {error.lineno}: {error.msg}"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(folder)
-    ]
-    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
-    return f"{where}{type(error).__name__}: {error}" if where else str(error) or type(error).__name__
+def _in_one_line(error: BaseException, place: Place | None) -> str:
+    if place is None:
+        return str(error) or type(error).__name__
+    what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
+    return f"{place}: {what}"

@@ -16,6 +16,7 @@ from reference import commands
 from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.local import Local
+from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed
 from support.program import Program, clean_environment, run_postern
@@ -41,6 +42,7 @@ LOCAL_ONLY = {
         "list",
     ): "without an engine, as in these tests, a gateway knows none; the files of its machine it does",
     ("schema",): "it says what a file may hold, and asks nobody",
+    ("workflows", "test"): "it runs tests, and asks nobody: test_workflow_tests.py",
     ("listen",): "it goes on until somebody ends it: test_listen.py",
     ("completion",): "it prints a script",
 }
@@ -85,6 +87,7 @@ PATTERNS = {
     r" {2,}": "  ",
     r"command line|POSTERN_ADMIN_KEY": "WHO",
     r"\bin \d+ ms": "in N ms",
+    r"events/([\w-]+)-[0-9a-f]{8}\.json": r"events/\1-ID.json",
     r"(?m)^(TIME  inv_ID .*?  \d{3}  )[\d.]+": r"\1N",
     r'"[0-9A-Za-z]{22}"': '"CODE"',
 }
@@ -109,6 +112,8 @@ def test_a_story_is_told_the_same_both_ways(both: tuple[Way, Way], monkeypatch: 
         tell(way)
     local, remote = both
     assert len(local.transcript) == len(remote.transcript)
+    near, far = (load_event(way.folder / "events" / "greeting.json")["payload"] for way in both)
+    assert near == far == {"number": "1001", "text": "\u001b[31mé漢字"}
     differing = [
         "\n".join(unified_diff(*(str(part).splitlines() for part in pair), lineterm="", n=1))
         for one, other in zip(local.transcript, remote.transcript, strict=True)
@@ -193,9 +198,9 @@ def tell(way: Way) -> None:
     way("workflows", "new", "Greet", "--from-sample", orders, "--print")
     way("workflows", "new", "Greet", "--from-sample", orders)
     twice("workflows", "new", "Greet", "--from-sample", orders)
-    twice("workflows", "test", "Greet", "--sample", orders)
-    way("workflows", "test", "Nobody", "--sample", orders)
-    way("workflows", "test", "Greet", "--sample", signed)
+    twice("workflows", "try", "Greet", "--sample", orders)
+    way("workflows", "try", "Nobody", "--sample", orders)
+    way("workflows", "try", "Greet", "--sample", signed)
     way("webhooks", "sample", orders, "--forget")
     way("webhooks", "sample", orders, "--forget", "--json")
     way("webhooks", "run", orders)
@@ -232,6 +237,11 @@ def tell(way: Way) -> None:
         ("history", "preview", invocation, "fieldOne=number", "fieldTwo=text"),
         ("history", "preview", invocation, "fieldOne=a["),
         ("history", "preview", invocation, "fieldNine=a"),
+        ("history", "save", invocation, str(way.folder / "events")),
+        ("history", "save", invocation, str(way.folder / "events"), "--as", "greeting"),
+        ("history", "save", invocation, str(way.folder / "events"), "--as", "a/b"),
+        ("history", "save", refused_one(way), str(way.folder / "events")),
+        ("history", "save", f"inv_{NOWHERE}", str(way.folder / "events")),
         ("history", "recheck", signed),
         ("signatures", "explain", invocation),
         ("signatures", "explain", refused_one(way)),

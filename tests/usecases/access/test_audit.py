@@ -65,6 +65,7 @@ ONLY_READ = {
         "picking.one",
         "comparing.compared",
         "retention.kept_until",
+        "fixtures.fixture",
         "history.listing",
         "history.preview",
         "trying.duplicate_key",

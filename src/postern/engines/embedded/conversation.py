@@ -10,8 +10,8 @@ from itertools import count
 import msgspec
 
 from postern.engines.embedded import frames
-from postern.engines.embedded.replay import LeftOff
 from postern.workflows.language import StepFailed
+from postern.workflows.replay import LeftOff
 
 log = logging.getLogger("postern.engine")
 

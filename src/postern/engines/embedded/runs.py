@@ -21,10 +21,9 @@ from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.frames import Start
 from postern.engines.embedded.housekeeping import LOOK_EVERY, Housekeeping, delete_runs
 from postern.engines.embedded.journal import Journal, JournalUnavailable
-from postern.engines.embedded.replay import Forgotten, LeftOff, Recorded, Replay
 from postern.engines.embedded.turns import Run, Turns
-from postern.workflows.event import event_of
-from postern.workflows.language import Declared, carry_out, running
+from postern.workflows.language import Declared
+from postern.workflows.replay import Forgotten, LeftOff, Recorded, Replay, carry_on
 
 log = logging.getLogger("postern.engine")
 
@@ -200,14 +199,7 @@ class WorkflowRuns:
             lambda *step: self._record(run, *step),
             lambda document: self._respond(run, document),
         )
-        stopped: BaseException | None = None
-        try:
-            with running(replay):
-                carry_out(self._turns.function_of(run), event_of(run.event))
-        except BaseException as failure:
-            stopped = failure
-        # The workflow's code may have caught what was to stop it, or made something else of it.
-        stopped = stopped if replay.over is None else replay.over
+        stopped = carry_on(self._turns.function_of(run), run.event, replay).reason
         if isinstance(stopped, LeftOff):
             self._turns.left_off(run)
         elif stopped is not None:

@@ -12,7 +12,7 @@ from postern.surfaces.cli.develop import listen, listeners, send
 from postern.surfaces.cli.gateway import login
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.machine import Machine
-from postern.surfaces.cli.history import history, replays
+from postern.surfaces.cli.history import history, replays, saving
 from postern.surfaces.cli.operations import backup, completion, mcp, retention
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
 from postern.surfaces.cli.webhooks import (
@@ -49,6 +49,7 @@ app.command("prune")(retention.prune)
 app.add_typer(signatures.commands, name="signatures")
 app.add_typer(signatures.secret_commands, name="secrets")
 history.commands.command("recheck")(signatures.recheck)
+history.commands.command("save")(saving.save)
 app.command("export")(configuration.export)
 app.command("apply")(configuration.apply)
 app.command("schema")(schema.schema)

@@ -10,7 +10,7 @@ from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
-from postern.usecases.history import comparing, editing, history, marks, volumes
+from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes
 from postern.usecases.history import views as history_views
 from postern.usecases.operations import engine
 from postern.usecases.operations.views import Run, Workflow
@@ -57,6 +57,14 @@ async def show_as_code(gateway: Gateway, actor: Actor, asked: ask.AsCode) -> vie
     were. It holds what the caller sent."""
     code = await history.as_code(gateway, actor, asked.invocation_id, asked.language)
     return views.Code(language=asked.language, code=code)
+
+
+@tool("Save an invocation as a fixture", "read", ask.OneInvocation, outside=("name", "headers", "event"))
+async def save_as_fixture(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> history_views.Fixture:
+    """The recorded call as a document for tests of workflow files: the event as a workflow gets it, and headers
+    without credentials and signatures. Written to a file, `postern.workflows.testing.load_event` reads it; a long
+    event is cut here, and `postern history save` writes it whole."""
+    return await fixtures.fixture(gateway, actor, asked.invocation_id)
 
 
 @tool("Try a field mapping", "read", ask.PreviewMapping, outside=FIELD_NAMES)

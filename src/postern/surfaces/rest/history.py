@@ -24,7 +24,7 @@ from postern.usecases.answers import Listing
 from postern.usecases.calls import readmission
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.calls.views import Admitted, Answered, EndNoted
-from postern.usecases.history import comparing, editing, history, marks, views, volumes
+from postern.usecases.history import comparing, editing, fixtures, history, marks, views, volumes
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
@@ -83,6 +83,16 @@ async def show_request(gateway: Gateway, actor: Actor, invocation_id: str) -> vi
     """Method, path, query, headers and body as they came in, for a program that takes the call in again. Signatures are
     there; credentials are masked."""
     return await history.request(gateway, actor, invocation_id)
+
+
+@row(
+    "GET", "/invocations/{invocation_id}/fixture", "Show a call as a fixture for tests",
+    level="read", refuses=("conflict",),
+)  # fmt: skip
+async def show_fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Fixture:
+    """The event as a workflow gets it, and the headers without credentials and signatures. Kept as a file, tests of
+    workflow files run on it."""
+    return await fixtures.fixture(gateway, actor, invocation_id)
 
 
 @row("GET", "/invocations/{invocation_id}/preview", "Try a field mapping", level="read")

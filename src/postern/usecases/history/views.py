@@ -222,6 +222,19 @@ class RecordedRequest(View):
     event: str
 
 
+class Fixture(View):
+    """A recorded call as a file for tests of workflows. ``postern_event``: the version of this form. ``name``: what has
+    happened at the sender, empty where the call does not say. ``headers``: without credentials and signatures.
+    ``event``: what a workflow gets."""
+
+    postern_event: int
+    name: str
+    webhook: str
+    received_at: Time
+    headers: list[Annotated[list[str], msgspec.Meta(min_length=2, max_length=2)]]
+    event: Document
+
+
 class Replayed(View):
     invocation_id: str
     delivery: Delivery

@@ -1,12 +1,14 @@
-"""What the words of a workflow do in the embedded engine: a result that is recorded is handed back, any other
-is recorded before it counts."""
+"""What the words of a workflow do, in the embedded engine as in a rehearsal: a result that is recorded is handed
+back, any other is recorded before it counts."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from postern.workflows.language import Once, StepFailed
+from postern.workflows.event import event_of
+from postern.workflows.language import Automation, Once, StandIn, StepFailed, carry_out, running
 
 SHORTEST_LEAVE = 0.05
 """A sleep that is shorter is slept through; for a longer one the run gives its thread to others."""
@@ -47,6 +49,9 @@ class Replay:
     """Has the step at this position put on disk; with a time, the run is asleep until then. What is returned waits
     until it is there, and may raise ``Forgotten``."""
     answer: Callable[[str], bool]
+    now: Callable[[], float] = time.time
+    wait: Callable[[float], None] = time.sleep
+    stand_in: StandIn | None = None
     position: int = 0
     busy: bool = False
     """Within a step."""
@@ -64,7 +69,7 @@ class Replay:
                 raise StepFailed(found.error)
             yield Once(found.result or "null")
             return
-        once, self.busy = Once(), True
+        once, self.busy = Once(stand_in=self.stand_in), True
         try:
             yield once
         except StepFailed as failed:
@@ -81,8 +86,8 @@ class Replay:
 
     def sleep(self, seconds: float) -> None:
         found = self._recorded("sleep")
-        wake_at = float(found.result or 0) if found else time.time() + seconds
-        left = wake_at - time.time()
+        wake_at = float(found.result or 0) if found else self.now() + seconds
+        left = wake_at - self.now()
         wake_at_disk = wake_at if left > SHORTEST_LEAVE else None
         if found is None:
             self._record(Recorded("sleep", result=repr(wake_at)), wake_at_disk)
@@ -91,7 +96,7 @@ class Replay:
         self._wait_until_on_disk()
         if wake_at_disk is not None:
             self._let_go(Asleep())
-        time.sleep(max(0.0, left))
+        self.wait(max(0.0, left))
 
     def _recorded(self, name: str) -> Recorded | None:
         """What is recorded of the next step, which the workflow calls ``name``; None when it is to be done."""
@@ -131,3 +136,25 @@ class Replay:
     def _let_go(self, reason: BaseException) -> None:
         self.over = reason
         raise reason
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """How far a run came this time."""
+
+    reason: BaseException | None = None
+    """None: to its end."""
+    result: Any = None
+
+
+def carry_on(function: Automation, event: str, replay: Replay) -> Stopped:
+    """Run the workflow on the event, which is JSON, from the top, past what is recorded, as far as it goes now."""
+    reason: BaseException | None = None
+    result: Any = None
+    try:
+        with running(replay):
+            result = carry_out(function, event_of(event))
+    except BaseException as failure:
+        reason = failure
+    # The workflow's code may have caught what was to stop it, or made something else of it.
+    return Stopped(reason if replay.over is None else replay.over, result)

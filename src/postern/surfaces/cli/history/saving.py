@@ -1,0 +1,70 @@
+"""`postern history save`: a recorded call as a fixture for tests."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postern.surfaces.cli.gateway.api import PLACE, api
+from postern.surfaces.cli.history.history import InvocationId
+from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, report
+from postern.usecases.answers import as_plain
+from postern.usecases.history.views import Fixture
+
+
+def save(
+    invocation: InvocationId,
+    folder: Annotated[Path, typer.Argument(help="Where the file is written, like tests/events.")],
+    name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="What the file is called. Default: after its event."),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Save a recorded call as a fixture: a JSON file on which tests of workflows run. It holds the event as a workflow
+    gets it, and the headers without credentials and signatures. What the payload holds is in it, whatever that is.
+
+    Example:
+
+      postern history save inv_… tests/events --as paid
+    """
+    if name is not None and not PLACE.fullmatch(name):
+        end("--as: a name has up to 80 letters, digits, dots, dashes and underscores", USAGE)
+    found = api.get(Fixture, "invocations", invocation, "fixture")
+    stem = name.removesuffix(".json") if name else _file_name(found, invocation)
+    plain = as_plain(found)
+    text = json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+    if any("\ud800" <= char <= "\udfff" for char in text):  # half a character: no file can hold it as it is
+        text = json.dumps(plain, indent=2) + "\n"
+    try:
+        file, written = _keep(folder, stem, text, replace)
+    except FileExistsError as error:
+        end(
+            f"{error.filename} exists already and says something else; --replace writes over it",
+            CONFLICT,
+            "conflict",
+        )
+    except OSError as error:
+        end(f"{error.filename or folder} cannot be written: {error.strerror}", USAGE)
+    report({"written": str(file)}, f"Written: {file}" if written else f"It is there already: {file}", as_json)
+
+
+def _file_name(found: Fixture, invocation: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", (found.name or found.webhook).lower()).strip("-")[:60].strip("-")
+    return f"{words or 'event'}-{invocation[-8:]}"
+
+
+def _keep(folder: Path, stem: str, text: str, replace: bool) -> tuple[Path, bool]:
+    file = folder / f"{stem}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("w" if replace else "x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        if file.read_bytes() == text.encode():
+            return file, False
+        raise
+    return file, True

@@ -1,0 +1,64 @@
+"""Recorded calls as fixtures: files on which tests of workflows run (`postern.workflows.testing`)."""
+
+import re
+
+import msgspec
+
+from postern.core.access.accounts import Actor
+from postern.core.calls.redact import MASK
+from postern.core.deliveries.delivery import Trigger
+from postern.core.documents import Document
+from postern.core.history.invocation import Invocation
+from postern.core.history.sample import sample_of
+from postern.core.problems import Refused
+from postern.core.webhooks.webhook import Webhook
+from postern.usecases.answers import Time
+from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.history import views
+from postern.usecases.history.history import recorded
+from postern.usecases.history.rows import event_of
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.workflows.testing import VERSION
+
+_SIGNS = re.compile(r"signature|sign$|hmac|digest", re.IGNORECASE)
+
+
+async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Fixture:
+    """A recorded call as a file for tests: the event as a workflow gets it, and the headers without credentials and
+    signatures."""
+    require(actor, "read")
+    story = await recorded(gateway, invocation_id)
+    invocation = story.invocation
+    if (
+        invocation.outcome in ("rejected", "handshake") and not story.deliveries
+    ):  # it may have been admitted later
+        raise Refused(
+            "conflict", f"this call was not accepted ({invocation.code}): no workflow gets such an event"
+        )
+    payload = payload_of(invocation)
+    if payload is None:
+        raise Refused("conflict", "the call's body is no longer kept")
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+    if story.deliveries:
+        fields = story.deliveries[0].fields
+    else:  # a duplicate, or what it started was forgotten
+        fields = webhook.mapping.apply(payload)[0] if webhook else {}
+    trigger = Trigger("", invocation.webhook_id, invocation_id, fields, payload.text)
+    return views.Fixture(
+        postern_event=VERSION,
+        name=event_of(invocation, webhook.provider if webhook else ""),
+        webhook=webhook.name if webhook else "",
+        received_at=Time(invocation.received_at),
+        headers=_headers(invocation, webhook),
+        event=msgspec.json.decode(sample_of(trigger), type=Document),
+    )
+
+
+def _headers(invocation: Invocation, webhook: Webhook | None) -> list[list[str]]:
+    """Who has a file with a signature in it can have the call accepted once more, and such files lie in repositories."""
+    proof = {name.decode("latin-1") for name in webhook.credential.read_headers} if webhook else set()
+    return [
+        [name, value]
+        for name, value in msgspec.json.decode(invocation.headers, type=list[tuple[str, str]])
+        if MASK not in value and name.lower() not in proof and not _SIGNS.search(name)
+    ]

@@ -1,0 +1,46 @@
+"""Where in the user's files something went wrong: the file, the line, and the line itself."""
+
+import linecache
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from postern.workflows.language import StepFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    file: str
+    line: int
+    text: str = ""
+    """The line as it is written there."""
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
+def place_of(error: BaseException, folder: Path) -> Place | None:
+    """The innermost line of the user's own; of a step that failed for good, where it failed the last time."""
+    if isinstance(error, SyntaxError) and error.filename:
+        file = Path(error.filename)
+        # Python shows what it was parsing; the line of an indentation is not always among it.
+        linecache.checkcache(error.filename)
+        text = error.text or linecache.getline(error.filename, error.lineno or 0)
+        return Place(_name(file, folder), error.lineno or 0, text.strip())
+    while isinstance(error, StepFailed) and error.__cause__ is not None:
+        error = error.__cause__
+    own = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(Path(frame.filename), folder)
+    ]
+    if not own:
+        return None
+    last = own[-1]
+    return Place(_name(Path(last.filename), folder), last.lineno or 0, (last.line or "").strip())
+
+
+def _is_own(file: Path, folder: Path) -> bool:
+    return file.is_relative_to(folder) and "site-packages" not in file.parts
+
+
+def _name(file: Path, folder: Path) -> str:
+    return str(file.relative_to(folder)) if file.is_relative_to(folder) else file.name

@@ -1,0 +1,107 @@
+"""`postern workflows test`: pytest runs the tests of workflow files, from a folder of a user's own."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+from postern.surfaces.cli.run import FAILED, NOT_FOUND, OK, USAGE
+from postern.workflows.testing import make_event
+from support.commands import typed
+from support.program import clean_environment, run_postern
+
+WORKFLOW = """
+from postern.workflows import respond, step, workflow
+
+@step
+def find_order(number):
+    raise RuntimeError("reaches out")
+
+@workflow
+def order_lookup(event):
+    respond(find_order(event["fieldOne"]))
+"""
+TEST = """
+from order_lookup import order_lookup
+from postern.workflows.testing import run
+
+def test_found(load_event):
+    went = run(order_lookup, load_event("paid"), steps={"find_order": lambda number: {"found": number}})
+    assert went.answer.body == {"found": "1001"}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What a user has: workflow files, and tests with a recorded event."""
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / "order_lookup.py").write_text(WORKFLOW)
+    (tmp_path / "tests" / "events").mkdir(parents=True)
+    (tmp_path / "tests" / "test_order_lookup.py").write_text(TEST)
+    event = {"posternEvent": 1, "event": make_event(fieldOne="1001")}
+    (tmp_path / "tests" / "events" / "paid.json").write_text(json.dumps(event))
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_postern(folder, "workflows", "test", *words)
+
+
+def test_tests_are_found_and_run_and_say_what_failed(folder: Path) -> None:
+    ran = run(folder)
+    assert (ran.returncode, "1 passed" in ran.stdout) == (OK, True), ran.stdout + ran.stderr
+    assert not (folder / "data").exists(), "no gateway is asked"
+    (folder / "tests" / "test_more.py").write_text(
+        "from order_lookup import order_lookup\n"
+        "def test_wrong(run_workflow): assert run_workflow(order_lookup, steps={'find_order': 1}).answer.body == 2\n"
+    )
+    ran = run(folder)
+    assert (ran.returncode, "1 failed, 1 passed" in ran.stdout) == (FAILED, True), ran.stdout
+    for words in (("tests/test_order_lookup.py",), ("--", "-k", "found")):
+        ran = run(folder, *words)
+        assert (ran.returncode, "1 passed" in ran.stdout) == (OK, True), ran.stdout
+    assert run(folder, "tests/nowhere.py").returncode == NOT_FOUND
+    (folder / "tests" / "test_more.py").write_text("import nowhere\n")
+    assert run(folder).returncode == FAILED
+
+
+def test_where_there_is_no_test_it_says_so(tmp_path: Path) -> None:
+    (tmp_path / "workflows").mkdir()
+    ran = run(tmp_path)
+    assert (ran.returncode, ran.stderr) == (
+        NOT_FOUND,
+        "There is no test: a function test_… in a file test_….py.\n",
+    )
+
+
+def test_plain_pytest_runs_the_same_tests(folder: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
+        cwd=folder, env=clean_environment({}), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, "1 passed" in ran.stdout) == (0, True), ran.stdout
+
+
+def test_without_pytest_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = util.find_spec
+    monkeypatch.setattr(
+        "postern.surfaces.cli.workflows.find_spec", lambda name: None if name == "pytest" else real(name)
+    )
+    ran = typed(tmp_path, "workflows", "test")
+    assert (ran.exit_code, ran.stderr) == (
+        USAGE,
+        "Tests of workflows are run by pytest, which is not installed: pip install pytest\n",
+    )
+
+
+def test_pytest_is_given_nothing_of_the_gateway() -> None:
+    """The plugin is loaded in every project of the environment."""
+    seen = "import sys, postern.workflows.pytest_plugin; print([one for one in sys.modules if one.startswith('postern.') and not one.startswith('postern.workflows')])"
+    ran = subprocess.run(
+        [sys.executable, "-c", seen], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert ran.stdout == "[]\n"

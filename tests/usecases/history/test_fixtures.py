@@ -1,0 +1,79 @@
+"""A recorded call as a fixture: what a test of a workflow runs on."""
+
+import base64
+import hashlib
+import hmac
+from pathlib import Path
+
+import pytest
+
+from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.usecases.answers import as_json
+from postern.usecases.history import fixtures, history, samples
+from postern.usecases.history.views import InvocationSummary
+from postern.usecases.webhooks.views import Webhook
+from postern.workflows.testing import load_event
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "a secret that is long enough"
+
+
+async def recorded(house: House, webhook: Webhook, body: bytes) -> InvocationSummary:
+    await house.call(webhook, body)
+    page = await history.listing(house.gateway, OWNER, HistoryFilter(webhook.id), 1)
+    return page.items[0]
+
+
+async def test_a_fixture_is_the_event_that_the_workflow_got(house: House, tmp_path: Path) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "order.number"})
+    await samples.arm(house.gateway, OWNER, webhook.id)
+    call = await recorded(house, webhook, b'{"order": {"number": 1001, "total": 1%s}}' % (b"0" * 30))
+    found = await fixtures.fixture(house.gateway, OWNER, call.id)
+    assert found.event == (await samples.sample(house.gateway, OWNER, webhook.id)).event
+    file = tmp_path / "event.json"
+    file.write_bytes(as_json(found))
+    event = load_event(file)
+    assert event == found.event
+    assert event["payload"]["order"]["total"] == 10**30
+    assert (event["fieldOne"], found.webhook) == ("1001", "Orders")
+
+
+async def test_neither_credentials_nor_signatures_are_in_it(house: House) -> None:
+    signed = {"method": "hmac", "provider": "shopify", "secret": SECRET}
+    webhook = await house.webhook(authentication=signed)
+    body = b'{"id": 1}'
+    signature = base64.b64encode(hmac.new(SECRET.encode(), body, hashlib.sha256).digest()).decode()
+    heard = await house.call(
+        webhook,
+        body,
+        headers={
+            "content-type": "application/json",
+            "X-Shopify-Hmac-Sha256": signature,
+            "X-Shopify-Topic": "orders/create",
+            "Authorization": "Bearer somebody",
+            "X-Other-Signature": "of a proxy",
+        },
+    )
+    found = await fixtures.fixture(house.gateway, OWNER, heard.json["invocationId"])
+    text = as_json(found).decode()
+    for secret in (signature, "somebody", "***", "of a proxy", SECRET):
+        assert secret not in text, secret
+    assert found.name == "orders/create"
+    assert ["x-shopify-topic", "orders/create"] in [[name.lower(), value] for name, value in found.headers]
+
+
+async def test_what_no_workflow_gets_is_no_fixture(house: House) -> None:
+    webhook = await house.webhook(duplicateProtection={"enabled": True}, fieldMapping={"fieldOne": "n"})
+    rejected = await recorded(house, webhook, b"not json")
+    with pytest.raises(Refused, match="no workflow gets such an event"):
+        await fixtures.fixture(house.gateway, OWNER, rejected.id)
+    with pytest.raises(Refused) as caught:
+        await fixtures.fixture(house.gateway, OWNER, "inv_" + "0" * 32)
+    assert caught.value.code == "not_found"
+    await recorded(house, webhook, b'{"n": 1}')
+    duplicate = await recorded(house, webhook, b'{"n": 1}')
+    assert duplicate.status == "duplicate"
+    assert (await fixtures.fixture(house.gateway, OWNER, duplicate.id)).event["fieldOne"] == "1"
