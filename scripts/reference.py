@@ -221,7 +221,7 @@ def _no_gateway() -> Any:
 
 def commands() -> Iterator[tuple[list[str], Any]]:
     """Each command by its words: `["webhooks", "create"]`."""
-    root = typer.main.get_command(make_cli(_no_gateway, lambda *_: None, str, lambda *_: {}))
+    root = typer.main.get_command(make_cli(_no_gateway, lambda *_: None, lambda *_: None, str, lambda *_: {}))
 
     def walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
         if hasattr(command, "commands"):

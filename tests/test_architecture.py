@@ -80,6 +80,7 @@ LATE_IMPORTS: dict[str, set[str]] = {
     "__main__.py": {"postern.wiring.command"},  # while it loads, Ctrl-C is to end it without a traceback
     "wiring/command.py": {  # the store, the web framework and the console: a second that --help need not wait
         "postern.observe",
+        "postern.wiring.develop",
         "postern.wiring.local",
         "postern.wiring.serving",
         "postern.wiring.starting",

@@ -33,6 +33,7 @@ class Program:
         environment: dict[str, str],
         arguments: tuple[str, ...] = (),
         descriptors: str = "",
+        command: str = "serve",
     ) -> None:
         """``descriptors``: how many the program may have, as ``prlimit`` takes it (soft:hard)."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,13 +55,13 @@ class Program:
         if forks.can_start(environment) and not descriptors:
             if not self.data_dir.exists() and "POSTERN_DATABASE_URL" not in environment:
                 fresh_database(self.data_dir / "postern.db")
-            self.process = forks.Fork(("serve", *arguments), folder, self.environment, self._log, self._log)
+            self.process = forks.Fork((command, *arguments), folder, self.environment, self._log, self._log)
             return
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(("prlimit", f"--nofile={descriptors}") if descriptors else ()),
-                    *(sys.executable, "-m", "postern", "serve", *arguments),
+                    *(sys.executable, "-m", "postern", command, *arguments),
                 ],
                 cwd=folder,
                 env=self.environment,

@@ -3,12 +3,13 @@ command that goes over the network need none of it, and it takes most of a secon
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.main import make_cli
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
 
 
 def start(workers: int = 1, slot: str | None = None, example: bool = False) -> None:
@@ -29,6 +30,33 @@ def start(workers: int = 1, slot: str | None = None, example: bool = False) -> N
         if workers > 1:
             sys.exit(asyncio.run(serve_with(settings, workers)))
         uvloop.run(serve(settings, WorkerSlot.parse(slot) if slot else None))
+
+
+def develop(workflows: Path | None, port: int | None, example: bool) -> None:
+    import uvloop
+
+    from postern.observe import set_up_logs
+    from postern.wiring.develop import develop
+    from postern.wiring.starting import ends_in_a_sentence, settings_or_end
+
+    given = {"POSTERN_LOG": "off", "POSTERN_EXAMPLE": "on" if example else None}
+    given |= {
+        "POSTERN_WORKFLOWS": str(workflows) if workflows else None,
+        "POSTERN_PORT": str(port) if port else None,
+    }
+    settings = settings_or_end({name: value for name, value in given.items() if value is not None})
+    if settings.engine != "embedded":
+        end(
+            f"`postern dev` is for workflow files, and POSTERN_ENGINE={settings.engine} runs none of them.",
+            USAGE,
+        )
+    if workflows is not None and not workflows.exists():
+        end(f"{workflows} does not exist", NOT_FOUND)
+    if example:
+        _write_example(settings.workflows)
+    set_up_logs(settings.log)
+    with ends_in_a_sentence(), suppress(KeyboardInterrupt):  # while it starts or ends
+        uvloop.run(develop(settings))
 
 
 def migrate() -> str:
@@ -67,4 +95,4 @@ def _write_example(workflows: Path) -> None:
 
 
 def cli() -> int:
-    return run_typed(make_cli(machine, start, migrate, copy), sys.argv[1:])
+    return run_typed(make_cli(machine, start, develop, migrate, copy), sys.argv[1:])

@@ -3,6 +3,7 @@
 import sys
 
 from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.embedded.watching import Watch
 from postern.engines.handover import read_ranges
 from postern.engines.http import HttpEngine, read_headers
 from postern.engines.restate import DEFAULT_TARGET as RESTATE_TARGET
@@ -16,7 +17,7 @@ from postern.stores.sql.database import ensure_sqlite
 from postern.usecases.ports import Engine
 
 
-def make_engine(settings: Settings) -> Engine | None:
+def make_engine(settings: Settings, watch: Watch | None = None) -> Engine | None:
     """Raises ``SettingError`` where the engine's own settings cannot work."""
     try:
         match settings.engine:
@@ -67,6 +68,7 @@ def make_engine(settings: Settings) -> Engine | None:
                     settings.workflows,
                     at_once=settings.workflows_at_once,
                     log=log_style(settings.log, sys.stderr),
+                    watch=watch,
                 )
             case "none":
                 return None

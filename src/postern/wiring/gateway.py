@@ -16,6 +16,7 @@ from postern.core.answer import LARGEST_RESPONSE
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.embedded.watching import Watch
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
@@ -61,10 +62,14 @@ def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, serving_on: str | None = None) -> AsyncIterator[Gateway]:
+async def opened(
+    settings: Settings, serving_on: str | None = None, watch: Watch | None = None
+) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
-    engine."""
-    engine = make_engine(settings) if serving_on else None  # first: it may say that its settings cannot work
+    engine. ``watch`` is told what becomes of the workflow files and of runs, where that is the embedded one."""
+    engine = (
+        make_engine(settings, watch) if serving_on else None
+    )  # first: it may say that its settings cannot work
     private_folder(settings.data_dir)
     _refuse_to_begin_anew(settings)
     keys = secret_keys(settings)

@@ -6,13 +6,17 @@ import gc
 import os
 import signal
 import socket
+from collections.abc import Callable, Coroutine
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import structlog
 
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
+from postern.engines.embedded.watching import Watch
 from postern.observe import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
@@ -46,13 +50,21 @@ LOOK_EVERY = 1.0
 log = structlog.get_logger("postern.serving")
 
 
-async def serve(settings: Settings, slot: WorkerSlot | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What goes on beside the serving: who is told of the embedded engine's files and runs, and what follows the calls."""
+
+    watch: Watch
+    follow: Callable[[Gateway], Coroutine[Any, Any, None]]
+
+
+async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Beside | None = None) -> None:
     """``slot``: in a worker, what its parent has said. The parent holds the data folder and has greeted the
     user."""
     listener = socket.socket(fileno=slot.listener) if slot else _listener(settings)
     with listener, nullcontext() if slot else alone(settings):
         address = _address(settings, listener)
-        async with opened(settings, address) as gateway:
+        async with opened(settings, address, beside.watch if beside else None) as gateway:
             greeting = "" if slot else await _greeting(gateway, settings, address)
             lifeline = Lifeline(slot) if slot else None
             worker_metrics = WorkerMetrics(slot, own_numbers) if slot else None
@@ -81,6 +93,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None) -> None:
                 asyncio.create_task(FindableLoop(gateway).run()),
                 asyncio.create_task(ListenersLoop(gateway).run()),
                 asyncio.create_task(rehearse(gateway)),
+                *([asyncio.create_task(beside.follow(gateway))] if beside else []),
             ]
             # These are asked to end, and waited for.
             endings = EndingsLoop(gateway)

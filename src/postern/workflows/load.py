@@ -32,10 +32,15 @@ def workflow_files(path: Path) -> list[Path]:
     return [path]
 
 
+def folder_of(path: Path) -> Path:
+    """Where the user's own files are."""
+    return path if path.is_dir() else path.parent
+
+
 def load(path: Path) -> Loaded:
     """Run the files and collect what they declare. Never raises: they are somebody's work in progress."""
     path = path.resolve()
-    folder = path if path.is_dir() else path.parent
+    folder = folder_of(path)
     _forget_ours()
     known = set(sys.modules)
     if str(folder) not in sys.path:

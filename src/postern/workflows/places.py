@@ -27,15 +27,20 @@ def place_of(error: BaseException, folder: Path) -> Place | None:
         linecache.checkcache(error.filename)
         text = error.text or linecache.getline(error.filename, error.lineno or 0)
         return Place(_name(file, folder), error.lineno or 0, text.strip())
-    while isinstance(error, StepFailed) and error.__cause__ is not None:
-        error = error.__cause__
-    own = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(Path(frame.filename), folder)
-    ]
-    if not own:
-        return None
-    last = own[-1]
-    return Place(_name(Path(last.filename), folder), last.lineno or 0, (last.line or "").strip())
+    chain = [error]
+    while isinstance(chain[-1], StepFailed) and chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    for one in reversed(chain):
+        own = [
+            frame
+            for frame in traceback.extract_tb(one.__traceback__)
+            if _is_own(Path(frame.filename), folder)
+        ]
+        if own:
+            return Place(
+                _name(Path(own[-1].filename), folder), own[-1].lineno or 0, (own[-1].line or "").strip()
+            )
+    return None
 
 
 def _is_own(file: Path, folder: Path) -> bool:

@@ -26,6 +26,7 @@ NOWHERE = "0" * 32
 
 LOCAL_ONLY = {
     ("serve",): "it is the gateway",
+    ("dev",): "it is the gateway",
     ("migrate",): "it works on the database",
     ("copy",): "it works on the database",
     ("mcp",): "a gateway speaks it over HTTP",

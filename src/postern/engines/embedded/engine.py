@@ -18,6 +18,7 @@ from postern.core.deliveries.delivery import (
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import OnEnd, TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
+from postern.engines.embedded.watching import Watch
 from postern.private_files import private_folder
 
 PATIENCE = 30.0
@@ -39,7 +40,9 @@ class EmbeddedEngine:
         keep_runs_days: float = 7.0,
         hangs_after: float = 10.0,
         log: str = "json",
+        watch: Watch | None = None,
     ) -> None:
+        watch = watch or Watch()
         self._data_dir = data_dir.resolve()
         self._path = workflows.resolve()
         self.environment: dict[str, str] = {}
@@ -51,8 +54,9 @@ class EmbeddedEngine:
             at_once=at_once,
             hangs_after=hangs_after,
             log=log,
+            tells_of_runs=watch.hears_of_runs,
         )
-        self._supervisor = Supervisor(setup, self.environment)
+        self._supervisor = Supervisor(setup, self.environment, watch)
         self._supervisor.on_end = self._ended
         self._on_end: OnEnd = lambda _, __: None
         self._awaited: dict[str, asyncio.Future[End]] = {}

@@ -24,6 +24,8 @@ class Setup(msgspec.Struct, kw_only=True):
     hangs_after: float
     """Seconds without a heartbeat after which it is ended and started again."""
     log: str
+    tells_of_runs: bool = False
+    """Each run's end is told with ``RunOver``, and no line written about one that failed."""
     socket: int = -1
     after_crash: bool = False
     """The process before it was ended by what a workflow did, and not from outside."""
@@ -85,6 +87,8 @@ class Ready(msgspec.Struct, tag="ready"):
     workflows: list[Workflow] = []
     files: list[str] = []
     error: str = ""
+    line: str = ""
+    """The line that has the error, as it is written in the file."""
 
 
 class Done(msgspec.Struct, tag="done", omit_defaults=True):
@@ -103,6 +107,16 @@ class RunsEnded(msgspec.Struct, tag="over"):
 
     key: str
     end: End
+
+
+class RunOver(msgspec.Struct, tag="run"):
+    """One run is over. ``error`` says what it failed with; ``place`` and ``line`` where in the user's files."""
+
+    key: str
+    workflow: str
+    error: str = ""
+    place: str = ""
+    line: str = ""
 
 
 class Answer(msgspec.Struct, tag="answer"):
@@ -125,7 +139,7 @@ class Beat(msgspec.Struct, tag="beat"):
 
 
 FromGateway = Start | AskEnds | Runs | Forget | Answered | Stop
-FromEngine = Ready | Done | RunsEnded | Answer | Trouble | Beat
+FromEngine = Ready | Done | RunsEnded | RunOver | Answer | Trouble | Beat
 
 _encoder = msgspec.msgpack.Encoder()
 _from_gateway: msgspec.msgpack.Decoder[FromGateway] = msgspec.msgpack.Decoder(FromGateway)

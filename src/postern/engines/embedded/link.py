@@ -40,11 +40,13 @@ class Link(asyncio.Protocol):
         on_end: OnEnd = lambda _, __: None,
         ready: Callable[[frames.Ready], None] = lambda _: None,
         trouble: Callable[[str], None] = lambda _: None,
+        run_over: Callable[[frames.RunOver], None] = lambda _: None,
     ) -> None:
         self._take_answer = take_answer
         self._on_end = on_end
         self._ready = ready
         self._trouble = trouble
+        self._run_over = run_over
         self._ids = count(1)
         self._received = bytearray()
         self._waiting: dict[int, asyncio.Future[frames.Done]] = {}
@@ -140,6 +142,8 @@ class Link(asyncio.Protocol):
                 task.add_done_callback(self._answering.discard)
             case frames.RunsEnded(key, end):
                 self._on_end(key, end)
+            case frames.RunOver():
+                self._run_over(frame)
             case frames.Ready():
                 self._ready(frame)
             case frames.Trouble(detail):

@@ -27,7 +27,7 @@ from postern.engines.embedded import frames
 from postern.engines.embedded.conversation import Conversation
 from postern.engines.embedded.journal import JournalUnavailable
 from postern.engines.embedded.runs import WorkflowRuns
-from postern.workflows.load import Loaded, load
+from postern.workflows.load import Loaded, folder_of, load
 
 log = logging.getLogger("postern.engine")
 
@@ -100,7 +100,9 @@ def main() -> None:
     _wait_for_predecessor(Path(setup.file).with_suffix(".lock"))
     loaded = load(Path(setup.workflows))
     if loaded.error:
-        conversation.send(frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error))
+        conversation.send(
+            frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error, line=loaded.line)
+        )
         sys.exit(0)
     _serve(conversation, loaded, setup)
 
@@ -119,6 +121,8 @@ def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> N
             troubled=lambda detail: conversation.send(frames.Trouble(detail)),
             group_over=conversation.flush,
             lost=lambda: os._exit(frames.FILE_LOST),
+            folder=folder_of(Path(setup.workflows)),
+            on_run_over=conversation.gather if setup.tells_of_runs else None,
         )
     except Exception as error:
         log.error("the engine's file cannot be used: %s", error)

@@ -18,11 +18,12 @@ import msgspec
 from postern.core.deliveries.delivery import LONGEST_ERROR, End, Started, end_of_runs
 from postern.core.deliveries.delivery import Run as RunShown
 from postern.engines.embedded.at_work import AtWork
-from postern.engines.embedded.frames import Start
+from postern.engines.embedded.frames import RunOver, Start
 from postern.engines.embedded.housekeeping import LOOK_EVERY, Housekeeping, delete_runs
 from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.turns import Run, Turns
-from postern.workflows.language import Declared
+from postern.workflows.language import Declared, StepFailed
+from postern.workflows.places import place_of
 from postern.workflows.replay import Forgotten, LeftOff, Recorded, Replay, carry_on
 
 log = logging.getLogger("postern.engine")
@@ -46,9 +47,14 @@ class WorkflowRuns:
         troubled: Callable[[str], None] = lambda _: None,
         group_over: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
+        folder: Path = Path(),
+        on_run_over: Callable[[RunOver], None] | None = None,
     ) -> None:
         """``answer`` hands a delivery's answer to the gateway; ``on_end`` tells it how a delivery's runs ended, once
-        that is on disk and before ``group_over``."""
+        that is on disk and before ``group_over``. ``on_run_over`` tells it of each run; without it, what a run failed with
+        is a line of the log. ``folder``: where the user's files are."""
+        self._folder = folder
+        self._on_run_over = on_run_over
         self._workflows = tuple(workflows)
         self._answer = answer
         self._on_end = on_end
@@ -203,8 +209,9 @@ class WorkflowRuns:
         if isinstance(stopped, LeftOff):
             self._turns.left_off(run)
         elif stopped is not None:
-            log.error("workflow %s failed in run %s: %s", run.workflow, run.id, _traceback(stopped))
-            self._end(run, "failed", _words(stopped))
+            if self._on_run_over is None:
+                log.error("workflow %s failed in run %s: %s", run.workflow, run.id, _traceback(stopped))
+            self._end(run, "failed", _words(stopped), stopped)
         else:
             self._end(run, "completed", "")
 
@@ -237,8 +244,18 @@ class WorkflowRuns:
         run.answered = run.answered or taken
         return taken
 
-    def _end(self, run: Run, state: str, error: str) -> None:
+    def _over(self, run: Run, failure: BaseException | None) -> RunOver:
+        over = RunOver(run.delivery, run.workflow)
+        if failure is not None:
+            kind = "" if isinstance(failure, StepFailed) else f"{type(failure).__name__}: "
+            over.error = kind + _words(failure)
+            if (place := place_of(failure, self._folder)) is not None:
+                over.place, over.line = str(place), place.text
+        return over
+
+    def _end(self, run: Run, state: str, error: str, failure: BaseException | None = None) -> None:
         now = time.time()
+        over = self._over(run, failure) if self._on_run_over is not None else None
 
         def change(connection: sqlite3.Connection) -> End | None:
             connection.execute(
@@ -249,6 +266,8 @@ class WorkflowRuns:
 
         def done(result: Any) -> None:
             self._turns.ended(run)
+            if over is not None and self._on_run_over is not None and not isinstance(result, Exception):
+                self._on_run_over(over)
             if isinstance(result, End):
                 self._on_end(run.delivery, result)
 

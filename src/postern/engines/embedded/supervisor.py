@@ -20,6 +20,7 @@ import structlog
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link, OnEnd, TakeAnswer, nobody_waits
+from postern.engines.embedded.watching import Watch
 from postern.workflows.load import workflow_files
 
 log = structlog.get_logger("postern.engine")
@@ -40,7 +41,8 @@ Stamps = dict[Path, tuple[int, int, int] | None]
 class Supervisor:
     """``link`` is there while the engine can be asked; otherwise ``trouble`` says why not."""
 
-    def __init__(self, setup: frames.Setup, environment: dict[str, str]) -> None:
+    def __init__(self, setup: frames.Setup, environment: dict[str, str], watch: Watch) -> None:
+        self._watch = watch
         self.take_answer: TakeAnswer = nobody_waits
         self.on_end: OnEnd = lambda _, __: None
         self._setup = setup
@@ -49,12 +51,16 @@ class Supervisor:
         self._patience = setup.hangs_after + 2.0
         self._path = Path(setup.workflows)
         self._seen: Stamps = {}
+        self._changed: list[str] = []
+        """Of the files, the ones that did."""
         self._up = asyncio.Event()
         self._link: Link | None = None
         self._process: Process | None = None
-        self._error = ""
+        self._error = self._error_line = ""
         self._file_trouble = ""
         self._never_ready = True
+        self._told_to_stop = False
+        """The process that is running was."""
         self.failed_starts = 0
         """Processes in a row that ended before they were ready."""
         self.trouble = "the engine process is starting"
@@ -109,7 +115,7 @@ class Supervisor:
                 continue
             if self._error:
                 self.trouble = f"workflows file has an error: {self._error}"
-                log.error("the workflows file has an error", error=self._error)
+                self._watch.broken(self._error, self._error_line)
                 self.failed_starts = 0
                 await self._wait_for_change()
                 continue
@@ -118,7 +124,7 @@ class Supervisor:
             pause = min(
                 LONGEST_PAUSE if self._never_ready else LONGEST_PAUSE_ONCE_READY, 0.1 * 2 ** (deaths - 1)
             )
-            log.error("the engine process is started again", because=self.trouble, seconds=pause)
+            self._watch.died(self.trouble, pause)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wait_for_change(), pause)
 
@@ -140,8 +146,8 @@ class Supervisor:
             except BaseException:
                 ours.close()
                 raise
-        self._setup.after_crash = False
-        self._link = Link(self.take_answer, self.on_end, self._ready, self._troubled)
+        self._setup.after_crash = self._told_to_stop = False
+        self._link = Link(self.take_answer, self.on_end, self._ready, self._troubled, self._watch.run_over)
         await self._link.connect(ours)
         listening = self._link.over
         changing = asyncio.create_task(self._wait_for_change())
@@ -151,7 +157,7 @@ class Supervisor:
             self._up.clear()
             if changing.done():
                 self.trouble = "the engine process is starting again: the workflows changed"
-                log.info(self.trouble)
+                self._watch.changed(self._changed)
                 await self._end(GRACE)
                 return "changed"
             if hanging.done():
@@ -180,13 +186,15 @@ class Supervisor:
 
     def _ready(self, frame: frames.Ready) -> None:
         self._seen = {file: _stamp(Path(file)) for file in map(Path, frame.files)} | self._seen
-        self._error = frame.error
+        if self._told_to_stop:
+            return  # the files have changed while it came up; the next process says what is in them now
+        self._error, self._error_line = frame.error, frame.line
         if not frame.error:
             self.workflows = frame.workflows
             self.failed_starts = 0
-            log.info("the engine process is ready", workflows=len(frame.workflows))
             self._never_ready = False
             self._up.set()
+            self._watch.ready(frame.workflows)
 
     def _troubled(self, detail: str) -> None:
         self._file_trouble = detail
@@ -209,12 +217,14 @@ class Supervisor:
         empty one before it fills it."""
         before = self._seen
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(self._watch.look_every)
             now = await self._look()
             while now != self._seen and now != before:
                 await asyncio.sleep(0.1)
                 before, now = now, await self._look()
             if now != self._seen:
+                files = sorted(now.keys() | self._seen.keys())
+                self._changed = [file.name for file in files if now.get(file) != self._seen.get(file)]
                 return
 
     async def _first_look(self) -> Stamps:
@@ -236,6 +246,7 @@ class Supervisor:
         process, link = self._process, self._link
         if process is None or process.returncode is not None:
             return
+        self._told_to_stop = True
         if link is not None:
             link.send(frames.Stop(grace))
         try:

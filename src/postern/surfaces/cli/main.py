@@ -1,6 +1,7 @@
 """`postern …`: the table of commands."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -108,6 +109,7 @@ def _show_progress(table: str, done: int, total: int) -> None:
 def make_cli(
     machine: Callable[[], Machine],
     serve: Callable[[int, str | None, bool], None],
+    develop: Callable[[Path | None, int | None, bool], None],
     migrate: Callable[[], str],
     copy: Copy,
 ) -> typer.Typer:
@@ -134,6 +136,27 @@ def make_cli(
         """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good
         order; SIGHUP replaces several workers one after the other."""
         serve(workers, worker, example)
+
+    @app.command("dev")
+    def dev_command(
+        workflows: Annotated[
+            Path | None,
+            typer.Argument(
+                metavar="[FILE|FOLDER]", help="The workflow files. Default: POSTERN_WORKFLOWS, ./workflows."
+            ),
+        ] = None,
+        port: Annotated[
+            int | None,
+            typer.Option(min=1, max=65535, help="The port to listen on. Default: POSTERN_PORT, 8080."),
+        ] = None,
+        example: Annotated[
+            bool, typer.Option("--example", help="Also make the example: a webhook, a workflow, and a curl.")
+        ] = False,
+    ) -> None:
+        """Run the gateway and its embedded engine while you write workflow files: a saved file is in force within a
+        second, what is wrong with one is said with its line, and every call, answer and end of a run is a line. The data
+        folder is that of `serve`, so other commands see the same webhooks and calls. Ctrl-C ends it."""
+        develop(workflows, port, example)
 
     @app.command("migrate")
     def migrate_command(as_json: Json = False) -> None:

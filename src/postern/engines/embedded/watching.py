@@ -1,0 +1,31 @@
+"""Who is told what becomes of the workflow files and of runs."""
+
+import structlog
+
+from postern.core.deliveries.delivery import Workflow
+from postern.engines.embedded.frames import RunOver
+
+log = structlog.get_logger("postern.engine")
+
+
+class Watch:
+    """As a service tells it: in log lines. The engine process itself says why a run failed."""
+
+    look_every = 0.5
+    """Seconds between two looks at the files."""
+    hears_of_runs = False
+    """The engine process tells of each run instead of writing lines about it."""
+
+    def changed(self, files: list[str]) -> None:
+        log.info("the engine process is starting again: the workflows changed")
+
+    def ready(self, workflows: list[Workflow]) -> None:
+        log.info("the engine process is ready", workflows=len(workflows))
+
+    def broken(self, error: str, line: str) -> None:
+        log.error("the workflows file has an error", error=error)
+
+    def died(self, because: str, seconds: float) -> None:
+        log.error("the engine process is started again", because=because, seconds=seconds)
+
+    def run_over(self, run: RunOver) -> None: ...

@@ -1,0 +1,145 @@
+"""What `postern dev` writes: a line for each call, each run's end, and what becomes of the workflow files."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
+from postern.surfaces.cli.run import out, plain
+from postern.surfaces.cli.terminal import Style
+from postern.usecases.history import history, live
+from postern.usecases.history.views import InvocationSummary
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import webhooks
+
+ACTOR = Actor("command line", "admin")
+PATIENCE = 5.0
+"""Seconds for which a run's end waits for the line of its call, which is read from the history."""
+REMEMBERED = 1_000
+LONGEST_BODY = 200
+AGAIN_AFTER = 1.0
+
+
+class Teller:
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._told: dict[str, bool] = {}
+        """The calls that have their line, and whether it was said that nobody wants them."""
+        self._runs: dict[str, list[tuple[str, Style]]] = {}
+        """By call: lines about runs that wait for the call's own."""
+        self._changed_at: float | None = None
+        self.broken_now = False
+
+    # --- the workflow files ------------------------------------------------------------------------------------
+
+    def changed(self, files: list[str]) -> None:
+        self._changed_at = time.monotonic()
+        self._say(f"{', '.join(map(plain, files)) or 'the workflow files'} changed")
+
+    def ready(self, workflows: Sequence[str]) -> None:
+        self.broken_now = False
+        took, self._changed_at = self._changed_at, None
+        count = f"{len(workflows)} workflow{'' if len(workflows) == 1 else 's'}"
+        after = "" if took is None else f" (after {time.monotonic() - took:.1f} s)"
+        self._say(
+            f"{count}: {', '.join(workflows)}{after}" if workflows else "no workflow in the files yet", "bold"
+        )
+
+    def broken(self, error: str, line: str) -> None:
+        self.broken_now, self._changed_at = True, None
+        self._say(plain(error), "red")
+        if line:
+            self._more(f"    {plain(line)}")
+        self._more("No workflow runs until this is mended. Calls are taken meanwhile, and wait.")
+
+    def died(self, because: str) -> None:
+        self._say(f"{plain(because)}. It is started again.", "red")
+
+    # --- calls and runs ----------------------------------------------------------------------------------------
+
+    def run_over(self, key: str, workflow: str, error: str, place: str, line: str) -> None:
+        invocation = key.rpartition(".")[0]
+        lines: list[tuple[str, Style]] = [(f"  {plain(workflow)} {'failed' if error else 'completed'}", "")]
+        if error:
+            lines = [(f"  {plain(workflow)} failed: {plain(error)}", "red")]
+            if place:
+                lines.append((f"  {plain(place)}: {plain(line)}", ""))
+        if invocation in self._told:
+            self._say_all(lines)
+            return
+        if invocation not in self._runs:
+            asyncio.get_running_loop().call_later(PATIENCE, self._tell_runs, invocation)
+        self._runs.setdefault(invocation, []).extend(lines)
+
+    async def follow(self, gateway: Gateway) -> None:
+        """Until the gateway ends."""
+
+        async def still() -> Actor:
+            return ACTOR
+
+        after: str | None = None
+        while True:
+            stream = await live.follow(gateway, ACTOR, still, after=after)
+            try:
+                async for event in stream.events():
+                    if event is not None:
+                        after = max(after or "", event.invocation_id)
+                        await self._tell(gateway, event.summary)
+                return
+            except StoreUnavailable as trouble:
+                self._say(f"The database cannot be used: {trouble}", "red")
+                await asyncio.sleep(AGAIN_AFTER)
+            finally:
+                stream.close()
+
+    async def _tell(self, gateway: Gateway, call: InvocationSummary) -> None:
+        if call.http_status is None:
+            return  # its caller waits
+        if call.id not in self._told:
+            self._told[call.id] = False
+            if len(self._told) > REMEMBERED:
+                del self._told[next(iter(self._told))]
+            await self._tell_call(gateway, call)
+        if call.nobody_listens is True and not self._told[call.id]:
+            self._told[call.id] = True
+            self._more("  no workflow wants it")
+
+    async def _tell_call(self, gateway: Gateway, call: InvocationSummary) -> None:
+        if call.webhook_id not in self._names:
+            self._names = await webhooks.names(gateway, ACTOR)
+        name = plain(self._names.get(call.webhook_id, call.webhook_id))
+        status = call.http_status or 0
+        code = "" if call.code == "accepted" else f" {call.code}"
+        first = next(iter((await history.show(gateway, ACTOR, call.id)).deliveries), None)
+        # How long a caller waited whom no workflow answered is noted a moment later.
+        known = first is None or first.answer is None or first.response is not None
+        lasted = f"{call.duration_ms:.0f} ms  " if known else ""
+        what = f"{name}  {plain(call.method)}  {status}{code}  {lasted}{call.id}"
+        self._say(what, "green" if status < 400 else "red")
+        if call.detail:
+            self._more(f"  {plain(call.detail)}")
+        if first is not None and first.response is not None:
+            body = plain(first.response.body)
+            self._more(f"  answered {body if len(body) <= LONGEST_BODY else body[: LONGEST_BODY - 1] + '…'}")
+        if self.broken_now and call.code == "accepted":
+            self._more("  waits for the workflow files to be mended")
+        self._tell_runs(call.id)
+
+    def _tell_runs(self, invocation: str) -> None:
+        self._say_all(self._runs.pop(invocation, []))
+
+    def _say_all(self, lines: list[tuple[str, Style]]) -> None:
+        for number, (text, style) in enumerate(lines):
+            if number == 0:
+                self._say(text, style)
+            else:
+                self._more(text, style)
+
+    def _say(self, text: str, style: Style = "") -> None:
+        out.print(f"{time.strftime('%H:%M:%S')}  {out.styled(text, style)}")
+        out.stream.flush()
+
+    def _more(self, text: str, style: Style = "") -> None:
+        out.print(f"{' ' * 10}{out.styled(text, style)}")
+        out.stream.flush()
