@@ -72,6 +72,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "fixtures.fixture": {"console": "a file for tests is wanted where the tests are, by whoever writes them"},
+    "payload_types.payload_types": {
+        "console": "it is a file beside the workflow files, which an editor reads"
+    },
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),

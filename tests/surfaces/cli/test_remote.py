@@ -202,6 +202,17 @@ def tell(way: Way) -> None:
     twice("workflows", "try", "Greet", "--sample", orders)
     way("workflows", "try", "Nobody", "--sample", orders)
     way("workflows", "try", "Greet", "--sample", signed)
+    twice("workflows", "types", orders)
+    for words in (
+        (),
+        (orders, "--print"),
+        (signed,),
+        (f"wh_{NOWHERE}",),
+        (orders, "--to", str(way.folder / "t")),
+    ):
+        way("workflows", "types", *words)
+    (way.folder / "t" / "orders_types.py").write_text("of somebody else's")
+    way("workflows", "types", orders, "--to", str(way.folder / "t"))
     way("webhooks", "sample", orders, "--forget")
     way("webhooks", "sample", orders, "--forget", "--json")
     way("webhooks", "run", orders)

@@ -72,6 +72,7 @@ ONLY_READ = {
         "history.request",
         "history.show",
         "findable.behind",
+        "payload_types.payload_types",
         "history.count",
         "history.oldest",
         "saved_views.listing",

@@ -1,8 +1,10 @@
 """`postern workflows …`"""
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +13,7 @@ import typer
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
+    CONFLICT,
     FAILED,
     NOT_FOUND,
     OK,
@@ -18,14 +21,18 @@ from postern.surfaces.cli.run import (
     Json,
     end,
     out,
+    plain,
     report,
     show_json,
     show_page,
 )
-from postern.usecases.answers import Listing
-from postern.usecases.history.views import Sample
+from postern.usecases.answers import UNSET, Listing, UnsetType, View, whole
+from postern.usecases.history.views import PayloadTypes, Sample
 from postern.usecases.operations.views import Workflow
+from postern.usecases.webhooks.views import Webhook, Webhooks
 
+WRITTEN = "# Written by `postern workflows types`"
+"""How a file begins that may be written anew (`workflows/scaffold.py`)."""
 NO_TEST = 5
 OF_PYTEST = {0: OK, 4: USAGE}
 """By pytest's exit status."""
@@ -76,6 +83,99 @@ def new(
 
 def _beginning(name: str, webhook: str) -> str:
     return api.text("webhooks", webhook, "new-workflow", name=name)
+
+
+class WrittenTypes(View):
+    """A line of ``--json``."""
+
+    webhook_id: str
+    calls: int
+    file: str | None
+    source: str | UnsetType = UNSET
+
+
+@commands.command("types")
+def types(
+    webhook: Annotated[
+        str | None,
+        typer.Argument(metavar="[WEBHOOK]", help="One webhook (wh_…). Default: each that was called."),
+    ] = None,
+    calls: Annotated[
+        int, typer.Option(min=1, max=1000, help="How many of the newest recorded calls are read.")
+    ] = 100,
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where they are written. Default: POSTERN_WORKFLOWS."),
+    ] = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Print them instead of writing files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the types of payloads, from recorded calls: a file for each webhook with the TypedDicts Event and Payload,
+    for an editor and a type checker. A file that was written so is written anew; any other one stays as it is.
+
+    Example: `from orders_types import Event`, after
+
+      postern workflows types
+    """
+    every = list(_webhooks())
+    chosen = [one for one in every if webhook is None or one.id == webhook]
+    if webhook is not None and not chosen:
+        api.get(Webhook, "webhooks", webhook)  # says that there is none
+    written: list[WrittenTypes] = []
+    for one in chosen:
+        found = api.get(PayloadTypes, "webhooks", one.id, "payload-types", calls=calls)
+        if not found.calls and webhook is None:
+            continue
+        if not found.calls:
+            end(f"No call of {one.id} is recorded that could be read", CONFLICT, "conflict")
+        if only_print:
+            written.append(WrittenTypes(one.id, found.calls, None, found.source))
+            if not as_json:
+                print(found.source, end="")
+            continue
+        file = _write_types(to or api.here().workflows_folder(), _module(one, every), found.source)
+        written.append(WrittenTypes(one.id, found.calls, str(file)))
+        if not as_json:
+            count = f"{found.calls} call{'' if found.calls == 1 else 's'}"
+            out.print(f"Written: {file}, from {count} of {plain(one.name)}")
+    if as_json:
+        show_json(whole(written))
+    elif not written:
+        out.print("No webhook has a recorded call yet.")
+
+
+def _webhooks() -> Iterator[Webhook]:
+    cursor: str | None = None
+    while True:
+        page = api.get(Webhooks, "webhooks", limit=200, cursor=cursor)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _module(webhook: Webhook, every: list[Webhook]) -> str:
+    """Its name is the webhook's; where two have the same, their ids tell them apart."""
+    words = _words(webhook)
+    alone = all(one.id == webhook.id or _words(one) != words for one in every)
+    return f"{words}_types" if alone else f"{words}_{webhook.id[-6:]}_types"
+
+
+def _words(webhook: Webhook) -> str:
+    words = re.sub(r"[^a-z0-9]+", "_", webhook.name.lower()).strip("_")[:60].strip("_") or "webhook"
+    return f"webhook_{words}" if words[0].isdigit() else words
+
+
+def _write_types(folder: Path, name: str, source: str) -> Path:
+    file = folder / f"{name}.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if file.exists() and not file.read_text(errors="replace").startswith(WRITTEN):
+            end(f"{file} exists already and was not written by this command", CONFLICT, "conflict")
+        file.write_text(source)
+    except OSError as error:
+        end(f"{error.filename or file} cannot be written: {error.strerror}", USAGE)
+    return file
 
 
 @commands.command("try")

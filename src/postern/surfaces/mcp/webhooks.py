@@ -6,8 +6,8 @@ from postern.surfaces.mcp import views
 from postern.surfaces.mcp.table import tool
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released
-from postern.usecases.history import samples
-from postern.usecases.history.views import NotRecording, Recording, Sample
+from postern.usecases.history import payload_types, samples
+from postern.usecases.history.views import NotRecording, PayloadTypes, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.views import ScheduleRun
@@ -187,6 +187,13 @@ async def forget_sample(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -
     """Delete a webhook's sample; it holds a whole payload, and retention leaves it alone."""
     await samples.forget(gateway, actor, asked.webhook_id)
     return views.Forgotten(forgotten=asked.webhook_id)
+
+
+@tool("Show the types of a webhook's payload", "read", ask.OneWebhook, outside=("source",))
+async def show_payload_types(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> PayloadTypes:
+    """TypedDicts, as Python source, for what a webhook's payloads hold: made from its newest recorded calls, whose
+    field names outside callers chose."""
+    return await payload_types.payload_types(gateway, actor, asked.webhook_id)
 
 
 @tool("Begin a workflow", "read", ask.NewWorkflow)

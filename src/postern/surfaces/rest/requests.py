@@ -10,6 +10,7 @@ from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import Status
 from postern.core.webhooks.listing import Sort
 from postern.usecases.history.code import Language
+from postern.usecases.history.payload_types import CALLS, MOST_CALLS
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks.listing import FilterRequest
 
@@ -68,6 +69,12 @@ class BinQuery(OnePage):
 
 class RecordQuery(Shape):
     seconds: Annotated[float, Field(ge=1, le=86_400, description="How long to wait for it.")] = 600
+
+
+class PayloadTypesQuery(Shape):
+    calls: Annotated[
+        int, Field(ge=1, le=MOST_CALLS, description="How many of the newest recorded calls are read at most.")
+    ] = CALLS
 
 
 class NewWorkflowQuery(Shape):

@@ -2,9 +2,9 @@
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import NewWorkflowQuery, RecordQuery
-from postern.usecases.history import samples
-from postern.usecases.history.views import NotRecording, Recording, Sample
+from postern.surfaces.rest.requests import NewWorkflowQuery, PayloadTypesQuery, RecordQuery
+from postern.usecases.history import payload_types, samples
+from postern.usecases.history.views import NotRecording, PayloadTypes, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
 
 row = Rows("Webhooks")
@@ -45,6 +45,14 @@ async def new_workflow(gateway: Gateway, actor: Actor, webhook_id: str, query: N
     """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled in.
     Nothing is saved."""
     return await samples.new_workflow(gateway, actor, query.name, webhook_id)
+
+
+@row("GET", "/webhooks/{webhook_id}/payload-types", "Show the types of a webhook's payload", level="read")
+async def show_payload_types(
+    gateway: Gateway, actor: Actor, webhook_id: str, query: PayloadTypesQuery
+) -> PayloadTypes:
+    """TypedDicts as Python source, from the newest recorded calls."""
+    return await payload_types.payload_types(gateway, actor, webhook_id, query.calls)
 
 
 @row("DELETE", "/webhooks/{webhook_id}/sample", "Forget the recorded event", level="write", status=204)

@@ -235,6 +235,15 @@ class Fixture(View):
     event: Document
 
 
+class PayloadTypes(View):
+    """``source``: a Python module with ``Event`` and ``Payload``. ``calls``: how many were read for it."""
+
+    webhook_id: str
+    name: str
+    calls: int
+    source: str
+
+
 class Replayed(View):
     invocation_id: str
     delivery: Delivery

@@ -1,0 +1,69 @@
+"""The types of a webhook's payload, from the calls that were recorded."""
+
+import asyncio
+
+import msgspec
+
+from postern.core.access.accounts import Actor
+from postern.core.history.invocation import HistoryFilter, Invocation
+from postern.core.problems import FieldError, Refused
+from postern.usecases.deliveries.dispatch import payload_of
+from postern.usecases.history import views
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.webhooks.webhooks import stored
+from postern.workflows.scaffold import module_of_types
+from postern.workflows.shapes import Shape
+
+CALLS = 100
+MOST_CALLS = 1_000
+LARGEST_BODY = 512 * 1024
+"""A larger one is not read."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of all bodies together; then what has been read is enough."""
+AT_ONCE = 50
+
+
+async def payload_types(
+    gateway: Gateway, actor: Actor, webhook_id: str, calls: int = CALLS
+) -> views.PayloadTypes:
+    """TypedDicts for what a webhook's payloads hold, from its newest recorded calls: what is there in some of them only,
+    null, and what is one thing or another."""
+    require(actor, "read")
+    if not 1 <= calls <= MOST_CALLS:
+        raise Refused("invalid_request", errors=[FieldError("calls", f"1 to {MOST_CALLS}")])
+    webhook = await stored(gateway, webhook_id)
+    shape, read, size, before = Shape(), 0, 0, None
+    while read < calls and size < MOST_BYTES:
+        page = await gateway.store.history.page(
+            HistoryFilter(webhook_id=webhook_id, code="accepted"), AT_ONCE, before
+        )
+        ids = [row.invocation.id for row in page.rows][: calls - read]
+        stories = await gateway.store.history.brief(ids, LARGEST_BODY)
+        found = [story.invocation for story in stories]
+        # The shape is the same whatever comes first, and reading goes on beside the calls of senders.
+        read += await asyncio.to_thread(_add, shape, found)
+        size += sum(len(one.body or b"") for one in found)
+        before = page.next_before
+        if before is None:
+            break
+    return views.PayloadTypes(
+        webhook_id=webhook_id,
+        name=webhook.name,
+        calls=read,
+        source=module_of_types(webhook_id, shape, read),
+    )
+
+
+def _add(shape: Shape, invocations: list[Invocation]) -> int:
+    """How many could be read."""
+    read = 0
+    for invocation in invocations:
+        payload = payload_of(invocation)
+        if payload is None:
+            continue
+        try:
+            shape.add(msgspec.json.decode(payload.text))
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        read += 1
+    return read

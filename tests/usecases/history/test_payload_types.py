@@ -1,0 +1,145 @@
+"""The types of a webhook's payload, made from its recorded calls."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from mypy import api as mypy
+
+from postern.core.problems import Refused
+from postern.usecases.history.payload_types import payload_types
+from postern.workflows.scaffold import module_of_types
+from postern.workflows.shapes import Shape
+from support.house import OWNER, House
+
+CALLS: list[dict[str, Any]] = [
+    {
+        "id": 1,
+        "total": 10,
+        "customer": {"email": "a", "address": {"city": "x"}},
+        "items": [{"sku": "a"}],
+        "note": None,
+    },
+    {
+        "id": "two",
+        "total": 10.5,
+        "customer": {"email": "b", "phone": None},
+        "note": "text",
+        "paid": True,
+        "items": [{"sku": "b", "count": 2}, 7],
+        "first-name": "x",
+        "class": 1,
+        "tags": [],
+    },
+    # What strangers may call a field: a type, a class of ours, a name that Python would change.
+    {
+        "id": 3,
+        "total": 1,
+        "customer": {"email": "c", "str": 1, "Any": 2},
+        "items": [],
+        "note": "n",
+        "Customer": {"Customer": 1},
+        "Event": 1,
+        "Payload": {"x": 1},
+        "__x": 1,
+        "": 1,
+        '"""\\\n': "\u202e",
+    },
+]
+
+
+def source_of(calls: list[Any]) -> str:
+    shape = Shape()
+    for one in calls:
+        shape.add(one)
+    return module_of_types("wh_1", shape, len(calls))
+
+
+def test_types_say_what_is_there_always_and_what_sometimes() -> None:
+    source = source_of(CALLS[:2])
+    for line in (
+        "class Address(TypedDict):\n    city: str\n",
+        "class Customer(TypedDict):\n    address: NotRequired[Address]\n    email: str\n    phone: NotRequired[Any]\n",
+        "class Items(TypedDict):\n    count: NotRequired[int]\n    sku: str\n",
+        '        "items": list[Items | int],\n',
+        '        "id": str | int,\n',
+        '        "note": str | None,\n',
+        '        "total": int | float,\n',
+        '        "paid": NotRequired[bool],\n',
+        '        "tags": NotRequired[list[Any]],\n',
+        '        "first-name": NotRequired[str],\n',
+        "class Event(TypedDict):\n    webhookId: str\n",
+        "    payload: Payload\n",
+    ):
+        assert line in source, source
+    assert "Customer = TypedDict(\n" in source_of(CALLS), "a field called str is not to stand for the type"
+    assert source.startswith("# Written by `postern workflows types` from 2 recorded calls of wh_1.")
+
+
+def test_the_same_calls_give_the_same_text_in_whatever_order_they_came() -> None:
+    shuffled = [dict(sorted(one.items(), key=lambda _: random.random())) for one in reversed(CALLS)]
+    assert source_of(shuffled) == source_of(CALLS)
+
+
+def test_the_file_can_be_imported_and_passes_a_strict_type_checker(tmp_path: Path) -> None:
+    file = tmp_path / "orders_types.py"
+    file.write_text(source_of(CALLS))
+    assert file.read_text().isascii()
+    made: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), made)
+    assert set(get_type_hints(made["Event"])["payload"].__annotations__) == set().union(*CALLS)
+    user = tmp_path / "orders.py"
+    user.write_text(
+        "from orders_types import Event\n"
+        "def city(event: Event) -> str:\n"
+        '    customer = event["payload"]["customer"]\n'
+        '    return customer["address"]["city"] if "address" in customer else customer["email"]\n'
+        "def wrong(event: Event) -> int:\n"
+        '    return event["payload"]["customer"]["email"]\n'
+    )
+    told, errors, _ = mypy.run(
+        ["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(file), str(user)]
+    )
+    assert errors == ""
+    assert told.splitlines()[:-1] == [
+        f'{user}:6: error: Incompatible return value type (got "str", expected "int")  [return-value]'
+    ], told
+
+
+def test_names_that_are_values_are_no_fields() -> None:
+    by_id = [
+        {"stock": {f"sku-{number}-{call}": {"left": number} for number in range(30)}} for call in range(4)
+    ]
+    assert "    stock: dict[str, Stock]\n" in source_of(by_id)
+    wide = [{f"a{number}": {"b": 1} for number in range(20_000)}]
+    deep: Any = 1
+    for _ in range(90):
+        deep = {"a": [deep]}
+    for calls in (wide, [{"deep": deep}], [], [{}]):
+        compile(source_of(calls), "made.py", "exec")
+    assert "payload: dict[str, Any]" in source_of([])
+
+
+@pytest.mark.anyio
+async def test_it_reads_the_newest_accepted_calls_of_the_webhook(house: House) -> None:
+    webhook, other = await house.webhook(), await house.webhook()
+    for number in range(3):
+        await house.call(webhook, json.dumps({"number": number}).encode())
+    await house.call(webhook, b'{"number": "text"}')
+    await house.call(webhook, b"not json")
+    await house.call(other, b'{"other": 1}')
+    found = await payload_types(house.gateway, OWNER, webhook.id)
+    assert (found.calls, "    number: str | int\n" in found.source, "other" in found.source) == (
+        4,
+        True,
+        False,
+    )
+    newest = await payload_types(house.gateway, OWNER, webhook.id, calls=1)
+    assert (newest.calls, "    number: str\n" in newest.source) == (1, True)
+    with pytest.raises(Refused):
+        await payload_types(house.gateway, OWNER, webhook.id, calls=0)
+    with pytest.raises(Refused) as caught:
+        await payload_types(house.gateway, OWNER, "wh_" + "0" * 32)
+    assert caught.value.code == "not_found"
