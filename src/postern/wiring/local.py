@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import make_url
 
 from postern.core.access.accounts import LEVELS, Actor
+from postern.core.documents import Document
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import Refused
 from postern.extras import missing
@@ -33,7 +34,7 @@ from postern.wiring import backup
 from postern.wiring.gateway import database_held, opened, workflows_of
 from postern.wiring.starting import ends_in_a_sentence, settings_or_end
 from postern.workflows import Rehearsal, rehearse
-from postern.workflows.scaffold import keep
+from postern.workflows.scaffold import keep, keep_test
 
 T = TypeVar("T")
 
@@ -119,6 +120,14 @@ class Local:
             end(f"{error.filename} exists already", CONFLICT, "conflict")
         except OSError as error:
             end(f"{error.filename} cannot be written: {error.strerror}. Say --print to see it.", USAGE)
+
+    def keep_test(self, workflow: Path, event: Document) -> list[Path]:
+        try:
+            return keep_test(workflow, event)
+        except FileExistsError as error:
+            end(f"{workflow} is written. {error.filename} exists already", CONFLICT, "conflict")
+        except OSError as error:
+            end(f"{workflow} is written. {error.filename} cannot be written: {error.strerror}", USAGE)
 
     def rehearse(self, name: str, event: dict[str, Any]) -> Rehearsal:
         return rehearse(self._settings.workflows, name, event)

@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -203,7 +203,7 @@ class _Trying:
         stand_in: StandIn | None,
         function: Callable[..., Any],
         args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        kwargs: Mapping[str, Any],
     ) -> Any:
         action = function if stand_in is None else stand_in.action(self.title, function)
         wait = time.sleep if stand_in is None else stand_in.pause
@@ -221,7 +221,7 @@ class _Trying:
         stand_in: StandIn | None,
         function: Callable[..., Any],
         args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        kwargs: Mapping[str, Any],
     ) -> Any:
         import asyncio
 

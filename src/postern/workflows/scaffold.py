@@ -1,12 +1,15 @@
 """Write the beginning of a workflow from a recorded event, its fields typed as they really came."""
 
+import json
 import keyword
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from postern.workflows.language import WORKFLOW_NAME
 from postern.workflows.shapes import Classes, Shape, quoted, shape_of
+from postern.workflows.testing import FORMAT, VERSION
 
 
 def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
@@ -44,6 +47,37 @@ def {function}(event: {event}) -> None:
 def file_name(name: str) -> str:
     return f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'workflow'}.py"
 
+
+def keep_test(workflow: Path, event: Mapping[str, Any]) -> list[Path]:
+    """For a workflow that `skeleton` has written: its event as a fixture, and a test that runs it on that. Neither is
+    written over what is there: raises FileExistsError."""
+    usual = workflow.parent / "tests"
+    folder = usual if usual.is_dir() else workflow.parent.parent / "tests"
+    function = re.findall(r"^def (\w+)\(event", workflow.read_text(), re.MULTILINE)[-1]
+    document = {FORMAT: VERSION, "name": "", "webhook": "", "receivedAt": None, "headers": [], "event": event}
+    texts = {
+        folder / "events" / f"{workflow.stem}.json": json.dumps(document, indent=2) + "\n",
+        folder / f"test_{workflow.stem}.py": _TEST.format(module=workflow.stem, function=function),
+    }
+    for file in texts:
+        if file.exists():
+            raise FileExistsError(17, "exists", str(file))
+    (folder / "events").mkdir(parents=True, exist_ok=True)
+    for file, text in texts.items():
+        file.write_text(text)
+    return list(texts)
+
+
+_TEST = '''"""{function}, on the event that it was written from: `postern workflows test` runs this."""
+
+from {module} import {function}
+from postern.workflows.testing import run
+
+
+def test_{function}_answers(load_event):
+    went = run({function}, load_event("{module}"), steps={{}})
+    assert went.answer.body == {{"ok": True}}
+'''
 
 VARIABLES = ("webhookId", "fieldOne", "fieldTwo", "fieldThree", "fieldFour", "invocationId")
 WRITTEN = "# Written by `postern workflows types`"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from postern.surfaces.cli.run import FAILED, NOT_FOUND, OK, USAGE
-from postern.workflows.testing import make_event
+from postern.workflows.scaffold import keep, keep_test, skeleton
+from postern.workflows.testing import load_event, make_event
 from support.commands import typed
 from support.program import clean_environment, run_postern
 
@@ -105,3 +106,18 @@ def test_pytest_is_given_nothing_of_the_gateway() -> None:
         [sys.executable, "-c", seen], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert ran.stdout == "[]\n"
+
+
+def test_a_new_workflow_comes_with_a_test_that_passes(tmp_path: Path) -> None:
+    event = make_event({"number": "1001", "text": "\\ud83d 漢字"}, fieldOne="1001")
+    file = keep(tmp_path / "workflows", "Order paid", skeleton("Order paid", dict(event), "wh_1"))
+    fixture, test = keep_test(file, dict(event))
+    assert (fixture, test) == (
+        tmp_path / "tests" / "events" / "order_paid.json",
+        tmp_path / "tests" / "test_order_paid.py",
+    )
+    assert load_event(fixture) == event
+    ran = run(tmp_path)
+    assert (ran.returncode, "1 passed" in ran.stdout) == (OK, True), ran.stdout
+    with pytest.raises(FileExistsError):
+        keep_test(file, dict(event))

@@ -74,7 +74,7 @@ def test_types_say_what_is_there_always_and_what_sometimes() -> None:
         "    payload: Payload\n",
     ):
         assert line in source, source
-    assert "Customer = TypedDict(\n" in source_of(CALLS), "a field called str is not to stand for the type"
+    assert "Customer_ = TypedDict(\n" in source_of(CALLS), "a field called str is not to stand for the type"
     assert source.startswith("# Written by `postern workflows types` from 2 recorded calls of wh_1.")
 
 

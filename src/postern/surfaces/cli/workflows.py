@@ -63,10 +63,16 @@ def new(
     only_print: Annotated[
         bool, typer.Option("--print", help="Print it instead of writing a file into POSTERN_WORKFLOWS.")
     ] = False,
+    with_test: Annotated[
+        bool,
+        typer.Option("--with-test", help="Also write a test, and the event as the fixture that it runs on."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled
     in."""
+    if only_print and with_test:
+        end("--print writes no file, so there is none for --with-test", USAGE)
     if only_print:
         source = _beginning(name, from_sample)
         if as_json:
@@ -78,7 +84,15 @@ def new(
         file = api.here().write_workflow(name, from_sample)
     else:
         file = api.here().keep_workflow(name, _beginning(name, from_sample))
-    report({"written": str(file)}, f"Written: {file}", as_json)
+    if not with_test:
+        report({"written": str(file)}, f"Written: {file}", as_json)
+        return
+    event = api.get(Sample, "webhooks", from_sample, "sample").event
+    files = [str(one) for one in (file, *api.here().keep_test(file, event or {}))]
+    if as_json:
+        show_json({"written": str(file), "files": files})
+    for one in files if not as_json else ():
+        out.print(f"Written: {plain(one)}")
 
 
 def _beginning(name: str, webhook: str) -> str:

@@ -11,7 +11,7 @@ from postern.surfaces.cli.terminal import Style
 from postern.usecases.history import history, live
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking
 
 ACTOR = Actor("command line", "admin")
 PATIENCE = 5.0
@@ -107,7 +107,7 @@ class Teller:
 
     async def _tell_call(self, gateway: Gateway, call: InvocationSummary) -> None:
         if call.webhook_id not in self._names:
-            self._names = await webhooks.names(gateway, ACTOR)
+            self._names |= await picking.names(gateway, ACTOR, [call.webhook_id])
         name = plain(self._names.get(call.webhook_id, call.webhook_id))
         status = call.http_status or 0
         code = "" if call.code == "accepted" else f" {call.code}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from postern.core.documents import Document
 from postern.core.operations.shown_setting import ShownSetting
 from postern.surfaces.cli.gateway.source import Source
 
@@ -44,6 +45,10 @@ class Machine(Source, Protocol):
 
     def keep_workflow(self, name: str, text: str) -> Path:
         """The same with a text that another gateway has written."""
+        ...
+
+    def keep_test(self, workflow: Path, event: Document) -> list[Path]:
+        """A test for a workflow that was just written, and the event as its fixture."""
         ...
 
     def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal":
