@@ -20,7 +20,7 @@ async def listing(gateway: Gateway, actor: Actor) -> list[SavedView]:
 
 
 async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedView:
-    """``query``: the filters and columns as the history's address has them."""
+    """Keep filters and columns under a name. ``query``: as the history's address has them."""
     require(actor, "read")
     if len(query) > LONGEST_QUERY:
         raise Refused("invalid_request", "These filters are too long to be kept.")
@@ -32,6 +32,7 @@ async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedVi
 
 
 async def rename(gateway: Gateway, actor: Actor, view_id: str, name: str) -> None:
+    """Give a view of one's own another name."""
     require(actor, "read")
     note = noted(gateway, actor, "view renamed", view_id, name=_named(name))
     if not await gateway.store.saved_views.rename(_owner(actor), view_id, _named(name), note):
@@ -39,6 +40,7 @@ async def rename(gateway: Gateway, actor: Actor, view_id: str, name: str) -> Non
 
 
 async def delete(gateway: Gateway, actor: Actor, view_id: str) -> None:
+    """Delete a view of one's own; no call goes with it."""
     require(actor, "read")
     note = noted(gateway, actor, "view deleted", view_id)
     if not await gateway.store.saved_views.delete(_owner(actor), view_id, note):
