@@ -25,6 +25,7 @@ from postern.usecases.history.rows import event_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
 
 LAST_MOMENT = 253402300800.0
@@ -264,6 +265,9 @@ def _payload(invocation: Invocation) -> msgspec.Raw | None:
     if payload is None:
         return None
     try:
+        if _HARD_TO_READ.search(payload.text):
+            # Half a character, or a number beyond any: JSON by its grammar, and whoever reads the answer cannot.
+            msgspec.json.decode(payload.text)
         return msgspec.json.decode(payload.text, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
