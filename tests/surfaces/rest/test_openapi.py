@@ -1,6 +1,7 @@
 """The API's description is true: a machine reads it, tries everything it promises, and finds nothing."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -121,12 +122,27 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     ):
         api.checked("POST", f"{of}/{action}")
     api.checked("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
+    together = {"action": "tag", "tags": ["told"], "webhookIds": [webhook["id"], "wh_absent"]}
+    many = api.checked("POST", "webhooks/many", together)
+    assert (many["done"], [one["id"] for one in many["reasons"]]) == (1, ["wh_absent"])
     accepted = api.call(webhook, b'{"number": "1001"}')
     for path in (of, f"{of}/sample", f"{of}/readmissible", "webhooks", "invocations", accepted):
         api.checked("GET", path)
     api.checked("GET", f"{accepted}/preview?fieldOne=number&fieldTwo=a&fieldThree=b&fieldFour=c")
     api.checked("GET", f"{accepted}/request")
     api.checked("POST", f"{accepted}/replay")
+    api.checked("GET", f"{accepted}/fixture")
+    api.checked("GET", f"{of}/payload-types")
+    changed = {"body": '{"number": "1002"}', "values": {"fieldTwo": "by hand"}}
+    edited = api.checked("POST", f"{accepted}/edited-replays", changed)["invocationId"]
+    assert api.checked("GET", f"invocations/{edited}")["edited"]["changed"]
+    comparison = api.checked("GET", f"{accepted}/comparison?to={edited}")
+    assert comparison["body"]["items"] and comparison["values"]["items"]
+    api.checked("PUT", f"{accepted}/bookmark")
+    api.checked("POST", f"{accepted}/notes", {"text": "Told"})
+    marked = api.checked("GET", accepted)
+    assert marked["bookmark"] and marked["notes"] and marked["editedReplays"]
+    assert api.checked("GET", "invocations/count?bookmarked=true")["calls"] == 1
     listener = f"listeners/{api.checked('POST', 'listeners', {'name': 'ada@laptop'})['id']}"
     api.checked("GET", "listeners")
     wanted = {"invocationId": accepted.partition("/")[2]}
@@ -188,6 +204,12 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     assert asked - api.checked_codes - OF_AN_ENGINE == set()
     absent = {name for name, may_be_absent in described.fields_described() if may_be_absent}
     assert absent - api.seen - OF_AN_ENGINE == set()
+
+
+def test_no_path_hides_another() -> None:
+    for path in {one.path for one in OPERATIONS}:
+        asked = re.sub(r"{\w+}", "some_id", path)
+        assert next(one.path for one, form in described.PATHS if form.match(asked)) == path
 
 
 class Telling(Client):

@@ -116,6 +116,14 @@ def test_unknown_paths_and_wrong_methods_are_problems_too(api: Client) -> None:
     assert reply.headers["allow"] == "GET, HEAD, POST"
 
 
+def test_a_path_of_its_own_is_no_id(api: Client) -> None:
+    for method in ("GET", "PATCH", "DELETE", "OPTIONS"):
+        reply = api.ask(method, "webhooks/many")
+        assert problem(reply) == (405, "method_not_allowed")
+        assert reply.headers["allow"] == "POST"
+    assert api.ask("DELETE", "invocations/count").headers["allow"] == "GET, HEAD"
+
+
 def test_the_type_of_a_problem_is_a_page(api: Client) -> None:
     page = api.get(api.get("nothing").json["type"])
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")

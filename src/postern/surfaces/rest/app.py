@@ -15,6 +15,7 @@ from postern.surfaces.rest.framework.problems import (
     on_refused,
     on_store_trouble,
 )
+from postern.surfaces.rest.framework.routes import Handler, WholePath
 from postern.surfaces.rest.framework.table import PREFIX, handler
 from postern.surfaces.rest.operations import OPERATIONS
 from postern.usecases.runtime.gateway import Gateway
@@ -34,8 +35,15 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
             Route("/docs", docs),
             Route("/docs/{name}", asset),
             Route(f"{PREFIX}/openapi.json", document_route(OPERATIONS)),
-            *(Route(one.path, handler(gateway, one), methods=[one.method]) for one in OPERATIONS),
+            *_routes(gateway),
         ],
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _routes(gateway: Gateway) -> list[WholePath]:
+    by_path: dict[str, dict[str, Handler]] = {}
+    for one in OPERATIONS:
+        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one)
+    return [WholePath(path, methods) for path, methods in by_path.items()]

@@ -100,8 +100,11 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
 def allowed_methods(routes: list[BaseRoute], scope: Scope) -> list[str]:
     methods: set[str] = set()
     for route in routes:
-        if isinstance(route, Route) and route.methods and route.matches(scope)[0] is not Match.NONE:
-            methods |= route.methods
+        if isinstance(route, Route) and route.methods:
+            match = route.matches(scope)[0]
+            methods |= route.methods if match is not Match.NONE else set()
+            if match is Match.FULL:
+                break
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
