@@ -83,11 +83,16 @@ PERSONS_ONLY = {"/api/v1/sessions", "/api/v1/sessions/{session_id}", "/api/v1/me
 
 
 def test_whatever_changes_something_needs_more_than_reading() -> None:
-    """The three exceptions concern nobody but the one who asks, or keep nothing."""
+    """The exceptions concern nobody but the one who asks, or keep nothing. Of listeners: whoever reads may listen;
+    to answer a caller, or to end somebody else's, takes more (tests/usecases/listeners)."""
     own = {
         ("DELETE", "/api/v1/sessions/{session_id}"),
         ("POST", "/api/v1/me/password"),
         ("POST", "/api/v1/signature-tests"),
+        ("POST", "/api/v1/listeners"),
+        ("POST", "/api/v1/listeners/{listener_id}/calls"),
+        ("POST", "/api/v1/listeners/{listener_id}/calls/{handed_id}"),
+        ("DELETE", "/api/v1/listeners/{listener_id}"),
     }
     rows = [(one.method, one.path, one.level) for one in OPERATIONS]
     assert {(method, path) for method, path, level in rows if method != "GET" and level == "read"} <= own

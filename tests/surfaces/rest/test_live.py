@@ -240,6 +240,8 @@ def a_summary(invocation_id: str) -> InvocationSummary:
         duplicate_of=None,
         answered_at=None,
         caller_gone=False,
+        bookmarked=False,
+        edited_from=None,
         config_version=1,
     )
 

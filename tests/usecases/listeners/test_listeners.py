@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -228,7 +229,7 @@ async def test_a_call_for_one_that_was_ended_this_moment_is_the_engine_s(house: 
 
 
 async def test_a_duplicate_hears_what_the_listener_answered_the_first(house: House) -> None:
-    webhook = await waiting_webhook(house, duplicateProtection={"enabled": True, "key": "body:$.id"})
+    webhook = await waiting_webhook(house, duplicateProtection={"enabled": True, "key": "body:id"})
     listener = await enter(house, webhook)
     calling = asyncio.create_task(house.call(webhook, b'{"id": 1}'))
     (call,) = await ask(house, listener)
@@ -253,6 +254,24 @@ async def test_what_cannot_be_answered_is_said(house: House) -> None:
     with pytest.raises(Refused) as caught:
         await listeners.end(house.gateway, READER, listener.id)
     assert caught.value.code == "access_denied"
+    with pytest.raises(Refused) as caught:
+        await listeners.end(house.gateway, READER, "lsn_nobody")
+    assert caught.value.code == "not_found"
+
+
+async def test_who_may_only_read_by_now_answers_no_caller(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    demoted = replace(ADA, level="read")
+    with pytest.raises(Refused) as caught:
+        await listeners.answer(house.gateway, demoted, listener.id, call.id, LocalAnswer(status=200))
+    assert caught.value.code == "access_denied"
+    with pytest.raises(Refused) as caught:
+        await ask(house, listener, who=demoted, wait=0)  # which ends it
+    assert caught.value.code == "access_denied"
+    assert (await calling).status == 502
 
 
 async def test_whose_webhook_stops_waiting_is_put_out(house: House) -> None:

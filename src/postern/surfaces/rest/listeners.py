@@ -60,7 +60,7 @@ async def ask_for_calls(
 async def answer_call(
     gateway: Gateway, actor: Actor, listener_id: str, handed_id: str, body: listeners.LocalAnswer
 ) -> Taken:
-    """What the listener's program answered. A caller who waits hears it, under the rules for a workflow's answer."""
+    """What the listener's program answered. A caller who waits hears it, under the rules for a workflow's answer; that needs the access level write."""
     return await listeners.answer(gateway, actor, listener_id, handed_id, body)
 
 

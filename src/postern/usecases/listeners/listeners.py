@@ -141,6 +141,8 @@ async def answer(
     call = await gateway.store.listeners.one_handed(handed_id)
     if call is None or call.listener_id != listener.id:
         raise Refused("not_found", "this call was not handed to this listener")
+    if call.delivery_key is not None:
+        require(actor, "write")  # a caller hears it, and access may have changed since the listener entered
     body = _decoded(request.body_base64)
     response: WorkflowResponse | None = None
     error = " ".join(request.error.split())
@@ -167,9 +169,11 @@ async def end(gateway: Gateway, actor: Actor, listener_id: str) -> None:
     not answered, the callers hear that the workflow has failed."""
     require(actor, "read")
     listener = await gateway.store.listeners.get(listener_id)
-    if listener is None or not _is_own(actor, listener):
+    if listener is None:
+        raise Refused("not_found", NOT_THERE)
+    if not _is_own(actor, listener):
         require(actor, "write")
-    if listener is None or listener.ended_by is not None:
+    if listener.ended_by is not None:
         raise Refused("not_found", NOT_THERE)
     await _end_it(gateway, actor, listener)
 
