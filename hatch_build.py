@@ -1,5 +1,5 @@
-"""Fetches the console's assets from npm when Postern is built or installed: nothing of others' is kept in the
-repository.
+"""Fetches the console's assets from npm when Postern is built or installed, because nothing of others' is kept in the
+repository; and lays the documentation that the console shows into the wheel.
 
 Which files, and what they are called here, is said in pyproject.toml; their versions and hashes in
 package-lock.json.
@@ -18,6 +18,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 VENDOR = "src/postern/surfaces/console/static/vendor"
+DOCUMENTATION = "postern/surfaces/console/documentation"
+NOT_SHOWN = {"architecture.md", "console", "console.md", "decisions"}
+"""As LEFT_OUT in surfaces/console/documentation.py."""
 MANIFESTS = ("package.json", "package-lock.json", ".npmrc")
 
 
@@ -47,6 +50,11 @@ class Assets(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if not self.complete:
             self.fetch()
+        if version == "standard" and self.target_name == "wheel":
+            # Not for a checkout, whose console reads the files themselves.
+            for path in Path(self.root, "docs").iterdir():
+                if path.name not in NOT_SHOWN:
+                    build_data["force_include"][str(path)] = f"{DOCUMENTATION}/{path.name}"
 
     @property
     def files(self) -> dict[str, str]:

@@ -45,6 +45,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("delete", "/webhooks/{shop}/confirm/delete", []),
     ("bin", "/bin", []),
     ("find", "/find?find=order", []),
+    ("documentation", "/documentation", []),
+    ("documentation-page", "/documentation/how-to/duplicates", []),
     ("live-all", "/live", []),
     ("history", "/history", []),
     ("replays", "/replays", []),

@@ -70,7 +70,8 @@ def test_a_reason_for_rejecting_a_call_has_words_in_the_console() -> None:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) + "$")
+    several = re.sub(r"\\{\w+:path\\}", ".+", re.escape(path))
+    return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", several) + "$")
 
 
 PARTS = {
@@ -116,6 +117,7 @@ NOT_REHEARSED = {
     *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
     *("/settings/environment", "/settings/connect", "/settings/password", "/history/{invocation}"),
     *("/history/{invocation}/edit", "/history/{invocation}/compare"),
+    *("/documentation", "/documentation/{page:path}"),
 }
 """Pages that nobody comes to first, or that share their template with one that is rehearsed."""
 

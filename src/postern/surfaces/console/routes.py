@@ -11,7 +11,7 @@ from postern.surfaces.console.views import confirmations, picker
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import beside, files, live, readmission, replays, sent, volume
 from postern.surfaces.console.views.history import calls as history
-from postern.surfaces.console.views.operations import engine, find, settings
+from postern.surfaces.console.views.operations import documentation, engine, find, settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
     advanced,
@@ -75,6 +75,8 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/history/views/{view}", history.rename_view),
     ("POST", "/history/views/{view}/delete", history.delete_view),
     ("GET", "/find", find.show),
+    ("GET", "/documentation", documentation.contents),
+    ("GET", "/documentation/{page:path}", documentation.show),
     ("POST", "/history/map", history.map_value),
     ("POST", "/history/look", history.look),
     ("GET", "/history/{invocation}", history.detail),

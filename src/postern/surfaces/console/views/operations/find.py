@@ -6,6 +6,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from postern.core.webhooks.listing import WebhookFilter
+from postern.surfaces.console import documentation
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import history, saved_views
@@ -27,6 +28,7 @@ PAGES = [
     ("Bin: restore a deleted webhook", "/bin"),
     ("Workflows", "/workflows"),
     ("Signature tester", "/tester"),
+    ("Documentation", "/documentation"),
     ("Documentation: API reference", "/docs"),
 ]
 
@@ -78,6 +80,10 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
             for one in listed
             if wanted.lower() in f"{one.variable} {one.help}".lower()
         ][:EACH]
+    found += [
+        Found(title, address, "Documentation", beside)
+        for title, address, beside in documentation.find(wanted, EACH)
+    ]
     return [
         *found,
         Found(f"Search the text of every call for “{wanted}”", f"/history?search={quote(wanted)}", "Search"),

@@ -1,0 +1,174 @@
+"""The documentation as the console shows it: the Markdown files of the repository's docs/, which the wheel takes along."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+PACKAGED = Path(__file__).parent / "documentation"
+LEFT_OUT = ("decisions", "architecture.md", "console.md")
+"""For those who change Postern, and pictures of what one is looking at."""
+GROUPS = (
+    ("", "Begin, serve, look after"),
+    ("how-to", "How to"),
+    ("engines", "Engines"),
+    ("reference", "Reference"),
+)
+"""Folders, in the order in which they are listed."""
+ADDRESS = "/documentation/"
+
+_ELSEWHERE = re.compile(r"[a-z]+:", re.IGNORECASE)
+_NO_LETTER = re.compile(r"[^\w\- ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    anchor: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    name: str
+    """Its path without the ending, like how-to/duplicates."""
+    title: str
+    headings: tuple[Heading, ...]
+    html: str
+
+
+def folder() -> Path:
+    """In a checkout the files lie where they are written."""
+    return PACKAGED if PACKAGED.is_dir() else Path(__file__).parents[4] / "docs"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Of every page, without those that are left out."""
+    there = folder()
+    found = (path.relative_to(there) for path in there.rglob("*.md"))
+    return tuple(sorted(str(path.with_suffix("")) for path in found if path.parts[0] not in LEFT_OUT))
+
+
+def groups() -> list[tuple[str, list[Page]]]:
+    """Every page, in the groups in which they are listed."""
+    listed: list[tuple[str, list[Page]]] = []
+    for directory, title in GROUPS:
+        pages = [page(name) for name in names() if name.rpartition("/")[0] == directory]
+        listed.append((title, sorted((one for one in pages if one), key=lambda one: one.title.lower())))
+    return listed
+
+
+@cache
+def page(name: str) -> Page | None:
+    """None where there is no page of this name."""
+    if name not in names():
+        return None
+    from markdown_it import MarkdownIt  # here: most commands and calls do without
+
+    # No HTML: what is written in angle brackets is text.
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse((folder() / f"{name}.md").read_text("utf-8"))
+    title, headings = name, []
+    for token, content in _headings(tokens):
+        if token.tag == "h1":
+            title = _text(content)
+            continue
+        heading = Heading(anchor_of(_text(content)), _text(content))
+        token.attrSet("id", heading.anchor)
+        headings.append(heading)
+    html = markdown.renderer.render(_shown(name, tokens), markdown.options, {})
+    return Page(name, title, tuple(headings), _reachable(html))
+
+
+def find(words: str, limit: int) -> list[tuple[str, str, str]]:
+    """Pages and their parts whose title holds these words: title, address, and the page's title beside that of a part."""
+    wanted = words.lower()
+    pages = [one for name in names() if (one := page(name)) is not None]
+    found = [(one.title, ADDRESS + one.name, "") for one in pages if wanted in one.title.lower()]
+    found += [
+        (heading.title, f"{ADDRESS}{one.name}#{heading.anchor}", one.title)
+        for one in pages
+        for heading in one.headings
+        if wanted in heading.title.lower()
+    ]
+    return found[:limit]
+
+
+def anchor_of(title: str) -> str:
+    """As the places make it where the same files are read."""
+    return _NO_LETTER.sub("", title.lower()).replace(" ", "-")
+
+
+def _headings(tokens: "list[Token]") -> "Iterator[tuple[Token, Token]]":
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            yield token, tokens[place + 1]
+
+
+def _text(inline: "Token") -> str:
+    return "".join(child.content for child in inline.children or ())
+
+
+def _shown(name: str, tokens: "list[Token]") -> "list[Token]":
+    """Without the title, which stands above; links lead to pages of the console."""
+    shown, in_title = [], False
+    for token in tokens:
+        if token.tag == "h1":
+            in_title = token.type == "heading_open"
+            continue
+        if in_title:
+            continue
+        if token.type == "fence":
+            token.info = token.info.partition(" ")[0]  # what follows is for the tests
+        if token.children is not None:
+            token.children = list(_linked(name, token.children))
+        shown.append(token)
+    return shown
+
+
+def _linked(name: str, children: "list[Token]") -> "Iterator[Token]":
+    """A link to what is no page becomes its words, and so does a picture."""
+    dropped = False
+    for child in children:
+        if child.type == "image":
+            continue
+        if child.type == "link_open":
+            target = _target(name, str(child.attrGet("href") or ""))
+            dropped = target is None
+            if target is not None:
+                child.attrSet("href", target)
+        if child.type in ("link_open", "link_close") and dropped:
+            continue
+        yield child
+
+
+def _target(name: str, href: str) -> str | None:
+    if href.startswith("#") or _ELSEWHERE.match(href):
+        return href
+    path, hash, anchor = href.partition("#")
+    parts: list[str] = []
+    for part in (PurePosixPath(name).parent / path).parts:
+        if part == "..":
+            if not parts:
+                return None  # it leaves the documentation
+            parts.pop()
+        else:
+            parts.append(part)
+    linked = "/".join(parts)
+    if linked == "reference/openapi.json":
+        return "/docs"
+    return f"{ADDRESS}{linked[:-3]}{hash}{anchor}" if linked.removesuffix(".md") in names() else None
+
+
+def _reachable(html: str) -> str:
+    """What is wider than the page is scrolled, with the keyboard too."""
+    return (
+        html.replace("<pre>", '<pre tabindex="0">')
+        .replace("<table>", '<div class="table-wrap" tabindex="0"><table>')
+        .replace("</table>", "</table></div>")
+    )
