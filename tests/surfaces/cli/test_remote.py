@@ -527,7 +527,7 @@ def test_what_a_newer_gateway_says_besides_is_passed_over(
     made = json.loads(typed(tmp_path, "webhooks", "create", "Orders", "--auth", "none", "--json").stdout)
     made["cors"]["newer"] = {"a": [1]}
     made["newest"] = 1
-    page = json.dumps({"items": [made, made], "nextCursor": None, "newer": 1}).encode()
+    page = json.dumps({"items": [made, made], "nextCursor": None, "total": 2, "newer": 1}).encode()
     monkeypatch.setattr(Local, "ask", lambda *_: Answer(200, page))
     shown = typed(tmp_path, "webhooks", "list", "--json")
     assert (shown.exit_code, len(json.loads(shown.stdout)["items"])) == (OK, 2)
