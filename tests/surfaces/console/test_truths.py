@@ -381,7 +381,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     expect(page.locator(".verdict.warn")).to_be_visible()
     expect(page.get_by_text("too late, the caller had heard 504")).to_be_visible()
     console.open("/webhooks")
-    expect(page.get_by_role("link", name="Failing")).to_be_visible()
+    expect(page.get_by_role("link", name="Failing", exact=True)).to_be_visible()
     for tab in ("authentication", "mapping", "response", "schedule", "advanced"):
         console.open(f"/webhooks/{webhook['id']}/{tab}")
         expect(page.get_by_role("heading", name="Live Request Inspector")).to_be_visible()
