@@ -37,7 +37,7 @@ async def broken_for_one(self, secret, was=postern.stores.access.api_keys.Access
     return await was(self, secret)
 
 
-postern.stores.webhooks.Webhooks.page = broken
+postern.stores.webhooks.Webhooks.some = broken
 postern.stores.access.api_keys.Access.key = broken_for_one
 postern.usecases.history.live.Stream.events = broken_stream
 """

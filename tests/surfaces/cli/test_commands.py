@@ -312,7 +312,8 @@ NOT_HERE = {
     ("copy",),
     ("restore",),
     ("workflows", "new"),
-}  # databases and files of their own: elsewhere
+    ("listeners", "end"),
+}  # databases, files and listeners of their own: elsewhere
 
 
 def test_whatever_a_command_prints_with_json_is_json(
@@ -343,7 +344,7 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("webhooks", "release", orders)
     assert run_json("webhooks", "sample", orders)["event"]["fieldTwo"] == "[red]A-1"
     assert [one["name"] for one in run_json("workflows", "list")["items"]] == ["order_lookup"]
-    run_json("workflows", "test", "order_lookup", "--sample", orders)
+    run_json("workflows", "try", "order_lookup", "--sample", orders)
     assert run_json("webhooks", "sample", orders, "--forget") == {"forgotten": orders}
 
     timed = run_json(
@@ -401,6 +402,16 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("history", "show", invocation)
     run_json("history", "code", invocation)
     run_json("history", "preview", invocation, "fieldOne=number")
+    assert run_json("history", "count", "--webhook", orders)["calls"] > 0
+    run_json("history", "save", invocation, str(tmp_path / "events"))
+    run_json("history", "bookmark", invocation)
+    run_json("history", "forget-bookmark", invocation)
+    note = run_json("history", "note", invocation, "Looked at")["id"]
+    run_json("history", "delete-note", invocation, note)
+    run_json("history", "compare", invocation, first["id"])
+    run_json("history", "replay-edited", invocation, "--value", "fieldOne=1002")
+    run_json("workflows", "types", orders, "--to", str(tmp_path))
+    assert run_json("listeners", "list")["items"] == []
     run_json("history", "recheck", asana["id"], "--admit")
     run_json("replays", "cancel", run_json("replays", "plan", "--webhook", orders)["id"])
     planned = run_json("replays", "plan", "--webhook", orders)["id"]
@@ -421,6 +432,7 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("webhooks", "restore", rotating)
     run_json("webhooks", "delete", rotating)
     run_json("webhooks", "delete-for-good", rotating)
+    run_json("webhooks", "many", "tag", orders, "--tags", "shops", "--yes")
     run_json("send", orders, "--list")
     for words in (("audit",), ("prune", "--dry-run"), ("settings",), ("secrets", "rotate-key")):
         run_json(*words)

@@ -141,6 +141,7 @@ def test_the_beginning_of_a_value_is_enough(console: Console, orders: dict[str, 
     console.open("/history?value=p-10")
     console.page.get_by_role("link", name="Calls with a value that begins with").click()
     expect(console.page.locator("table.calls tbody tr")).to_have_count(1)
+    console.page.wait_for_load_state()  # the key is heard by a script
     console.page.keyboard.press("Control+k")
     console.page.get_by_label("Find anything").fill("p-10")
     expect(console.page.locator("#find .found a").filter(has_text="Call").first).to_be_visible()

@@ -12,7 +12,7 @@ from postern.surfaces.console import rehearsal
 from postern.surfaces.console.labels import LABELS
 from postern.surfaces.console.pages import FOLDER
 from postern.surfaces.console.views.history import calls as history
-from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history import sent
 from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.webhooks import advanced, authentication, schedule
 from postern.surfaces.console.views.webhooks import listing as webhooks
@@ -68,7 +68,7 @@ async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_
 async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_path: Path) -> None:
     pages = "".join(file.read_text() for file in (FOLDER / "templates").rglob("*.html"))
     # The last one is a tick, and its words are what follows there.
-    elsewhere = {"Custom scheme", "What follows", *story.FIELD_LABELS.values()}
+    elsewhere = {"Custom scheme", "What follows", *sent.FIELD_LABELS.values()}
     assert [
         one
         for one in LABELS.values()

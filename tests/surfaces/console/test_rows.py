@@ -101,7 +101,7 @@ def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
     zone, moment = page.locator("th .zone"), page.locator("td.received time").first
     expect(zone).to_have_text("Asia/Tokyo")
     there = moment.inner_text()
-    page.get_by_role("button", name="View").click()
+    page.get_by_role("button", name="View", exact=True).click()
     page.get_by_label("In UTC").check()
     page.get_by_role("button", name="Apply").click()
     expect(zone).to_have_text("UTC")

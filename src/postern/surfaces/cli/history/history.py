@@ -192,10 +192,10 @@ def bookmark(invocation: InvocationId, as_json: Json = False) -> None:
 
 
 @commands.command("forget-bookmark")
-def forget_bookmark(invocation: InvocationId) -> None:
+def forget_bookmark(invocation: InvocationId, as_json: Json = False) -> None:
     """Take a call's bookmark away. The call stays."""
     api.delete("invocations", invocation, "bookmark")
-    print("No longer bookmarked.")
+    report({"forgotten": invocation}, "No longer bookmarked.", as_json)
 
 
 @commands.command("note")
@@ -213,10 +213,11 @@ def note(
 def delete_note(
     invocation: InvocationId,
     note_id: Annotated[str, typer.Argument(metavar="NOTE", help="The note's id (note_…).")],
+    as_json: Json = False,
 ) -> None:
     """Delete a note of a call: one's own, or, for an administrator, anybody's."""
     api.delete("invocations", invocation, "notes", note_id)
-    print("Deleted.")
+    report({"deleted": note_id}, "Deleted.", as_json)
 
 
 @commands.command("replay-edited")

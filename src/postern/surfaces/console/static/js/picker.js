@@ -95,11 +95,13 @@ function enhance(box) {
       event.preventDefault();
       if (list.hidden) show(field.value === shown ? "" : field.value.trim());
       else walk(event.key === "ArrowDown" ? at() + 1 : at() < 0 ? -1 : at() - 1);
-    } else if (event.key === "Escape" && !list.hidden) {
-      event.preventDefault();
-      event.stopPropagation();
-      field.value = shown;
-      close();
+    } else if (event.key === "Escape") {
+      if (!list.hidden) {
+        event.preventDefault();
+        event.stopPropagation();
+        field.value = shown;
+      }
+      close(); // also one that has been asked for and is not there yet
     } else if (event.key === "Enter" && !list.hidden && at() >= 0) {
       event.preventDefault();
       take(list.children[at()]);
