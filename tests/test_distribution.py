@@ -17,6 +17,7 @@ import pytest
 from install import find_uv, follow_pip_configuration
 
 from postern import __version__
+from postern.surfaces.console import documentation
 from support.waiting import free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,6 +79,12 @@ def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
         pytest.skip("this is no git checkout")
     ours = {name.removeprefix("src/") for name in listed.stdout.split() if (ROOT / name).exists()}
     assert ours - files_in(built.wheel) == set()
+
+
+def test_the_wheel_holds_the_documentation_that_the_console_shows(built: Built) -> None:
+    there = "postern/surfaces/console/documentation/"
+    held = [name.removeprefix(there) for name in files_in(built.wheel) if name.startswith(there)]
+    assert {name.removesuffix(".md") for name in held if name.endswith(".md")} == set(documentation.names())
 
 
 def test_a_wheel_made_from_the_sdist_is_the_same_and_needs_no_npm(built: Built, tmp_path: Path) -> None:
