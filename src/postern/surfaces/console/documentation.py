@@ -166,9 +166,10 @@ def _target(name: str, href: str) -> str | None:
 
 
 def _reachable(html: str) -> str:
-    """What is wider than the page is scrolled, with the keyboard too."""
+    """What is wider than the page is scrolled, with the keyboard too; and a column without a title has no empty one."""
     return (
         html.replace("<pre>", '<pre tabindex="0">')
         .replace("<table>", '<div class="table-wrap" tabindex="0"><table>')
         .replace("</table>", "</table></div>")
+        .replace("<th></th>", "<td></td>")
     )
