@@ -12,6 +12,7 @@ RUN python -m venv /opt/build \
  && python -m venv --without-pip /opt/postern \
  && /opt/build/bin/pip --python /opt/postern install --require-hashes --requirement requirements.lock
 COPY pyproject.toml hatch_build.py package.json package-lock.json .npmrc README.md LICENSE ./
+COPY docs docs
 COPY src src
 RUN PATH=/opt/build/bin:$PATH hatchling build --target wheel --directory /src/dist \
  && /opt/build/bin/pip --python /opt/postern install --no-deps --no-index /src/dist/*.whl

@@ -25,7 +25,7 @@ from postern.stores.sql.writer import Writer
 LONGEST_LEASE = 600.0
 
 
-def _said_once(setting: ScheduleSetting) -> list[Any]:
+def _what_begins_afresh(setting: ScheduleSetting) -> list[Any]:
     """What is begun afresh when it changes."""
     when = [setting.every, setting.cron, setting.time_zone]
     return [setting.url, *when, setting.headers, setting.only_when_changed, setting.split_array]
@@ -187,7 +187,7 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
         connection.execute(delete(schedules).where(schedules.c.webhook_id == webhook.id))
         return
     row = connection.execute(select(schedules).where(schedules.c.webhook_id == webhook.id)).first()
-    fingerprint = sha256(msgspec.json.encode(_said_once(setting))).hexdigest()
+    fingerprint = sha256(msgspec.json.encode(_what_begins_afresh(setting))).hexdigest()
     afresh = row is None or row.fingerprint != fingerprint or touched
     anchor = milliseconds(webhook.updated_at) if row is None or afresh else row.anchor
     values: Parameters = {"fingerprint": fingerprint, "anchor": anchor}

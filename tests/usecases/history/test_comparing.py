@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 def documents(before: str, after: str) -> list[tuple[str, str, str | None, str | None]]:
     found = compare.documents(compare.read(before.encode()), compare.read(after.encode()))
-    return [(one.place, one.kind, one.before, one.after) for one in found.told]
+    return [(one.place, one.kind, one.before, one.after) for one in found.shown]
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def test_any_document_equals_itself_whatever_the_order_of_its_keys() -> None:
 def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:
     found = compare.lines("a\nb\nc\nd", "a\nB\nc\nd\ne")
     assert found is not None
-    assert [(one.place, one.before, one.after) for one in found.told] == [
+    assert [(one.place, one.before, one.after) for one in found.shown] == [
         ("line 2", "b", "B"),
         ("line 5", None, "e"),
     ]
     same = compare.lines("a\na", "a")
-    assert same is not None and [(one.place, one.kind) for one in same.told] == [("line 2", "removed")]
+    assert same is not None and [(one.place, one.kind) for one in same.shown] == [("line 2", "removed")]
     assert compare.lines("\n".join(map(str, range(1000))), "\n".join(map(str, range(1, 2000, 2)))) is None
     many = compare.documents(dict.fromkeys(map(str, range(1000)), "x"), {})
-    assert (many.count, len(many.told)) == (1000, compare.MOST)
+    assert (many.count, len(many.shown)) == (1000, compare.MOST)
     deep = '{"a":' * 150 + "1" + "}" * 150
     assert documents(deep, deep.replace("1", "2"))[0][1] == "changed"
 

@@ -10,13 +10,13 @@ from postern.core.calls.paths import extended
 Kind = Literal["added", "removed", "changed"]
 
 MOST = 300
-"""Differences of one kind that are told; the rest is counted."""
+"""Differences of one kind that are shown; the rest is counted."""
 LONGEST_TEXT = 300
 LARGEST_READ = 2 * 1024 * 1024
-"""Of larger bodies only whether they are the same is told."""
+"""Of larger bodies only whether they are the same is shown."""
 DEEPEST = 200
 MOST_LINES = 400
-"""Between the first line that differs and the last: of more it is told that they differ."""
+"""Between the first line that differs and the last: of more it is shown that they differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Change:
 class Changes:
     """The first ones, and how many there are."""
 
-    told: list[Change]
+    shown: list[Change]
     count: int
 
     def add(self, place: str, before: str | None, after: str | None) -> None:
         self.count += 1
-        if len(self.told) < MOST:
+        if len(self.shown) < MOST:
             kind: Kind = "added" if before is None else "removed" if after is None else "changed"
-            self.told.append(Change(place, kind, _short(before), _short(after)))
+            self.shown.append(Change(place, kind, _short(before), _short(after)))
 
 
 def none() -> Changes:

@@ -59,7 +59,7 @@ class Supervisor:
         self._error = self._error_line = ""
         self._file_trouble = ""
         self._never_ready = True
-        self._told_to_stop = False
+        self._asked_to_stop = False
         """The process that is running was."""
         self.failed_starts = 0
         """Processes in a row that ended before they were ready."""
@@ -146,7 +146,7 @@ class Supervisor:
             except BaseException:
                 ours.close()
                 raise
-        self._setup.after_crash = self._told_to_stop = False
+        self._setup.after_crash = self._asked_to_stop = False
         self._link = Link(self.take_answer, self.on_end, self._ready, self._troubled, self._watch.run_over)
         await self._link.connect(ours)
         listening = self._link.over
@@ -186,7 +186,7 @@ class Supervisor:
 
     def _ready(self, frame: frames.Ready) -> None:
         self._seen = {file: _stamp(Path(file)) for file in map(Path, frame.files)} | self._seen
-        if self._told_to_stop:
+        if self._asked_to_stop:
             return  # the files have changed while it came up; the next process says what is in them now
         self._error, self._error_line = frame.error, frame.line
         if not frame.error:
@@ -246,7 +246,7 @@ class Supervisor:
         process, link = self._process, self._link
         if process is None or process.returncode is not None:
             return
-        self._told_to_stop = True
+        self._asked_to_stop = True
         if link is not None:
             link.send(frames.Stop(grace))
         try:

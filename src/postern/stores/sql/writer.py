@@ -119,7 +119,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = False
-        self._all_told = asyncio.Event()
+        self._all_answered = asyncio.Event()
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -191,15 +191,15 @@ class Writer:
                 log.exception("a write was done and its end could not be reported")
         self._hand_over_soon()
         if not self._waiting:
-            self._all_told.set()
+            self._all_answered.set()
 
     async def close(self) -> None:
         """Writes what is waiting, then ends."""
         self._closing = True
-        self._all_told.clear()
+        self._all_answered.clear()
         if self._waiting:
             with suppress(TimeoutError):  # a store that hangs must not keep the process from ending
-                await asyncio.wait_for(self._all_told.wait(), 30)
+                await asyncio.wait_for(self._all_answered.wait(), 30)
         self._handed_over.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 30)
 

@@ -181,12 +181,12 @@ def make_cli(
             if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
                 end("--from and --to are sqlite:///… or postgresql://…", USAGE)
         rows = copy(whence, where, _show_progress)
-        told = (
+        text = (
             "This copy was finished before; nothing was done now."
             if rows is None
             else f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables."
         )
-        report({"rows": rows}, told, as_json)
+        report({"rows": rows}, text, as_json)
 
     @app.command("settings")
     def settings_command(as_json: Json = False) -> None:

@@ -42,16 +42,18 @@ def kind_of(content_type: str, body: bytes) -> Kind:
     """By what it is; by what it says it is only where that cannot be told: senders name their types wrongly."""
     if not body:
         return "none"
-    said = content_type.partition(";")[0].strip().lower()
+    media_type = content_type.partition(";")[0].strip().lower()
     beginning = body[:_LOOKED_AT]
     if b"\0" in beginning or not _is_text(beginning):
         return "binary"
     begins = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if "json" in said or begins in (b"{", b"["):
+    if "json" in media_type or begins in (b"{", b"["):
         return "json"
-    if said == "application/x-www-form-urlencoded":
+    if media_type == "application/x-www-form-urlencoded":
         return "form"
-    if begins == b"<" and ("xml" in said or "html" in said or beginning.lstrip().startswith(b"<?xml")):
+    if begins == b"<" and (
+        "xml" in media_type or "html" in media_type or beginning.lstrip().startswith(b"<?xml")
+    ):
         return "xml"
     return "text"
 

@@ -31,27 +31,27 @@ class Looks:
 def of(request: Request) -> Looks:
     """As the cookie says; what it does not say is as usual."""
     try:
-        said = parse_qs(request.cookies.get(COOKIE, ""), max_num_fields=20)
+        kept = parse_qs(request.cookies.get(COOKIE, ""), max_num_fields=20)
     except ValueError:
         return Looks()
-    return made(said) if said else Looks()
+    return made(kept) if kept else Looks()
 
 
-def made(said: dict[str, list[str]]) -> Looks:
-    chosen = said.get("column", [])
+def made(kept: dict[str, list[str]]) -> Looks:
+    chosen = kept.get("column", [])
     return Looks(
         tuple(name for name in COLUMNS if name in chosen),
-        dense=said.get("rows") != ["roomy"],
-        utc=said.get("times") == ["utc"],
-        folded=said.get("duplicates") != ["all"],
+        dense=kept.get("rows") != ["roomy"],
+        utc=kept.get("times") == ["utc"],
+        folded=kept.get("duplicates") != ["all"],
     )
 
 
 def remember(response: Response, looks: Looks) -> None:
-    said = [
+    kept = [
         *(("column", name) for name in looks.columns),
         ("rows", "dense" if looks.dense else "roomy"),
         ("times", "utc" if looks.utc else "own"),
         ("duplicates", "folded" if looks.folded else "all"),
     ]
-    response.set_cookie(COOKIE, urlencode(said), max_age=A_YEAR, httponly=True, samesite="lax")
+    response.set_cookie(COOKIE, urlencode(kept), max_age=A_YEAR, httponly=True, samesite="lax")

@@ -167,20 +167,20 @@ async def _answer_in_row(
     code = _ANSWER_CODES.get(ended or "") or ("response_timeout" if over else None)
     if code is not None and await gateway.store.deliveries.close_slot(delivery.key, code):
         gateway.runtime.live.touch(delivery.invocation_id)
-        return _said(code, delivery.invocation_id)
+        return _answer_for(code, delivery.invocation_id)
     row = await gateway.store.deliveries.get(delivery.key)
     if row is not None and row.answer_code:
         return answer_of(row)
-    return None if code is None else _said(code, delivery.invocation_id)
+    return None if code is None else _answer_for(code, delivery.invocation_id)
 
 
 def answer_of(row: Delivery) -> Answer:
     if row.answer_code == "accepted" and row.response is not None:
         return answers.responded(row.response, row.invocation_id)
-    return _said(row.answer_code, row.invocation_id)
+    return _answer_for(row.answer_code, row.invocation_id)
 
 
-def _said(code: str, invocation_id: str) -> Answer:
+def _answer_for(code: str, invocation_id: str) -> Answer:
     return answers.completed(invocation_id) if code == "completed" else answers.problem(code, invocation_id)
 
 
@@ -198,7 +198,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
             if row.answer_code:
                 return answer_of(row)
             if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
-                return _said("response_timeout", first_invocation_id)
+                return _answer_for("response_timeout", first_invocation_id)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(gateway.runtime.waiters.look_every):
                     await woken.wait()

@@ -37,10 +37,10 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
     require(actor, "write")
     if path_of(wanted) is not None:
         # A plan of 100,000 would read as many bodies while its planner waits, and again while it runs.
-        said = (
+        detail = (
             "a replay cannot be planned by a value that is not mapped; name a mapped one, like fieldOne=1001"
         )
-        raise Refused("invalid_request", errors=[FieldError("filter.field", said)])
+        raise Refused("invalid_request", errors=[FieldError("filter.field", detail)])
     now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
     asked = replace(wanted, until=now if wanted.until is None else min(wanted.until, now))
     count = await gateway.store.replays.count(asked, MOST + 1)

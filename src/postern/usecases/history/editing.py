@@ -21,8 +21,8 @@ from postern.usecases.history.comparing import document_changes
 from postern.usecases.history.history import recorded, replayable
 from postern.usecases.runtime.gateway import Gateway, require
 
-MOST_TOLD = 20
-LONGEST_TOLD = 120
+MOST_NAMED = 20
+LONGEST_NAMED = 120
 
 
 async def replay_edited(
@@ -106,9 +106,9 @@ def _check(values: dict[str, str]) -> None:
 
 
 def _with_length(headers: bytes, length: int) -> bytes:
-    told = msgspec.json.decode(headers, type=list[tuple[str, str]])
+    pairs = msgspec.json.decode(headers, type=list[tuple[str, str]])
     return msgspec.json.encode(
-        [(name, str(length) if name.lower() == "content-length" else value) for name, value in told]
+        [(name, str(length) if name.lower() == "content-length" else value) for name, value in pairs]
     )
 
 
@@ -122,9 +122,9 @@ def _changes(original: Invocation, content: bytes) -> list[str]:
         return ["body changed"]
     if not found.count:
         return ["body written differently"]
-    told = [_in_words(one) for one in found.told[:MOST_TOLD]]
-    return told + ([f"and {found.count - MOST_TOLD} more"] if found.count > MOST_TOLD else [])
+    words = [_in_words(one) for one in found.shown[:MOST_NAMED]]
+    return words + ([f"and {found.count - MOST_NAMED} more"] if found.count > MOST_NAMED else [])
 
 
 def _in_words(change: Change) -> str:
-    return f"{change.place[:LONGEST_TOLD]} {change.kind}"
+    return f"{change.place[:LONGEST_NAMED]} {change.kind}"

@@ -415,18 +415,18 @@ def note_of(note: CallNote) -> Note:
 
 
 def differences_of(found: Changes) -> Differences:
-    return Differences(count=found.count, items=_told(found))
+    return Differences(count=found.count, items=_differences(found))
 
 
 def body_comparison(compared: Any, found: Changes | None = None) -> BodyComparison:
     return BodyComparison(
-        compared=compared, count=found.count if found else 0, items=_told(found) if found else []
+        compared=compared, count=found.count if found else 0, items=_differences(found) if found else []
     )
 
 
-def _told(found: Changes) -> list[Difference]:
+def _differences(found: Changes) -> list[Difference]:
     return [
-        Difference(place=one.place, kind=one.kind, before=one.before, after=one.after) for one in found.told
+        Difference(place=one.place, kind=one.kind, before=one.before, after=one.after) for one in found.shown
     ]
 
 

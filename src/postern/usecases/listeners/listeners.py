@@ -125,7 +125,7 @@ async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequ
             calls = [one for one in under_way if one.id not in known]
             left = until - clock()
             if calls or woken or left <= 0 or gateway.runtime.listeners.closed:
-                return views.HandedCalls(calls=[await _told(gateway, one) for one in calls])
+                return views.HandedCalls(calls=[await _with_request(gateway, one) for one in calls])
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, gateway.runtime.waiters.look_every)):
                     await news.wait()
@@ -317,7 +317,7 @@ async def _check_may_go_on(gateway: Gateway, actor: Actor, listener: Listener) -
         raise
 
 
-async def _told(gateway: Gateway, call: Handed) -> views.HandedCall:
+async def _with_request(gateway: Gateway, call: Handed) -> views.HandedCall:
     story = await recorded(gateway, call.invocation_id)
     delivery = next((one for one in story.deliveries if one.key == call.delivery_key), None)
     return views.HandedCall(

@@ -226,9 +226,9 @@ class _Sender:
                 f"the webhook's public URL cannot be called from here: {trouble.detail}. The address before it is "
                 "POSTERN_BASE_URL, and the gateway must serve",
             ) from None
-        return await self._told(heard, sent_at, round((time.monotonic() - began) * 1000, 1))
+        return await self._sent(heard, sent_at, round((time.monotonic() - began) * 1000, 1))
 
-    async def _told(self, heard: Fetched, sent_at: float, ms: float) -> views.SentCall:
+    async def _sent(self, heard: Fetched, sent_at: float, ms: float) -> views.SentCall:
         """What became of it. Nothing is believed of an answer but what the history confirms."""
         invocation_id = heard.header("x-invocation-id") or ""
         story = await self._gateway.store.history.get(invocation_id) if invocation_id else None

@@ -91,14 +91,14 @@ async def apply(
         await _carried_out(gateway, actor, doing)
     return Applied(
         dry_run=dry_run,
-        changes=[_told(one, dry_run) for one in plan if one.action != "keep"],
+        changes=[_applied(one, dry_run) for one in plan if one.action != "keep"],
         unchanged=len(plan) - len(doing),
         not_named=[] if prune else [Named(id=webhook.id, name=webhook.name) for webhook in others],
         notes=notes,
     )
 
 
-def _told(change: Change, dry_run: bool) -> AppliedChange:
+def _applied(change: Change, dry_run: bool) -> AppliedChange:
     assert change.action != "keep"
     return AppliedChange(
         action=change.action,

@@ -14,7 +14,7 @@ class Place(msgspec.Struct):
     """How far the calls of a gateway were told."""
 
     newest: float = 0.0
-    told: dict[str, float] = {}
+    shown: dict[str, float] = {}
     """By id, when it was received: those that come in together may be recorded in another order."""
 
 
@@ -23,7 +23,7 @@ class _Stored(msgspec.Struct):
     place: Place
 
 
-class Keeper:
+class KeptPlace:
     """One name, one file. It is written as calls are told, and replaced whole."""
 
     def __init__(self, name: str, gateway: str) -> None:

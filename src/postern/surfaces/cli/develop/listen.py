@@ -14,7 +14,7 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.surfaces.cli.develop.keeping import Keeper
+from postern.surfaces.cli.develop.keeping import KeptPlace
 from postern.surfaces.cli.develop.listening import Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import webhooks_of
@@ -122,7 +122,7 @@ def listen(
     if answer and target is not None:
         _answer(announced, (webhooks or [""])[0], to or "", target, as_json)
         return
-    kept = None if keep is None else _keeper(keep, since, last)
+    kept = None if keep is None else _kept_place(keep, since, last)
     shown = _shown(as_json, f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
     calls = Calls(
         webhooks or [],
@@ -222,11 +222,11 @@ def _of_sender(webhooks: list[str] | None, sender: str) -> list[str]:
     return found or end(f"--sender: no such webhook here is set up for {plain(sender)}", NOT_FOUND)
 
 
-def _keeper(name: str, since: str | None, last: int) -> Keeper:
+def _kept_place(name: str, since: str | None, last: int) -> KeptPlace:
     if since is not None or last:
         end("--keep goes on where it was, so --since and --last say nothing", USAGE)
     login = api.login()
-    return Keeper(name, login.url if login else "the database of this machine")
+    return KeptPlace(name, login.url if login else "the database of this machine")
 
 
 class Wanted(NamedTuple):

@@ -32,10 +32,10 @@ def end_one(name: Name, as_json: Json = False) -> None:
     """End a listener. A webhook that it has answered is the workflow's again; its command ends and says so."""
     one = named(name)
     api.delete("listeners", one.id)
-    told = f"{plain(one.name)} is ended."
+    text = f"{plain(one.name)} is ended."
     if one.answers:
-        told += f" Calls of {one.answers} start its workflow again."
-    report({"id": one.id}, told, as_json)
+        text += f" Calls of {one.answers} start its workflow again."
+    report({"id": one.id}, text, as_json)
 
 
 def named(name: str) -> Listener:

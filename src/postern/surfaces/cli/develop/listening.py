@@ -28,7 +28,7 @@ class Calls:
         self._webhook = webhooks[0] if len(webhooks) == 1 else None
         self._webhooks = set(webhooks)
         self._on_away = on_away
-        self._told: dict[str, float] = dict(place.told) if place else {}
+        self._shown: dict[str, float] = dict(place.shown) if place else {}
         """By id, when it was received."""
         self._newest = place.newest if place else 0.0
         self._goes_on = place is not None
@@ -62,7 +62,7 @@ class Calls:
 
     @property
     def place(self) -> Place:
-        return Place(float(self._newest), {one: float(at) for one, at in self._told.items()})
+        return Place(float(self._newest), {one: float(at) for one, at in self._shown.items()})
 
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
         """What there is to tell before anything new. What is near to it and not wanted is known from now on."""
@@ -80,23 +80,23 @@ class Calls:
         yield from self._tell(self._since(max(0.0, self._newest - OVERLAP)))
 
     def _heard(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
-        if one.id in self._told or one.received_at < max(self._from, self._newest - REMEMBERED):
+        if one.id in self._shown or one.received_at < max(self._from, self._newest - REMEMBERED):
             return
         yield from self._missed()
         yield from self._tell([one])  # received long before it was recorded
 
     def _tell(self, found: list[InvocationSummary]) -> Iterator[InvocationSummary]:
         for one in found:
-            if one.id not in self._told:
+            if one.id not in self._shown:
                 self._note(one)
                 if not self._webhooks or one.webhook_id in self._webhooks:
                     yield one
 
     def _note(self, one: InvocationSummary) -> None:
-        self._told[one.id] = one.received_at
+        self._shown[one.id] = one.received_at
         self._newest = max(self._newest, one.received_at)
-        while (oldest := next(iter(self._told))) and self._told[oldest] < self._newest - REMEMBERED:
-            del self._told[oldest]
+        while (oldest := next(iter(self._shown))) and self._shown[oldest] < self._newest - REMEMBERED:
+            del self._shown[oldest]
 
     def _since(self, since: float) -> list[InvocationSummary]:
         """The oldest first."""

@@ -153,18 +153,18 @@ class Presence:
                 row.outcome = row.code = "accepted"
             self.shown.begin(row)
             answer = self._target.send(call.request, is_replay=call.kind == "replay")
-            told = self._told(call, answer)
+            taken = self._report_answer(call, answer)
             row.answer = answer
             if call.kind == "answer":
-                row.caller_heard = told.heard
-            row.detail = told.detail
+                row.caller_heard = taken.heard
+            row.detail = taken.detail
             self.shown.end(row)
         except SystemExit:
             pass
         finally:
             self._known.discard(call.id)
 
-    def _told(self, call: HandedCall, answer: LocalAnswer) -> Taken:
+    def _report_answer(self, call: HandedCall, answer: LocalAnswer) -> Taken:
         assert self._listener is not None
         too_large = len(answer.body) > LARGEST_ANSWER
         given = {

@@ -90,7 +90,7 @@ class Lines:
     def end(self, row: Row) -> None:
         call, answer = row.call, row.answer
         assert answer is not None
-        text, style = _told(answer)
+        text, style = _in_words(answer)
         what = f"{call.received_at}  {call.invocation_id}  {call.webhook_id}  {plain(call.method)}"
         more = f"  {plain(row.status)}" if row.kind else ""
         with self._turn:
@@ -210,7 +210,7 @@ def _table(rows: list[Row], width: int) -> list[str]:
 
 def _cells(row: Row) -> list[tuple[str, Style]]:
     call, answer = row.call, row.answer
-    text, style = _told(answer) if answer is not None else ("…", _PLAIN)
+    text, style = _in_words(answer) if answer is not None else ("…", _PLAIN)
     took = "" if answer is None else f"{answer.milliseconds:.0f} ms"
     status_style: Style = "red" if row.caller_heard is False else ""
     return [
@@ -228,7 +228,7 @@ def _cells(row: Row) -> list[tuple[str, Style]]:
     ]
 
 
-def _told(answer: LocalAnswer) -> tuple[str, Style]:
+def _in_words(answer: LocalAnswer) -> tuple[str, Style]:
     if answer.status is None:
         return plain(answer.error), "red"
     return str(answer.status), "green" if answer.status < 400 else "red"

@@ -61,17 +61,17 @@ class Target:
     def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> LocalAnswer:
         if call.body_base64 is None or call.body_truncated:
             return LocalAnswer(None, "not sent: its body is not kept whole", 0.0)
-        told = False
+        reported = False
         while True:
             answer = self._once(call, is_replay)
             if answer.status is not None or not retry:
                 return answer
-            if not told:
+            if not reported:
                 err.print(
                     f"{call.invocation_id}: {answer.error}. It is sent again until there is an answer.",
                     "yellow",
                 )
-                told = True
+                reported = True
             time.sleep(ASK_AGAIN)
 
     def _once(self, call: RecordedRequest, is_replay: bool) -> LocalAnswer:

@@ -24,7 +24,7 @@ AGAIN_AFTER = 1.0
 class Teller:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._told: dict[str, bool] = {}
+        self._named: dict[str, bool] = {}
         """The calls that have their line, and whether it was said that nobody wants them."""
         self._runs: dict[str, list[tuple[str, Style]]] = {}
         """By call: lines about runs that wait for the call's own."""
@@ -65,7 +65,7 @@ class Teller:
             lines = [(f"  {plain(workflow)} failed: {plain(error)}", "red")]
             if place:
                 lines.append((f"  {plain(place)}: {plain(line)}", ""))
-        if invocation in self._told:
+        if invocation in self._named:
             self._say_all(lines)
             return
         if invocation not in self._runs:
@@ -96,13 +96,13 @@ class Teller:
     async def _tell(self, gateway: Gateway, call: InvocationSummary) -> None:
         if call.http_status is None:
             return  # its caller waits
-        if call.id not in self._told:
-            self._told[call.id] = False
-            if len(self._told) > REMEMBERED:
-                del self._told[next(iter(self._told))]
+        if call.id not in self._named:
+            self._named[call.id] = False
+            if len(self._named) > REMEMBERED:
+                del self._named[next(iter(self._named))]
             await self._tell_call(gateway, call)
-        if call.nobody_listens is True and not self._told[call.id]:
-            self._told[call.id] = True
+        if call.nobody_listens is True and not self._named[call.id]:
+            self._named[call.id] = True
             self._more("  no workflow wants it")
 
     async def _tell_call(self, gateway: Gateway, call: InvocationSummary) -> None:

@@ -325,8 +325,8 @@ def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> No
         target.close()
     if answer.status is None:
         end(f"{to}: {answer.error}", UNAVAILABLE)
-    told = f"{invocation} was answered {answer.status} in {answer.milliseconds:.0f} ms."
-    report({"id": invocation, "localStatus": answer.status, "localMs": answer.milliseconds}, told, as_json)
+    text = f"{invocation} was answered {answer.status} in {answer.milliseconds:.0f} ms."
+    report({"id": invocation, "localStatus": answer.status, "localMs": answer.milliseconds}, text, as_json)
     if answer.status >= 400:
         sys.exit(FAILED)
 

@@ -13,7 +13,7 @@ _SPECIAL = frozenset(":;=@")
 def httpie(base_url: str, invocation: Invocation) -> str:
     call = repeated(base_url, invocation)
     if not (call.method.isascii() and call.method.isalpha()):
-        return _said("HTTPie sends no method like that of this call. Copy as curl repeats it.")
+        return _comment("HTTPie sends no method like that of this call. Copy as curl repeats it.")
     items, left_out = [], []
     for name, value in call.headers:
         item = _item(name, value)
@@ -39,11 +39,11 @@ def httpie(base_url: str, invocation: Invocation) -> str:
     command = " \\\n  ".join(lines)
     if left_out:
         names = ", ".join(dict.fromkeys(left_out))
-        command = f"{_said(f'Left out, for HTTPie cannot send them as they came: {names}')}\n{command}"
+        command = f"{_comment(f'Left out, for HTTPie cannot send them as they came: {names}')}\n{command}"
     return command
 
 
-def _said(text: str) -> str:
+def _comment(text: str) -> str:
     """A line that does nothing in any shell. A # begins a comment in most of them only, and a stranger may have
     chosen the names in it."""
     return f": {shlex.quote(text)}"

@@ -114,7 +114,7 @@ async def replay_edited(visit: Visit) -> Response:
         if refused.code not in ("invalid_request", "conflict", "payload_too_large"):
             raise
         errors = {error.field: error.message for error in refused.errors}
-        said = {
+        form_again = {
             "body": typed if typed is not None else shown["body"],
             "fields_from": fields_from,
             "values": values,
@@ -122,7 +122,7 @@ async def replay_edited(visit: Visit) -> Response:
         return visit.page(
             "history/edit.html",
             refused.problem.status,
-            **shown | said | {"errors": errors, "problem": None if errors else problem_of(refused)},
+            **shown | form_again | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )
     return visit.to(f"/history/{done.invocation_id}", "replayed-edited")
 

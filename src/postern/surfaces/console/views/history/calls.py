@@ -76,12 +76,12 @@ async def rows_of(visit: Visit, items: list[InvocationSummary]) -> list[Row]:
 
 async def look(visit: Visit) -> Response:
     """How lists are to look, from now on and in this browser."""
-    said: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     for name, value in await read_pairs(visit.request):
-        said.setdefault(name, []).append(value)
-    back = _without_columns((said.get("back") or ["/history"])[0])
+        fields.setdefault(name, []).append(value)
+    back = _without_columns((fields.get("back") or ["/history"])[0])
     answer = visit.to(back if back.startswith(("/history", "/webhooks/")) else "/history")
-    looks.remember(answer, looks.made(said))
+    looks.remember(answer, looks.made(fields))
     return answer
 
 
@@ -174,8 +174,8 @@ async def count(visit: Visit) -> Response:
 
 async def save_view(visit: Visit) -> Response:
     form = await visit.form()
-    said = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
-    query = query_of(chosen_in(said), said.get("columns") or ".".join(looks.of(visit.request).columns))
+    fields = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
+    query = query_of(chosen_in(fields), fields.get("columns") or ".".join(looks.of(visit.request).columns))
     await saved_views.save(visit.gateway, visit.actor, form.get("name", ""), query)
     return visit.to(f"/history?{query}", "view-saved")
 

@@ -38,8 +38,8 @@ async def whole(visit: Visit) -> Response:
     """What the API answers about the call, and its body to the byte."""
     item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
     sent = await history.request(visit.gateway, visit.actor, item.id)
-    told = as_plain(item) | {"bodyBase64": sent.body_base64}
-    return _saved(as_json(told), "application/json", f"call-{item.id[-8:]}.json")
+    whole = as_plain(item) | {"bodyBase64": sent.body_base64}
+    return _saved(as_json(whole), "application/json", f"call-{item.id[-8:]}.json")
 
 
 async def code(visit: Visit) -> Response:

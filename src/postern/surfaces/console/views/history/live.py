@@ -101,7 +101,7 @@ async def count(visit: Visit) -> Response:
 
 @dataclass
 class Page:
-    """What one open page is told."""
+    """What one open page is listed."""
 
     visit: Visit
     wanted: HistoryFilter
@@ -109,13 +109,13 @@ class Page:
     crowd: Crowd = field(default_factory=Crowd)
     _newest: str = ""
     _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    """Calls that were told or counted: they move again, and are not new."""
+    """Calls that were listed or counted: they move again, and are not new."""
     _there: OrderedDict[str, None] = field(default_factory=OrderedDict)
     """Calls that the page may have a row of."""
     _oldest: str = ""
     """An older call is not new, whatever happens to it."""
     _counted_at: float = 0.0
-    _said_at: float = 0.0
+    _wrote_at: float = 0.0
 
     def __post_init__(self) -> None:
         # On the inspector of all webhooks each row says whose it is.
@@ -128,11 +128,11 @@ class Page:
             yield line
         yield f"retry: 1000\nevent: listening\ndata: {self.visit.gateway.clock()}\n\n"
         async for batch in following.batches(TICK):
-            lines = await self._told(batch, now())
-            if not lines and now() - self._said_at >= HEARTBEAT:
+            lines = await self._lines_of(batch, now())
+            if not lines and now() - self._wrote_at >= HEARTBEAT:
                 lines = [": still here\n\n"]
             for line in lines:
-                self._said_at = now()
+                self._wrote_at = now()
                 yield line
 
     async def _listed(self, since: float | None = None) -> list[str]:
@@ -152,15 +152,15 @@ class Page:
         left_out = found.calls - len(lines)
         return [*lines, _skipped(left_out)] if left_out > 0 else lines
 
-    async def _told(self, batch: Batch, now: float) -> list[str]:
+    async def _lines_of(self, batch: Batch, now: float) -> list[str]:
         lines = [_skipped(batch.skipped)] if batch.skipped else []
         fresh = [event.summary for event in batch.events if self._is_fresh(event.summary)]
         for item in fresh:
             _keep(self._seen, item.id, SEEN, self._forgot)
         is_counted = self.crowd.arrive([(item.webhook_id, _outcome(item)) for item in fresh], now)
-        told = set() if is_counted else {item.id for item in fresh}
+        listed = set() if is_counted else {item.id for item in fresh}
         for event in batch.events:
-            if event.invocation_id in told:
+            if event.invocation_id in listed:
                 lines.append(await self._row("call", event.summary, is_new=True))
             elif event.invocation_id in self._there:
                 lines.append(await self._row("moved", event.summary))

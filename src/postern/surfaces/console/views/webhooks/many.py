@@ -58,18 +58,18 @@ class Chosen:
 
 async def _chosen(visit: Visit) -> Chosen:
     pairs = await read_pairs(visit.request)
-    said = dict(pairs)
-    back = said.get("back", "")
+    fields = dict(pairs)
+    back = fields.get("back", "")
     return Chosen(
-        said.get("action", ""),
+        fields.get("action", ""),
         list(dict.fromkeys(value for name, value in pairs if name == "chosen")),
-        said.get("all") == "on",
-        {name: said.get(name, "").strip() for name in FILTERS},
-        said.get("tags", ""),
-        said.get("to", ""),
+        fields.get("all") == "on",
+        {name: fields.get(name, "").strip() for name in FILTERS},
+        fields.get("tags", ""),
+        fields.get("to", ""),
         back if back.startswith("/webhooks") else "/webhooks",
-        said.get("typed", ""),
-        whole_number(said.get("expected", "")),
+        fields.get("typed", ""),
+        whole_number(fields.get("expected", "")),
     )
 
 
@@ -159,5 +159,5 @@ async def do(visit: Visit) -> Response:
         if refused.code not in ("invalid_request", "conflict"):
             raise
         return await _asked(visit, chosen, refused.problem.status, refused)
-    said = DONE[done.action].format(words.plural(done.done, "webhook"))
-    return visit.page("webhooks/many_done.html", done=done, said=said, back=chosen.back)
+    outcome = DONE[done.action].format(words.plural(done.done, "webhook"))
+    return visit.page("webhooks/many_done.html", done=done, outcome=outcome, back=chosen.back)
