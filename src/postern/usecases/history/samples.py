@@ -104,7 +104,10 @@ async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -
     webhook = gateway.runtime.directory.by_id(webhook_id)
     fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields
     trigger = Trigger("", webhook_id, invocation_id, fields, payload.text)
-    event = msgspec.json.decode(sample_of(trigger), type=Document)
+    try:
+        event = msgspec.json.decode(sample_of(trigger), type=Document)
+    except msgspec.DecodeError:  # half a character, or a number beyond all bounds
+        raise Refused("conflict", "its payload holds what cannot be written into a Python file") from None
     name = webhook.name if webhook else "my workflow"
     return file_name(name), skeleton(name, event, webhook_id)
 

@@ -3,7 +3,8 @@
 // What to judge by stands in data-secret-form: of the field itself, or of the chosen option of the select that data-judged-by
 // names. The patterns are the ones that the gateway asks, too.
 
-export function start() {
+export function start(selector) {
+  for (const field of document.querySelectorAll(selector)) if (field.value) judge(field); // pasted before this was there
   document.addEventListener("input", (event) => {
     const field = event.target.closest("[data-secret-form], [data-judged-by]");
     if (field) judge(field);
