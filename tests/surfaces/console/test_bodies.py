@@ -109,9 +109,11 @@ def test_a_tree_takes_no_more_than_its_room() -> None:
         {"k" * 90: ["v" * 2000] * 500},
         [[[[[0] * 50] * 50] * 50] * 5],
         {str(n): {} for n in range(99_999)},
+        {"k" * 1_000_000: [1, 2], "l" * 1_000_000: {"a": "b"}},
     ):
         whole = nodes(tree.tree(json.dumps(document).encode()))
-        assert sum(tree.NODE + len(one.text) + 2 * len(one.path or "") for one in whole) < tree.ROOM * 1.2
+        taken = sum(tree.NODE + len(one.key) + len(one.text) + 2 * len(one.path or "") for one in whole)
+        assert taken < tree.ROOM * 1.2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import random
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -58,6 +59,18 @@ def test_any_document_equals_itself_whatever_the_order_of_its_keys() -> None:
     for _ in range(200):
         one = made(5)
         assert documents(json.dumps(one), json.dumps(shuffled(one))) == []
+
+
+def test_a_key_of_a_million_characters_is_not_repeated_for_each_value_below_it() -> None:
+    key = "k" * 1_000_000
+    before, after = ({key: {"list": [[step] * 1000 for _ in range(300)]}} for step in (1, 2))
+    tracemalloc.start()
+    found = compare.documents(before, after)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.count == 300_000 and len(found.shown) == compare.MOST
+    assert {len(one.place) for one in found.shown} == {compare.LONGEST_TEXT}
+    assert most < 20_000_000
 
 
 def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:

@@ -3,7 +3,8 @@
 import json
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from itertools import zip_longest
+from typing import Any, Literal, overload
 
 from postern.core.calls.paths import extended
 
@@ -36,9 +37,13 @@ class Changes:
 
     def add(self, place: str, before: str | None, after: str | None) -> None:
         self.count += 1
-        if len(self.shown) < MOST:
+        if self.has_room:
             kind: Kind = "added" if before is None else "removed" if after is None else "changed"
-            self.shown.append(Change(place, kind, _short(before), _short(after)))
+            self.shown.append(Change(_short(place), kind, _short(before), _short(after)))
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.shown) < MOST
 
 
 def none() -> Changes:
@@ -77,38 +82,46 @@ def read(text: bytes) -> Any:
 def documents(before: Any, after: Any) -> Changes:
     """By path, as a field mapping writes it. The order of an object's keys does not count, that of a list does."""
     found = none()
-    _walk("", before, after, found, 0)
+    _walk([], before, after, found)
     return found
 
 
-def _walk(path: str, before: Any, after: Any, found: Changes, depth: int) -> None:
-    if depth < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
+_NOTHING = object()
+"""In the place of what one of the two does not have."""
+
+
+def _walk(way: list[str | int], before: Any, after: Any, found: Changes) -> None:
+    if len(way) < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
         for name in [*before, *(one for one in after if one not in before)]:
-            here = extended(path, name)
-            _both(here, before, after, name in before, name in after, name, found, depth)
-    elif depth < DEEPEST and isinstance(before, list) and isinstance(after, list):
-        for place in range(max(len(before), len(after))):
-            _both(
-                f"{path}[{place}]",
-                before,
-                after,
-                place < len(before),
-                place < len(after),
-                place,
-                found,
-                depth,
-            )
+            _step(way, name, before.get(name, _NOTHING), after.get(name, _NOTHING), found)
+    elif len(way) < DEEPEST and isinstance(before, list) and isinstance(after, list):
+        for place, (was, now) in enumerate(zip_longest(before, after, fillvalue=_NOTHING)):
+            _step(way, place, was, now, found)
     elif type(before) is not type(after) or before != after:
-        found.add(path or "(all of it)", _text(before), _text(after))
+        _add(way, before, after, found)
 
 
-def _both(
-    path: str, before: Any, after: Any, was: bool, is_now: bool, key: Any, found: Changes, depth: int
-) -> None:
-    if was and is_now:
-        _walk(path, before[key], after[key], found, depth + 1)
+def _step(way: list[str | int], step: str | int, before: Any, after: Any, found: Changes) -> None:
+    way.append(step)
+    if before is _NOTHING or after is _NOTHING:
+        _add(way, before, after, found)
     else:
-        found.add(path, _text(before[key]) if was else None, _text(after[key]) if is_now else None)
+        _walk(way, before, after, found)
+    way.pop()
+
+
+def _add(way: list[str | int], before: Any, after: Any, found: Changes) -> None:
+    if not found.has_room:
+        found.count += 1  # its path is not put together: a key may be a million characters long
+        return
+    path = ""
+    for step in way:
+        path = extended(path, step)
+    found.add(path or "(all of it)", _text_or_none(before), _text_or_none(after))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is _NOTHING else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -146,5 +159,9 @@ def lines(before: str, after: str) -> Changes | None:
     return found
 
 
+@overload
+def _short(text: str) -> str: ...
+@overload
+def _short(text: str | None) -> str | None: ...
 def _short(text: str | None) -> str | None:
     return text if text is None or len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -36,6 +36,7 @@ _BROKEN = (msgspec.DecodeError, ValueError, RecursionError)
 @dataclass(slots=True)
 class Node:
     key: str
+    """Its beginning, where it is long."""
     path: str | None
     """As a field mapping takes it; None where no mapping can name it."""
     kind: str
@@ -50,6 +51,10 @@ class Node:
     open: bool = False
     hit_key: bool = False
     hit: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.key) > LONGEST_TEXT:
+            self.key = self.key[:LONGEST_TEXT] + "…"
 
 
 class _Budget:

@@ -1,6 +1,8 @@
 """Starting a workflow with a changed copy of a recorded call. The call itself stays as it came: the copy is an
 invocation of its own, which says of which it was made, by whom, and what was changed."""
 
+from functools import partial
+
 import msgspec
 from msgspec.structs import replace
 
@@ -17,7 +19,7 @@ from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history import views
-from postern.usecases.history.comparing import document_changes
+from postern.usecases.history.comparing import document_changes, line
 from postern.usecases.history.history import recorded, replayable
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -69,7 +71,8 @@ async def replay_edited(
     found = webhook.mapping.apply(payload)[0] if fields == "current" else story.deliveries[0].fields
     by_hand = {name: value for name, value in (values or {}).items() if found.get(name, "") != value}
     _check(values or {})
-    changed = _changes(original, content) + [f"{name} set by hand" for name in FIELD_NAMES if name in by_hand]
+    found_changes = await line.run(partial(_changes, original, content))
+    changed = found_changes + [f"{name} set by hand" for name in FIELD_NAMES if name in by_hand]
     if not changed:
         raise Refused("invalid_request", "nothing was changed: replay the call as it is")
     made.trace = msgspec.json.encode(
