@@ -1,6 +1,7 @@
 """The documentation in the console: every page is there, every link leads somewhere, and settings lead to it."""
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def test_a_page_has_a_title_and_no_link_that_leads_nowhere(name: str) -> None:
     found = page(name)
     assert found is not None and found.title != name
     assert "<h1" not in found.html and "<img" not in found.html and "<th></th>" not in found.html
+    ids = re.findall(r'<h\d id="([^"]*)">(.*?)</h\d>', found.html)
+    assert [(one.anchor, one.title) for one in found.headings] == [
+        (anchor, unescape(re.sub("<[^>]*>", "", title))) for anchor, title in ids
+    ]
     inside = [link for link in addresses_of(found.html) if link.startswith((ADDRESS, "#"))]
     assert [link for link in inside if not is_there(link, name)] == []
     others = [link for link in addresses_of(found.html) if link not in inside]

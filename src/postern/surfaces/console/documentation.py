@@ -23,6 +23,7 @@ GROUPS = (
 ADDRESS = "/documentation/"
 
 _ELSEWHERE = re.compile(r"[a-z]+:", re.IGNORECASE)
+_HEADING = re.compile(r"(#{1,6}) (.+)")
 _NO_LETTER = re.compile(r"[^\w\- ]")
 
 
@@ -33,11 +34,15 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Outline:
     name: str
     """Its path without the ending, like how-to/duplicates."""
     title: str
     headings: tuple[Heading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Outline):
     html: str
 
 
@@ -54,13 +59,29 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(str(path.with_suffix("")) for path in found if path.parts[0] not in LEFT_OUT))
 
 
-def groups() -> list[tuple[str, list[Page]]]:
+def groups() -> list[tuple[str, list[Outline]]]:
     """Every page, in the groups in which they are listed."""
-    listed: list[tuple[str, list[Page]]] = []
+    listed: list[tuple[str, list[Outline]]] = []
     for directory, title in GROUPS:
-        pages = [page(name) for name in names() if name.rpartition("/")[0] == directory]
-        listed.append((title, sorted((one for one in pages if one), key=lambda one: one.title.lower())))
+        pages = [outline(name) for name in names() if name.rpartition("/")[0] == directory]
+        listed.append((title, sorted(pages, key=lambda one: one.title.lower())))
     return listed
+
+
+@cache
+def outline(name: str) -> Outline:
+    """Read line by line: a search asks it of every page, and whoever calls a webhook meanwhile waits for the answer."""
+    title, headings, in_code = name, [], False
+    for line in _written(name).splitlines():
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        elif not in_code and (found := _HEADING.fullmatch(line)):
+            text = found[2].replace("`", "").strip()
+            if found[1] == "#":
+                title = text
+            else:
+                headings.append(Heading(anchor_of(text), text))
+    return Outline(name, title, tuple(headings))
 
 
 @cache
@@ -72,23 +93,18 @@ def page(name: str) -> Page | None:
 
     # No HTML: what is written in angle brackets is text.
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse((folder() / f"{name}.md").read_text("utf-8"))
-    title, headings = name, []
-    for token, content in _headings(tokens):
-        if token.tag == "h1":
-            title = _text(content)
-            continue
-        heading = Heading(anchor_of(_text(content)), _text(content))
+    tokens = markdown.parse(_written(name))
+    headings = [one for one in tokens if one.type == "heading_open" and one.tag != "h1"]
+    for token, heading in zip(headings, outline(name).headings, strict=True):
         token.attrSet("id", heading.anchor)
-        headings.append(heading)
     html = markdown.renderer.render(_shown(name, tokens), markdown.options, {})
-    return Page(name, title, tuple(headings), _reachable(html))
+    return Page(name, outline(name).title, outline(name).headings, _reachable(html))
 
 
 def find(words: str, limit: int) -> list[tuple[str, str, str]]:
     """Pages and their parts whose title holds these words: title, address, and the page's title beside that of a part."""
     wanted = words.lower()
-    pages = [one for name in names() if (one := page(name)) is not None]
+    pages = [outline(name) for name in names()]
     found = [(one.title, ADDRESS + one.name, "") for one in pages if wanted in one.title.lower()]
     found += [
         (heading.title, f"{ADDRESS}{one.name}#{heading.anchor}", one.title)
@@ -104,14 +120,8 @@ def anchor_of(title: str) -> str:
     return _NO_LETTER.sub("", title.lower()).replace(" ", "-")
 
 
-def _headings(tokens: "list[Token]") -> "Iterator[tuple[Token, Token]]":
-    for place, token in enumerate(tokens):
-        if token.type == "heading_open":
-            yield token, tokens[place + 1]
-
-
-def _text(inline: "Token") -> str:
-    return "".join(child.content for child in inline.children or ())
+def _written(name: str) -> str:
+    return (folder() / f"{name}.md").read_text("utf-8")
 
 
 def _shown(name: str, tokens: "list[Token]") -> "list[Token]":
