@@ -1,6 +1,7 @@
 """Commands beside a running program, on the same data folder."""
 
 import asyncio
+import hmac
 import json
 import os
 import re
@@ -109,6 +110,9 @@ def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:
         in typed(folder, "webhooks", "create", "X", "--secret", "env:NOPE").stderr
     )
     assert "write env:NAME" in typed(folder, "webhooks", "create", "X", "--secret", "whk_typed_here").stderr
+    (folder / "bytes").write_bytes(b"\xff\xfe")
+    ran = typed(folder, "webhooks", "create", "X", "--secret", f"file:{folder / 'bytes'}")
+    assert (ran.exit_code, ran.stderr.strip()) == (USAGE, f"{folder / 'bytes'} is not text in UTF-8")
 
 
 def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Path) -> None:
@@ -130,6 +134,21 @@ def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Pat
         and "0" * 64 in ran.stdout
         and right in "".join(ran.stdout.split())
     )
+
+
+def test_a_signature_is_checked_over_the_bytes_of_a_file(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("It's a Secret to Everybody")
+    for number, body in enumerate((b'{\r\n  "a": 1\r\n}\r\n', b"\xff\x00\n")):
+        (tmp_path / "body").write_bytes(body)
+        signature = hmac.new(b"It's a Secret to Everybody", body, "sha256").hexdigest()
+        ran = typed(
+            folder,
+            "signatures",
+            "test",
+            *("--provider", "github", "--secret", f"file:{tmp_path / 'secret'}"),
+            *("--body", str(tmp_path / "body"), "--header", f"X-Hub-Signature-256: sha256={signature}"),
+        )
+        assert ran.exit_code == 0, (number, ran.stdout, ran.stderr)
 
 
 def test_users_are_made_changed_and_deleted_and_their_sessions_ended(

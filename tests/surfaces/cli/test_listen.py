@@ -379,10 +379,12 @@ def test_one_recorded_call_is_sent_to_a_local_program(
 
 
 def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("пароль")
     for words, code in (
         ((), USAGE),
         (("--print", "--to", "http://localhost:1"), USAGE),
         (("--to", "localhost"), USAGE),
+        (("--to", "http://localhost:1", "--token", f"file:{tmp_path / 'token'}"), USAGE),
         (("--print", "--since", "yesterday"), USAGE),
         (("--print", "--outcome", "lost"), USAGE),
         (("--print", "--where", "=1"), USAGE),

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,7 +81,7 @@ def test(
         pairs = [
             (name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])
         ]
-        request["call"] = {"url": url, "headers": pairs, "body": _read(body)}
+        request["call"] = {"url": url, "headers": pairs, "bodyBase64": b64encode(_read(body)).decode()}
     found = api.post(SignatureResult, "signature-tests", body=request)
     if as_json:
         show_json(found)
@@ -201,10 +202,11 @@ def _show_changes(changes: list[WouldVerify]) -> None:
             out.print(f"  {plain(json.dumps(change.patch, ensure_ascii=False))}")
 
 
-def _read(source: str | None) -> str:
+def _read(source: str | None) -> bytes:
+    """As it was signed, to the byte: reading text would write other ends of lines."""
     if source is None:
-        return ""
+        return b""
     try:
-        return sys.stdin.read() if source == "-" else Path(source).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        end(f"{source} cannot be read: {error}", USAGE)
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        end(f"{source} cannot be read: {error.strerror}", USAGE)

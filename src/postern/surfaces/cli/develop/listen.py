@@ -110,7 +110,7 @@ def listen(
     wanted = _wanted(outcome, where)
     if answer:
         _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
-    masked = read_secret(token) if token else None
+    masked = _token(token) if token else None
     begin = None if since is None else _moment(since)
     target = None if to is None else Target(checked(to), masked, timeout)
     api.get(Me, "me")  # what cannot work at all is not waited for
@@ -167,6 +167,15 @@ def listen(
             target.close()
     if not as_json:
         err.print(f"{count} calls.")
+
+
+def _token(source: str) -> str:
+    token = read_secret(source)
+    try:
+        token.encode("latin-1")
+    except UnicodeEncodeError:
+        end("--token: no header can carry this text", USAGE)
+    return token
 
 
 def _answer(name: str, webhook: str, to: str, target: Target, as_json: bool) -> None:

@@ -45,7 +45,10 @@ def read_secret(source: str) -> str:
     users see those."""
     kind, _, rest = source.partition(":")
     if source == "-":
-        return sys.stdin.readline().rstrip("\n")
+        try:
+            return sys.stdin.readline().rstrip("\n")
+        except UnicodeDecodeError:
+            end("standard input is not text in UTF-8", USAGE)
     if kind == "env" and rest:
         return (
             os.environ[rest]
@@ -57,6 +60,8 @@ def read_secret(source: str) -> str:
             return Path(rest).read_text().rstrip("\n")
         except OSError as error:
             end(f"{rest} cannot be read: {error.strerror}", USAGE)
+        except UnicodeDecodeError:
+            end(f"{rest} is not text in UTF-8", USAGE)
     return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
 
 
