@@ -24,7 +24,7 @@ from postern.settings import SETTINGS
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import EXIT_CODES
 from postern.surfaces.rest.framework.document import description
-from postern.surfaces.rest.operations import OPERATIONS
+from postern.surfaces.rest.table import OPERATIONS
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import file_schema
 

@@ -15,8 +15,8 @@ from reference import use_cases
 from postern.core.history.invocation import HistoryFilter
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
-from postern.surfaces.rest.framework.table import PREFIX
-from postern.surfaces.rest.operations import OPERATIONS
+from postern.surfaces.rest.framework.operation import PREFIX
+from postern.surfaces.rest.table import OPERATIONS
 from support.client import PASSWORD
 from support.house import House
 from support.program import StartProgram

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from starlette.routing import compile_path
 
-from postern.surfaces.rest.app import OPERATIONS
 from postern.surfaces.rest.framework.document import answer_types
+from postern.surfaces.rest.framework.operation import PREFIX, Operation
 from postern.surfaces.rest.framework.problems import Problem
-from postern.surfaces.rest.framework.table import PREFIX, Operation
+from postern.surfaces.rest.table import OPERATIONS
 from postern.usecases.answers import UNSET, Time, as_plain
 
 PATHS = [(one, compile_path(one.path)[0]) for one in OPERATIONS]

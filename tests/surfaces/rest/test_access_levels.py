@@ -4,7 +4,7 @@ forgotten."""
 import pytest
 
 from postern.core.access.accounts import LEVELS
-from postern.surfaces.rest.app import OPERATIONS
+from postern.surfaces.rest.table import OPERATIONS
 from support.client import Client, admin_of, with_level
 from support.program import Program
 

@@ -1,4 +1,4 @@
-"""A creation that is sent again, on both databases. Over HTTP it is tried in tests/surfaces/rest/test_rest.py."""
+"""A creation that is sent again, on both databases. Over HTTP it is tried in tests/surfaces/rest/framework/test_operation.py."""
 
 import asyncio
 

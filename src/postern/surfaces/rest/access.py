@@ -1,24 +1,51 @@
 """Keys, users, sessions and the audit trail over HTTP."""
 
+from typing import Annotated
+
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from postern.core.access.accounts import Actor
+from postern.core.access.accounts import Actor, Level
 from postern.surfaces import session
-from postern.surfaces.rest.framework.table import JSON, PREFIX, Rows
-from postern.surfaces.rest.requests import (
-    ApiKeyRequest,
-    AuditQuery,
-    PasswordChange,
-    SignIn,
-    UserChange,
-    UserRequest,
-)
+from postern.surfaces.rest.framework.operation import JSON, PREFIX, Rows
+from postern.surfaces.rest.framework.parameters import OnePage, Text
 from postern.usecases.access import accounts, audit, views
 from postern.usecases.answers import Listing, as_json, whole
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 
 row = Rows("Access")
+
+
+class AuditQuery(OnePage):
+    subject: Annotated[Text | None, Field(description="The id of what was changed.")] = None
+
+
+class ApiKeyRequest(Shape):
+    name: str = Field(min_length=1, max_length=200)
+    level: Level
+
+
+class UserRequest(Shape):
+    name: str = Field(min_length=1, max_length=80)
+    password: str = Field(min_length=8, max_length=256, repr=False)
+    level: Level
+
+
+class UserChange(Shape):
+    level: Level | None = None
+    password: str | None = Field(None, min_length=8, max_length=256, repr=False)
+
+
+class SignIn(Shape):
+    name: str = Field(max_length=200)
+    password: str = Field(max_length=1024, repr=False)
+
+
+class PasswordChange(Shape):
+    old_password: str = Field(max_length=1024, repr=False)
+    new_password: str = Field(min_length=8, max_length=256, repr=False)
 
 
 @row("GET", "/api-keys", "List API keys", level="admin")

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Route
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.rest.framework.document import asset, docs, document_route
+from postern.surfaces.rest.framework.operation import PREFIX, handler
 from postern.surfaces.rest.framework.problems import (
     on_defect,
     on_http_exception,
@@ -16,8 +17,7 @@ from postern.surfaces.rest.framework.problems import (
     on_store_trouble,
 )
 from postern.surfaces.rest.framework.routes import Handler, WholePath
-from postern.surfaces.rest.framework.table import PREFIX, handler
-from postern.surfaces.rest.operations import OPERATIONS
+from postern.surfaces.rest.table import OPERATIONS
 from postern.usecases.runtime.gateway import Gateway
 
 

@@ -11,9 +11,9 @@ from starlette.types import Message
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.surfaces.rest.framework.operation import JSON, PREFIX, Operation, handler
 from postern.surfaces.rest.framework.problems import problem_response
-from postern.surfaces.rest.framework.table import JSON, PREFIX, Operation, handler
-from postern.surfaces.rest.operations import OPERATIONS
+from postern.surfaces.rest.table import OPERATIONS
 from postern.usecases.runtime.gateway import Gateway
 
 

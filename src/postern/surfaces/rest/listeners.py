@@ -6,8 +6,8 @@ from pydantic import Field
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import INVOCATION_ID
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.framework.parameters import INVOCATION_ID
 from postern.surfaces.session import address_of
 from postern.usecases.answers import Listing, whole
 from postern.usecases.history.views import LocalRun

@@ -1,37 +1,45 @@
-"""Every operation of the API, in the order in which its description tells them."""
+"""How the gateway is, what it was started with and what the engine knows, over HTTP."""
 
-from postern.surfaces.rest import (
-    access,
-    bin,
-    configuration,
-    deliveries,
-    engine,
-    history,
-    listeners,
-    live,
-    readmission,
-    replays,
-    samples,
-    schedules,
-    sending,
-    signatures,
-    webhooks,
-)
+from typing import Annotated
 
-OPERATIONS = [
-    *webhooks.row.operations,
-    *bin.row.operations,
-    *samples.row.operations,
-    *sending.row.operations,
-    *schedules.row.operations,
-    *deliveries.row.operations,
-    *readmission.row.operations,
-    *configuration.row.operations,
-    *signatures.row.operations,
-    *history.row.operations,
-    *replays.row.operations,
-    *live.row.operations,
-    *listeners.row.operations,
-    *engine.row.operations,
-    *access.row.operations,
-]
+from pydantic import Field
+
+from postern.core.access.accounts import Actor
+from postern.core.operations.shown_setting import ShownSetting
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.framework.parameters import Limit, Text
+from postern.usecases.answers import Listing, whole
+from postern.usecases.operations import engine, readiness, settings
+from postern.usecases.operations.views import Run, Status, Workflow
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
+
+configuration_row = Rows("Configuration")
+engine_row = Rows("Engine")
+
+
+class RunsQuery(Shape):
+    limit: Limit = 50
+    delivery_key: Annotated[Text | None, Field(description="Only the runs of one delivery.")] = None
+
+
+@configuration_row("GET", "/status", "Show how the gateway is", level="read")
+async def show_status(gateway: Gateway, actor: Actor) -> Status:
+    """Its version, its public address, and whether it can do its work."""
+    return await readiness.status(gateway, actor)
+
+
+@configuration_row("GET", "/settings", "List the gateway's settings", level="admin")
+async def list_settings(gateway: Gateway, actor: Actor) -> Listing[ShownSetting]:
+    """What the process was started with. Of secrets only whether they are set."""
+    return whole(await settings.in_force(gateway, actor))
+
+
+@engine_row("GET", "/workflows", "List workflows", level="read", refuses=("conflict",))
+async def list_workflows(gateway: Gateway, actor: Actor) -> Listing[Workflow]:
+    return whole(await engine.workflows(gateway, actor))
+
+
+@engine_row("GET", "/runs", "List runs", level="read", refuses=("conflict",))
+async def list_runs(gateway: Gateway, actor: Actor, query: RunsQuery) -> Listing[Run]:
+    return whole(await engine.runs(gateway, actor, query.limit, query.delivery_key))

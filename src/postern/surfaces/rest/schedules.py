@@ -1,7 +1,7 @@
 """Run a webhook's schedule, over HTTP."""
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
+from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.views import ScheduleRun

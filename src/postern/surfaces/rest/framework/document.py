@@ -13,16 +13,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.surfaces.rest.framework.operation import JSON, Operation
 from postern.surfaces.rest.framework.patch import patch_schema
 from postern.surfaces.rest.framework.problems import MEDIA_TYPE, Problem, problem_of
-from postern.surfaces.rest.framework.table import JSON, Operation
 from postern.surfaces.session import SAFE
 from postern.usecases.answers import Schema, as_json, schemas
 from postern.usecases.webhooks.configuration import WebhookRequest
 
 REFERENCE = "#/components/schemas/{model}"
 
-VENDOR = Path(__file__).parent.parent / "console" / "static" / "vendor"
+VENDOR = Path(__file__).parents[2] / "console" / "static" / "vendor"
 ASSETS = {"swagger-ui.js": "text/javascript", "swagger-ui.css": "text/css"}
 
 START = """

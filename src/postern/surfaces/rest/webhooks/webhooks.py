@@ -1,15 +1,20 @@
 """Webhooks over HTTP."""
 
 import re
+from typing import Annotated
+
+from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.core.documents import Patch
 from postern.core.problems import Refused
-from postern.surfaces.rest.framework.table import JSON, Rows
-from postern.surfaces.rest.requests import WebhookQuery
+from postern.core.webhooks.listing import Sort
+from postern.surfaces.rest.framework.operation import JSON, Rows
+from postern.surfaces.rest.framework.parameters import OnePage
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import listing, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
+from postern.usecases.webhooks.listing import FilterRequest
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.views import Many, Webhook, Webhooks
 
@@ -26,6 +31,17 @@ MANY = {"action": "tag", "tags": ["europe"], "filter": {"folder": "Shops"}}
 PATCH = {
     kind: {"$ref": "#/components/schemas/WebhookPatch"} for kind in (JSON, "application/merge-patch+json")
 }
+
+
+class WebhookQuery(OnePage, FilterRequest):
+    sort: Annotated[
+        Sort,
+        Field(
+            description="created: the newest first; failing: those with most trouble; name, folder: A to Z; last_call: the "
+            "last called; last_day: those with most calls in the last 24 hours."
+        ),
+    ] = "created"
+    reverse: Annotated[bool, Field(description="The other way round.")] = False
 
 
 async def seen_version(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> int | None:

@@ -1,20 +1,39 @@
 """Calls as they come in, as server-sent events."""
 
+import re
 from collections.abc import AsyncIterator
+from typing import Annotated
 
+from pydantic import AfterValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import LiveQuery
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.framework.parameters import INVOCATION_ID, Text
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import HEADERS, MEDIA_TYPE, Feed
 from postern.usecases.answers import as_json
 from postern.usecases.history.live import Stream, follow
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 
 row = Rows("History")
+
+
+def _is_an_invocation(value: str) -> str:
+    if not re.fullmatch(INVOCATION_ID, value):
+        raise ValueError("is not a cursor of this list")
+    return value
+
+
+class LiveQuery(Shape):
+    webhook_id: Text | None = None
+    after: Annotated[
+        Annotated[str, AfterValidator(_is_an_invocation), Field(json_schema_extra={"pattern": INVOCATION_ID})]
+        | None,
+        Field(description="Go on from this invocation, as Last-Event-ID does."),
+    ] = None
 
 
 @row(

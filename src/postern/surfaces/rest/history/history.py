@@ -1,44 +1,28 @@
-"""Invocations over HTTP: what was called, why it was judged so, and having it happen again."""
+"""Invocations over HTTP: what was called, why it was judged so, and replaying one."""
 
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
 from postern.core.history.part import looks_into_calls
 from postern.surfaces.leaving import while_connected
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import (
-    AdmitRequest,
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.history.requests import (
     CodeQuery,
     CompareQuery,
     EditedReplayRequest,
     FilterQuery,
     HistoryQuery,
-    NoteRequest,
     PreviewQuery,
     ReplayQuery,
-    ResponseAction,
-    RunsEnded,
     VolumeQuery,
 )
 from postern.usecases.answers import Listing
-from postern.usecases.calls import readmission
-from postern.usecases.calls.respond import delivery_of_token, report_end, respond
-from postern.usecases.calls.views import Admitted, Answered, EndNoted
-from postern.usecases.history import comparing, editing, fixtures, history, marks, views, volumes
+from postern.usecases.history import comparing, editing, fixtures, history, views, volumes
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
 
 row = Rows("History")
-
-
-def _response_token(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token if scheme.lower() == "bearer" else ""
-
-
-async def _holds_response_token(gateway: Gateway, request: Request) -> None:
-    await delivery_of_token(gateway, request.path_params["invocation_id"], _response_token(request))
 
 
 @row("GET", "/invocations", "List invocations", level="read")
@@ -138,74 +122,12 @@ async def compare_invocations(
     return await comparing.compared(gateway, actor, invocation_id, query.to or None)
 
 
-@row("PUT", "/invocations/{invocation_id}/bookmark", "Bookmark an invocation", level="write")
-async def bookmark_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:
-    """For everybody. It keeps nothing: retention takes a bookmarked call as any other."""
-    return await marks.bookmark(gateway, actor, invocation_id)
-
-
-@row(
-    "DELETE", "/invocations/{invocation_id}/bookmark", "Take an invocation's bookmark away",
-    level="write", status=204,
-)  # fmt: skip
-async def remove_invocation_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:
-    await marks.remove_bookmark(gateway, actor, invocation_id)
-
-
-@row(
-    "POST", "/invocations/{invocation_id}/notes", "Write a note to an invocation",
-    level="write", status=201, refuses=("conflict",), idempotent=True,
-)  # fmt: skip
-async def note_invocation(
-    gateway: Gateway, actor: Actor, invocation_id: str, body: NoteRequest
-) -> views.Note:
-    """For everybody who looks at it, with who wrote it and when."""
-    return await marks.add_note(gateway, actor, invocation_id, body.text)
-
-
-@row(
-    "DELETE", "/invocations/{invocation_id}/notes/{note_id}", "Delete a note of an invocation",
-    level="write", status=204,
-)  # fmt: skip
-async def delete_invocation_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
-    """One's own, or, for an administrator, anybody's."""
-    await marks.delete_note(gateway, actor, invocation_id, note_id)
-
-
-@row(
-    "POST", "/invocations/{invocation_id}/response", "Answer the waiting caller",
-    level=None, refuses=("not_authenticated", "gone"), security=[{"responseToken": []}], check=_holds_response_token,
-)  # fmt: skip
-async def answer_invocation(
-    gateway: Gateway, request: Request, invocation_id: str, body: ResponseAction
-) -> Answered:
-    """Where the response action sends its answer. The first one in time wins."""
-    await respond(gateway, invocation_id, _response_token(request), body.status, body.headers, body.body)
-    return Answered(status="answered")
-
-
-@row(
-    "POST", "/invocations/{invocation_id}/end", "Say how a workflow ended",
-    level=None, refuses=("not_authenticated",), security=[{"responseToken": []}], check=_holds_response_token,
-)  # fmt: skip
-async def end_invocation(gateway: Gateway, request: Request, invocation_id: str, body: RunsEnded) -> EndNoted:
-    """For engines that are started over HTTP and not asked how runs end. The first report counts."""
-    await report_end(gateway, invocation_id, _response_token(request), body.state, body.error or "")
-    return EndNoted(status="noted")
-
-
 @row("GET", "/invocations/{invocation_id}/explanation", "Explain a verdict", level="read")
 async def explain_invocation(
     gateway: Gateway, actor: Actor, invocation_id: str
 ) -> SignatureExplanation | Explanation:
     """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
     return await signatures.explain(gateway, actor, invocation_id)
-
-
-@row("POST", "/readmissions", "Admit rejected calls that pass now", level="write", refuses=("not_found",))
-async def admit_invocations(gateway: Gateway, actor: Actor, body: AdmitRequest) -> Admitted:
-    """Starts those of them that the present settings let in. What has been started meanwhile is left alone."""
-    return await readmission.admit(gateway, actor, body.invocation_ids)
 
 
 @row("GET", "/volumes", "Count calls over time", level="read")

@@ -1,13 +1,32 @@
 """Record an event of a webhook, and begin a workflow from it, over HTTP."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import NewWorkflowQuery, PayloadTypesQuery, RecordQuery
+from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.history import payload_types, samples
+from postern.usecases.history.payload_types import CALLS, MOST_CALLS
 from postern.usecases.history.views import NotRecording, PayloadTypes, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 
 row = Rows("Webhooks")
+
+
+class RecordQuery(Shape):
+    seconds: Annotated[float, Field(ge=1, le=86_400, description="How long to wait for it.")] = 600
+
+
+class PayloadTypesQuery(Shape):
+    calls: Annotated[
+        int, Field(ge=1, le=MOST_CALLS, description="How many of the newest recorded calls are read at most.")
+    ] = CALLS
+
+
+class NewWorkflowQuery(Shape):
+    name: Annotated[str, Field(min_length=1, max_length=80, description="What to call it.")]
 
 
 @row("POST", "/webhooks/{webhook_id}/record-events", "Record the next event", level="write")

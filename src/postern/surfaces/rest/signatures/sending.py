@@ -1,7 +1,7 @@
 """Test calls over HTTP: which there are, and sending one."""
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
+from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.answers import Listing, whole
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import sending

@@ -1,18 +1,35 @@
-"""The webhooks as one document, and what the gateway was started with, over HTTP."""
+"""The webhooks as one document, over HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.core.operations.shown_setting import ShownSetting
 from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import ApplyRequest
-from postern.usecases.answers import Listing, whole
-from postern.usecases.operations import readiness, settings
-from postern.usecases.operations.views import Status
+from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import as_code
 from postern.usecases.webhooks.views import Applied, Configuration
 
 row = Rows("Configuration")
+
+
+class ReferencedSecret(Shape):
+    """What `{env: NAME}` or `{file: PATH}` in a document stands for."""
+
+    kind: Literal["env", "file"]
+    name: str = Field(min_length=1, max_length=4096)
+    value: str = Field(min_length=1, max_length=65_536, repr=False)
+
+
+class ApplyRequest(Shape):
+    """``document`` as `GET /configuration` answers it."""
+
+    document: Any
+    secrets: list[ReferencedSecret] = Field([], max_length=100_000, repr=False)
+    prune: Annotated[bool, Field(description="Delete the webhooks that the document does not name.")] = False
+    dry_run: Annotated[bool, Field(description="Only say what would be changed.")] = False
 
 
 @row("GET", "/configuration", "Export every webhook", level="read")
@@ -37,15 +54,3 @@ async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest
         prune=body.prune,
         dry_run=body.dry_run,
     )
-
-
-@row("GET", "/status", "Show how the gateway is", level="read")
-async def show_status(gateway: Gateway, actor: Actor) -> Status:
-    """Its version, its public address, and whether it can do its work."""
-    return await readiness.status(gateway, actor)
-
-
-@row("GET", "/settings", "List the gateway's settings", level="admin")
-async def list_settings(gateway: Gateway, actor: Actor) -> Listing[ShownSetting]:
-    """What the process was started with. Of secrets only whether they are set."""
-    return whole(await settings.in_force(gateway, actor))

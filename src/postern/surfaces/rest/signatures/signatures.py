@@ -1,13 +1,26 @@
 """Signatures over HTTP: the senders Postern knows, and the tester that explains."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import ProposalQuery
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.framework.parameters import Text
 from postern.usecases.answers import Listing, whole
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 from postern.usecases.signatures import signatures, views
 
 row = Rows("Signatures")
+
+
+class ProposalQuery(Shape):
+    description: Annotated[
+        Annotated[str, Field(max_length=200)] | None, Field(description="What the sender is called.")
+    ] = None
+    invocation_id: Annotated[Text | None, Field(description="A recorded call of it.")] = None
+
 
 EXAMPLE = {
     "authentication": {"method": "hmac", "provider": "stripe", "secret": "whsec_…"},

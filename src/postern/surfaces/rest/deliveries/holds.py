@@ -1,8 +1,8 @@
 """Hold a webhook's deliveries, over HTTP."""
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.webhooks import seen_version
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.webhooks.webhooks import seen_version
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.gateway import Gateway

@@ -1,13 +1,17 @@
 """Deleted webhooks over HTTP, for as long as they can be restored."""
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.table import Rows
-from postern.surfaces.rest.requests import BinQuery
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.framework.parameters import Limit, OnePage
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import bin
 from postern.usecases.webhooks.views import Bin, Webhook
 
 row = Rows("Webhooks")
+
+
+class BinQuery(OnePage):
+    limit: Limit = 200
 
 
 @row("GET", "/bin", "List deleted webhooks", level="read")

@@ -1,0 +1,1 @@
+"""Answering a waiting caller, and calls that were rejected and pass now."""

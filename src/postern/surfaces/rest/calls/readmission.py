@@ -1,0 +1,33 @@
+"""Rejected calls that would pass now, over HTTP."""
+
+from pydantic import Field
+
+from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.operation import Rows
+from postern.usecases.calls import readmission
+from postern.usecases.calls.views import Admitted, Recheck
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
+
+webhooks_row = Rows("Webhooks")
+history_row = Rows("History")
+
+
+class AdmitRequest(Shape):
+    invocation_ids: list[str] = Field(min_length=1, max_length=1000)
+
+
+@webhooks_row(
+    "GET", "/webhooks/{webhook_id}/readmissible", "List rejected calls that would pass now", level="read"
+)
+async def list_readmissible(gateway: Gateway, actor: Actor, webhook_id: str) -> Recheck:
+    """Judged by the webhook's present settings, at the time they were received. Nothing is started."""
+    return await readmission.recheck(gateway, actor, webhook_id)
+
+
+@history_row(
+    "POST", "/readmissions", "Admit rejected calls that pass now", level="write", refuses=("not_found",)
+)
+async def admit_invocations(gateway: Gateway, actor: Actor, body: AdmitRequest) -> Admitted:
+    """Starts those of them that the present settings let in. What has been started meanwhile is left alone."""
+    return await readmission.admit(gateway, actor, body.invocation_ids)

@@ -1,0 +1,1 @@
+"""Starting workflows: later, and again."""

@@ -1,0 +1,1 @@
+"""Reading what happened, live and afterwards, and what people put beside it."""

@@ -1,0 +1,1 @@
+"""Creating, changing, reading webhooks, and the bin."""

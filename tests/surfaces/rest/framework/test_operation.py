@@ -1,0 +1,168 @@
+"""What holds for every operation: reading, refusing, pages, versions, the same request again."""
+
+import threading
+from http.client import HTTPConnection
+
+import pytest
+
+from support.client import Client, HttpReply
+from support.program import Program
+from support.rest import WEBHOOK, fields, made, problem
+
+
+def test_every_wrong_field_is_named_at_once(api: Client) -> None:
+    wrong = {
+        "name": "",
+        "authentication": {"method": "token", "headerName": "Host", "token": "x"},
+        "payloadLimitBytes": "1024",
+        "rateLimit": {"burst": 0},
+        "colour": "red",
+    }
+    assert fields(api.post("webhooks", wrong)) == {
+        "name",
+        "authentication.headerName",
+        "payloadLimitBytes",
+        "rateLimit.burst",
+        "colour",
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["webhooks?limit=0", "webhooks?limit=201", "webhooks?limit=many", "invocations?limit=1&limit=2"]
+)
+def test_a_wrong_limit_is_named(api: Client, path: str) -> None:
+    assert fields(api.get(path)) == {"limit"}
+
+
+def test_an_unknown_parameter_is_refused(api: Client) -> None:
+    assert fields(api.get("invocations?webhook=wh_1&stauts=failed")) == {"webhook", "stauts"}
+
+
+def test_what_cannot_be_a_cursor_or_a_time_is_refused(api: Client) -> None:
+    assert fields(api.get("webhooks?cursor=2")) == {"cursor"}
+    assert fields(api.get("invocations?since=yesterday")) == {"since"}
+    assert fields(api.get("invocations?until=" + "9" * 30)) == {"until"}
+    assert fields(api.get("webhooks?search=%00")) == {"search"}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "expected"),
+    [
+        (b"{", "application/json", (400, "malformed_json")),
+        (b"", "application/json", (400, "malformed_json")),
+        (b'{"name": NaN}', "application/json", (400, "malformed_json")),
+        (b'{"name":' + b"[" * 100_000, "application/json", (400, "malformed_json")),
+        (b'{"name":' + b"[" * 200 + b"]" * 200 + b"}", "application/json", (400, "malformed_json")),
+        (b"[]", "application/json", (400, "payload_not_an_object")),
+        (b"{}", "text/plain", (415, "unsupported_media_type")),
+        (b"name=Orders", "application/x-www-form-urlencoded", (415, "unsupported_media_type")),
+        (b"{}", "application/json; charset=latin-1", (415, "unsupported_media_type")),
+        (b" " * (2 * 1024 * 1024 + 1), "application/json", (413, "payload_too_large")),
+    ],
+)
+def test_a_body_that_is_not_json_is_refused(
+    api: Client, body: bytes, kind: str, expected: tuple[int, str]
+) -> None:
+    assert problem(api.post("webhooks", body, Content_Type=kind)) == expected
+
+
+def test_a_body_is_counted_while_it_streams(served: Program) -> None:
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=20)
+    headers = {"Authorization": f"Bearer {served.admin_key}", "Content-Type": "application/json"}
+    connection.request("POST", "/api/v1/webhooks", iter([b" " * 65536] * 40), headers, encode_chunked=True)
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_unknown_paths_and_wrong_methods_are_problems_too(api: Client) -> None:
+    assert problem(api.get("nothing")) == (404, "not_found")
+    assert problem(api.get("webhooks/")) == (404, "not_found")
+    assert problem(api.get("webhooks/wh_0")) == (404, "not_found")
+    assert problem(api.get("webhooks/%00")) == (404, "not_found")
+    reply = api.ask("PUT", "webhooks")
+    assert problem(reply) == (405, "method_not_allowed")
+    assert reply.headers["allow"] == "GET, HEAD, POST"
+
+
+def test_a_path_of_its_own_is_no_id(api: Client) -> None:
+    for method in ("GET", "PATCH", "DELETE", "OPTIONS"):
+        reply = api.ask(method, "webhooks/many")
+        assert problem(reply) == (405, "method_not_allowed")
+        assert reply.headers["allow"] == "POST"
+    assert api.ask("DELETE", "invocations/count").headers["allow"] == "GET, HEAD"
+
+
+def test_the_type_of_a_problem_is_a_page(api: Client) -> None:
+    page = api.get(api.get("nothing").json["type"])
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "not_found" in page.text
+    assert api.get("/problems/none").status == 404
+
+
+def test_head_is_answered_like_get_without_a_body(api: Client) -> None:
+    reply, whole = api.ask("HEAD", "webhooks"), api.get("webhooks")
+    assert (reply.status, reply.text, reply.headers["content-type"]) == (
+        200,
+        "",
+        whole.headers["content-type"],
+    )
+
+
+def test_pages_go_on_where_the_last_one_ended(api: Client) -> None:
+    ids = [made(api, name=f"Paged {number}")["id"] for number in range(5)]
+    seen, cursor = [], ""
+    while True:
+        page = api.get(f"webhooks?search=paged&limit=2{cursor}").json
+        seen += [webhook["id"] for webhook in page["items"]]
+        if page["nextCursor"] is None:
+            break
+        cursor = f"&cursor={page['nextCursor']}"
+    assert seen == ids[::-1]
+
+
+def test_the_same_creation_sent_again_makes_nothing_twice(api: Client) -> None:
+    first, again = (
+        api.post("webhooks", {**WEBHOOK, "name": "Once"}, Idempotency_Key="once") for _ in range(2)
+    )
+    assert (first.status, again.status, first.json) == (201, 201, again.json)
+    assert (first.headers["location"], again.headers["idempotency-replayed"]) == (
+        again.headers["location"],
+        "true",
+    )
+    assert problem(api.post("webhooks", {**WEBHOOK, "name": "Other"}, Idempotency_Key="once")) == (
+        422,
+        "idempotency_mismatch",
+    )
+    assert len(api.get("webhooks?search=once").json["items"]) == 1
+
+
+def test_many_at_once_with_one_key_make_one(api: Client) -> None:
+    answers: list[HttpReply] = []
+
+    def create() -> None:
+        answers.append(api.post("api-keys", {"name": "Raced", "level": "read"}, Idempotency_Key="race"))
+
+    racers = [threading.Thread(target=create) for _ in range(8)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert {answer.status for answer in answers} == {201}
+    assert len({answer.json["key"] for answer in answers}) == 1
+    assert len([key for key in api.get("api-keys").json["items"] if key["name"] == "Raced"]) == 1
+
+
+def test_a_refused_creation_may_be_corrected_under_the_same_key(api: Client) -> None:
+    assert api.post("webhooks", {**WEBHOOK, "name": ""}, Idempotency_Key="corrected").status == 422
+    assert api.post("webhooks", WEBHOOK, Idempotency_Key="corrected").status == 201
+
+
+def test_the_key_of_another_is_another_key(api: Client, served: Program) -> None:
+    other = Client(served.port, api.post("api-keys", {"name": "Other", "level": "admin"}).json["key"])
+    first, second = (client.post("webhooks", WEBHOOK, Idempotency_Key="shared") for client in (api, other))
+    assert first.json["id"] != second.json["id"]
+
+
+def test_a_request_id_is_echoed_and_one_is_made_up(api: Client) -> None:
+    assert api.get("me", X_Request_Id="trace-7").headers["x-request-id"] == "trace-7"
+    assert len(api.get("me", X_Request_Id="not one\t").headers["x-request-id"]) == 32
