@@ -322,6 +322,17 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     expect(console.page.get_by_label("workflow", exact=True)).to_contain_text("def ")
 
 
+def test_a_recorded_event_that_cannot_be_read_is_said_to_be_there(console: Console) -> None:
+    webhook = console.webhook(name="Too large")
+    console.api.post(f"webhooks/{webhook['id']}/record-events")
+    console.call(webhook["url"], b'{"amount":1e999}')
+    console.open(f"/workflows?webhook={webhook['id']}")
+    expect(console.page.get_by_text("a number that is too large to be read")).to_be_visible()
+    expect(console.page.get_by_role("link", name="Begin a workflow")).to_have_count(0)
+    console.click("Forget it")
+    expect(console.page.get_by_text("Nothing has been recorded yet.")).to_be_visible()
+
+
 def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
     webhook = console.webhook(name="Noted <b>down</b>")
     schedule = {"url": "https://example.com/orders", "every": "15m"}

@@ -5,7 +5,7 @@ import pytest
 
 from postern.core.history.sample import MOST_VARIABLES, variables
 from postern.core.problems import Refused
-from postern.usecases.history import history, samples
+from postern.usecases.history import fixtures, history, samples
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 
@@ -162,3 +162,21 @@ async def test_a_recording_that_is_over_is_not_told_as_one(desk: Desk) -> None:
 
 def test_a_variable_of_nothing_is_null() -> None:
     assert [one.type for one in variables({"payload": {"a": None}}) if one.path.endswith("a")] == ["null"]
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1" * 5_000], ids=["large", "small", "long"])
+async def test_an_event_with_a_number_beyond_any_is_kept_and_said_to_be_unreadable(
+    desk: Desk, number: bytes
+) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    call = await desk.accepted(webhook, b'{"amount":{"value":%s}}' % number)
+    kept = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert (kept.event, kept.variables, kept.invocation_id) == (None, [], call)
+    assert kept.recorded_at is not None
+    with pytest.raises(Refused, match="the recorded event holds a number that is too large to be read"):
+        await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
+    with pytest.raises(Refused, match="its payload holds a number that is too large to be read"):
+        await samples.workflow_of_call(desk.gateway, ACTOR, call)
+    with pytest.raises(Refused, match="its payload holds a number that is too large to be read"):
+        await fixtures.fixture(desk.gateway, ACTOR, call)

@@ -47,6 +47,15 @@ def sample_of(trigger: Trigger) -> bytes:
     return msgspec.json.encode({**trigger.variables, "payload": msgspec.Raw(trigger.payload)})
 
 
+def event_in(trigger: bytes) -> Document | None:
+    """What ``sample_of`` made, read; None where a number in it is larger than can be read. JSON sets numbers no bound, and
+    such a call is accepted like any other."""
+    try:
+        return msgspec.json.decode(trigger, type=Document)
+    except msgspec.DecodeError:
+        return None
+
+
 def variables(event: Document) -> list[Variable]:
     """The fixed six, then what is inside a field that holds JSON, then the payload. Bounded, for a payload
     may be anything."""

@@ -4,13 +4,11 @@ really comes."""
 from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
-
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Trigger
 from postern.core.documents import Document
-from postern.core.history.sample import Sample, sample_of, variables
+from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
 from postern.usecases.answers import Time, iso
@@ -59,12 +57,12 @@ async def _set(gateway: Gateway, webhook_id: str | None, until: float | None, no
 
 async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sample:
     """What was recorded last, and its variables with an example and what to write for each; ``event`` None
-    where nothing was yet."""
+    where nothing was yet, or a number in it is too large to be read."""
     require(actor, "read")
     await stored(gateway, webhook_id)
     found = await gateway.store.samples.get(webhook_id) or Sample(webhook_id)
     is_armed = found.armed_until is not None and found.armed_until > gateway.clock()
-    event = None if found.trigger is None else msgspec.json.decode(found.trigger, type=Document)
+    event = None if found.trigger is None else event_in(found.trigger)
     return views.Sample(
         webhook_id=webhook_id,
         recording_until=Time.maybe(found.armed_until) if is_armed else None,
@@ -104,10 +102,9 @@ async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -
     webhook = gateway.runtime.directory.by_id(webhook_id)
     fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields
     trigger = Trigger("", webhook_id, invocation_id, fields, payload.text)
-    try:
-        event = msgspec.json.decode(sample_of(trigger), type=Document)
-    except msgspec.DecodeError:  # half a character, or a number beyond all bounds
-        raise Refused("conflict", "its payload holds what cannot be written into a Python file") from None
+    event = event_in(sample_of(trigger))
+    if event is None:
+        raise Refused("conflict", f"its payload holds {views.TOO_LARGE}")
     name = webhook.name if webhook else "my workflow"
     return file_name(name), skeleton(name, event, webhook_id)
 
@@ -143,10 +140,12 @@ async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: st
 
 
 async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> Document:
-    event = (await sample(gateway, actor, webhook_id)).event
-    if event is None:
-        raise Refused(
-            "conflict",
-            f"nothing has been recorded yet: `postern webhooks record {webhook_id}`, then call the webhook or replay",
-        )
-    return event
+    found = await sample(gateway, actor, webhook_id)
+    if found.event is not None:
+        return found.event
+    raise Refused(
+        "conflict",
+        f"nothing has been recorded yet: `postern webhooks record {webhook_id}`, then call the webhook or replay"
+        if found.recorded_at is None
+        else f"the recorded event holds {views.TOO_LARGE}: record another one",
+    )

@@ -333,8 +333,13 @@ class Variable(View):
     expressions: dict[str, str]
 
 
+TOO_LARGE = "a number that is too large to be read"
+"""Why the event of a recorded call cannot be shown, though it was accepted."""
+
+
 class Sample(View):
-    """``event`` is null where nothing has been recorded yet."""
+    """``event`` is null where nothing has been recorded yet, and where what was ``recordedAt`` holds a number that is too
+    large to be read."""
 
     webhook_id: str
     recording_until: Time | None

@@ -8,7 +8,7 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, Json, end, report, show_json, show_table
 from postern.surfaces.cli.webhooks.webhooks import WebhookId, commands
 from postern.usecases.answers import read_json
-from postern.usecases.history.views import NotRecording, Recording, Sample
+from postern.usecases.history.views import TOO_LARGE, NotRecording, Recording, Sample
 
 
 @commands.command("record")
@@ -73,5 +73,7 @@ def sample(
     show_table(
         ["variable", "type", "example", "expression"],
         rows,
-        f"Nothing recorded yet: postern webhooks record {webhook}",
+        f"Nothing recorded yet: postern webhooks record {webhook}"
+        if found.recorded_at is None
+        else f"The recorded event holds {TOO_LARGE}. Record another one: postern webhooks record {webhook}",
     )
