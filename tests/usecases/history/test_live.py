@@ -10,7 +10,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.history.live import follow, watch
 from postern.usecases.runtime import live_feed
-from postern.usecases.runtime.live_feed import Event, Listener
+from postern.usecases.runtime.live_feed import Event, Watcher
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -57,18 +57,18 @@ async def test_who_was_too_slow_is_told_from_the_history(
     calls = [(await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"] for number in range(3)]
     summaries = {one.id: one for one in await house.history()}
     monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
-    listener = Listener(webhook.id)
+    watcher = Watcher(webhook.id)
     for call in calls[:2]:
-        listener.add(Event("invocation", summaries[call]))
-    assert (list(listener.waiting), listener.lost) == (calls[:2], False)
+        watcher.add(Event("invocation", summaries[call]))
+    assert (list(watcher.waiting), watcher.lost) == (calls[:2], False)
     # One that moves before it was sent is sent once, as new as it was.
-    listener.add(Event("delivery", summaries[calls[0]]))
-    assert [(one.invocation_id, one.name) for one in listener.waiting.values()] == [
+    watcher.add(Event("delivery", summaries[calls[0]]))
+    assert [(one.invocation_id, one.name) for one in watcher.waiting.values()] == [
         (calls[1], "invocation"),
         (calls[0], "invocation"),
     ]
-    listener.add(Event("invocation", summaries[calls[2]]))
-    assert (len(listener.waiting), listener.lost, listener.news.is_set()) == (0, True, True)
+    watcher.add(Event("invocation", summaries[calls[2]]))
+    assert (len(watcher.waiting), watcher.lost, watcher.news.is_set()) == (0, True, True)
 
 
 async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_left_out(
@@ -79,10 +79,10 @@ async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_l
     summaries = {one.id: one for one in await house.history()}
     monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
     stream = await watch(house.gateway, OWNER, still, webhook.id)
-    (listener,) = house.gateway.runtime.live._listeners
+    (watcher,) = house.gateway.runtime.live._watchers
     for call in calls:
-        listener.add(Event("invocation", summaries[call]))
-    assert len(listener.waiting) == 2
+        watcher.add(Event("invocation", summaries[call]))
+    assert len(watcher.waiting) == 2
     async with aclosing(stream.batches(PATIENCE)) as batches:
         batch = await anext(batches)
         assert ([event.invocation_id for event in batch.events], batch.skipped) == (calls[3:], 3)
@@ -97,7 +97,7 @@ async def test_what_nobody_could_follow_is_told_as_left_out(
     following = await follow(house.gateway, OWNER, still)
     for number in range(5):
         house.gateway.runtime.live.touch(f"inv_{number:032}")
-    assert [one.skipped for one in house.gateway.runtime.live._listeners] == [3, 0]
+    assert [one.skipped for one in house.gateway.runtime.live._watchers] == [3, 0]
     stream.close()
     following.close()
 
@@ -115,4 +115,4 @@ async def test_nobody_follows_who_may_not(house: House) -> None:
 
     stream = await follow(house.gateway, OWNER, gone)
     stream.close()
-    assert not house.gateway.runtime.live._listeners
+    assert not house.gateway.runtime.live._watchers

@@ -12,7 +12,7 @@ from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.usecases.history.views import summary_of
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.runtime.live_feed import Event, Listener
+from postern.usecases.runtime.live_feed import Event, Watcher
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
@@ -44,7 +44,7 @@ class Batch:
 async def follow(
     gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
 ) -> "Stream":
-    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody listens
+    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody watches
     any more.
 
     ``still`` says who is asking, now and again: it raises ``Refused`` when they may not any more.
@@ -60,15 +60,15 @@ async def watch(gateway: Gateway, actor: Actor, still: Check, webhook_id: str | 
 
 
 class Stream:
-    def __init__(self, gateway: Gateway, listener: Listener, after: str | None, still: Check) -> None:
+    def __init__(self, gateway: Gateway, watcher: Watcher, after: str | None, still: Check) -> None:
         self._gateway = gateway
         self._still = still
-        self._listener = listener
+        self._watcher = watcher
         self._after = after
         self._checked = asyncio.get_running_loop().time()
 
     def close(self) -> None:
-        self._gateway.runtime.live.leave(self._listener)
+        self._gateway.runtime.live.leave(self._watcher)
 
     async def events(self) -> AsyncIterator[Event | None]:
         """Ends when the server does, or when whoever follows may not any more. None when there was nothing
@@ -80,16 +80,16 @@ class Stream:
 
     async def batches(self, tick: float) -> AsyncIterator[Batch]:
         """As ``events``, together what came together; an empty one when there was nothing for so long."""
-        listener = self._listener
-        while not listener.closed:
+        watcher = self._watcher
+        while not watcher.closed:
             with suppress(TimeoutError):
-                await asyncio.wait_for(listener.news.wait(), tick)
-            listener.news.clear()
+                await asyncio.wait_for(watcher.news.wait(), tick)
+            watcher.news.clear()
             if not await self._may_go_on():
                 return
-            batch = Batch(list(listener.waiting.values()), listener.skipped)
-            listener.waiting.clear()
-            listener.skipped = 0
+            batch = Batch(list(watcher.waiting.values()), watcher.skipped)
+            watcher.waiting.clear()
+            watcher.skipped = 0
             yield batch
 
     async def _may_go_on(self) -> bool:
@@ -104,31 +104,31 @@ class Stream:
         return True
 
     async def _all(self) -> AsyncIterator[Event | None]:
-        listener = self._listener
+        watcher = self._watcher
         if self._after is not None:
             async for event in self._missed(self._after):
                 yield event
-        while not listener.closed:
+        while not watcher.closed:
             try:
-                await asyncio.wait_for(listener.news.wait(), HEARTBEAT)
+                await asyncio.wait_for(watcher.news.wait(), HEARTBEAT)
             except TimeoutError:
                 yield None
                 continue
-            listener.news.clear()
-            if listener.lost:
-                listener.lost = False
+            watcher.news.clear()
+            if watcher.lost:
+                watcher.lost = False
                 async for event in self._missed(
                     self._after or first_id_at("inv", self._gateway.clock() - OVERLAP)
                 ):
                     yield event
-            while listener.waiting:
-                _, event = listener.waiting.popitem(last=False)
+            while watcher.waiting:
+                _, event = watcher.waiting.popitem(last=False)
                 self._after = max(self._after or "", event.invocation_id)
                 yield event
 
     async def _missed(self, after: str) -> AsyncIterator[Event]:
         """What was recorded since, the oldest first; of very much, the newest part."""
-        wanted = HistoryFilter(webhook_id=self._listener.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
+        wanted = HistoryFilter(webhook_id=self._watcher.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
         rows: list[Story] = []
         before: str | None = None
         while len(rows) < RESUMED:

@@ -1,7 +1,7 @@
-"""Who listens to calls as they come in, and telling them.
+"""Who watches calls as they come in, and telling them.
 
 What happened is read from the database, never carried through here: whoever records or moves something only
-says which invocation to look at, and saying so costs nothing while nobody listens. Once a second the newest
+says which invocation to look at, and saying so costs nothing while nobody watches. Once a second the newest
 ones are looked at anyway, for what other processes did.
 """
 
@@ -22,7 +22,7 @@ from postern.usecases.runtime.loop import Loop
 
 log = structlog.get_logger("postern.live")
 
-MOST_LISTENERS = 200
+MOST_WATCHERS = 200
 MOST_OF_ONE = 20
 LONGEST_QUEUE = 500
 LOOK_EVERY = 1.0
@@ -45,7 +45,7 @@ class Event:
 
 
 @dataclass(slots=True, eq=False)
-class Listener:
+class Watcher:
     webhook_id: str | None
     waiting: OrderedDict[str, Event] = field(default_factory=OrderedDict)
     """By invocation: one that moves again before it was sent is sent once."""
@@ -76,7 +76,7 @@ class LiveFeed:
     def __init__(self, history: History, clock: Callable[[], float]) -> None:
         self._history = history
         self._clock = clock
-        self._listeners: dict[Listener, str] = {}
+        self._watchers: dict[Watcher, str] = {}
         self._touched: OrderedDict[str, None] = OrderedDict()
         self._news = asyncio.Event()
         self._known: OrderedDict[str, InvocationSummary] = OrderedDict()
@@ -85,33 +85,33 @@ class LiveFeed:
 
     def touch(self, invocation_id: str) -> None:
         """This invocation was recorded, or a delivery of it moved."""
-        if self._listeners:
+        if self._watchers:
             self._touched[invocation_id] = None
             if len(self._touched) > LOOKED_AT:
                 # The look at the newest ones may still find it, as far as anybody can follow.
                 self._touched.popitem(last=False)
-                for listener in self._listeners:
-                    listener.skipped += listener.skips
+                for watcher in self._watchers:
+                    watcher.skipped += watcher.skips
             self._news.set()
 
-    def join(self, actor: Actor, webhook_id: str | None, skips: bool = False) -> Listener:
+    def join(self, actor: Actor, webhook_id: str | None, skips: bool = False) -> Watcher:
         """``skips``: whoever reads too slowly is told how much was left out, and not all of it later."""
         owner = actor.id or actor.name
         if (
-            len(self._listeners) >= MOST_LISTENERS
-            or Counter(self._listeners.values())[owner] >= MOST_OF_ONE
+            len(self._watchers) >= MOST_WATCHERS
+            or Counter(self._watchers.values())[owner] >= MOST_OF_ONE
             or self._closed
         ):
             raise Refused("rate_limited", "Too many live views are open; close one first.", retry_after=10)
-        listener = Listener(webhook_id, skips=skips)
-        self._listeners[listener] = owner
+        watcher = Watcher(webhook_id, skips=skips)
+        self._watchers[watcher] = owner
         if self._looking is None:
             self._looking = asyncio.create_task(self._follow(self._clock()), name="live")
-        return listener
+        return watcher
 
-    def leave(self, listener: Listener) -> None:
-        self._listeners.pop(listener, None)
-        if not self._listeners and self._looking is not None:
+    def leave(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+        if not self._watchers and self._looking is not None:
             self._looking.cancel()
             self._looking = None
             self._known.clear()
@@ -120,12 +120,12 @@ class LiveFeed:
     def close(self) -> None:
         """Everybody's stream ends: the server is about to."""
         self._closed = True
-        for listener in self._listeners:
-            listener.closed = True
-            listener.news.set()
+        for watcher in self._watchers:
+            watcher.closed = True
+            watcher.news.set()
 
     async def _follow(self, began: float) -> None:
-        """Runs as long as somebody listens."""
+        """Runs as long as somebody watches."""
         now = asyncio.get_running_loop().time
         next_look = 0.0
 
@@ -151,7 +151,7 @@ class LiveFeed:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows
         if first:
             for row in rows:
-                # What was recorded since somebody listens is news to them, even when it had been received
+                # What was recorded since somebody watches is news to them, even when it had been received
                 # before.
                 call = row.invocation
                 if call.received_at < began and call.id not in self._touched:
@@ -166,8 +166,8 @@ class LiveFeed:
                 continue
             self._remember(summary)
             event = Event("invocation" if before is None else "delivery", summary)
-            for listener in self._listeners:
-                listener.add(event)
+            for watcher in self._watchers:
+                watcher.add(event)
 
     def _remember(self, summary: InvocationSummary) -> None:
         self._known[summary.id] = summary

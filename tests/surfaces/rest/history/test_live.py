@@ -16,7 +16,7 @@ from postern.core.access.accounts import Actor
 from postern.usecases.answers import Time
 from postern.usecases.history.live import follow
 from postern.usecases.history.views import InvocationSummary
-from postern.usecases.runtime.live_feed import GATHER, LONGEST_QUEUE, Event, Listener, LiveFeed
+from postern.usecases.runtime.live_feed import GATHER, LONGEST_QUEUE, Event, LiveFeed, Watcher
 from support.client import Client, admin_of
 from support.house import OWNER, a_house
 from support.program import Program, StartProgram
@@ -48,7 +48,7 @@ class Ear:
 
 
 @contextmanager
-def listening(program: Program, query: str = "", **headers: str) -> Iterator[Ear]:
+def watching(program: Program, query: str = "", **headers: str) -> Iterator[Ear]:
     connection = HTTPConnection("127.0.0.1", program.port, timeout=15)
     given = {
         "Authorization": f"Bearer {program.admin_key}",
@@ -84,7 +84,7 @@ def call(webhook: dict[str, Any], body: Any, token: str = "right") -> str:
 
 def test_accepted_and_rejected_calls_are_heard_as_they_come_in(served: Program) -> None:
     webhook = webhook_of(served)
-    with listening(served, f"?webhookId={webhook['id']}") as ear:
+    with watching(served, f"?webhookId={webhook['id']}") as ear:
         accepted = call(webhook, {"n": 1})
         event = ear.event()
         assert (event["id"], event["event"], event["data"]["status"]) == (accepted, "invocation", "accepted")
@@ -98,7 +98,7 @@ def test_accepted_and_rejected_calls_are_heard_as_they_come_in(served: Program) 
 
 def test_only_the_webhook_that_was_asked_for_is_heard(served: Program) -> None:
     one, other = webhook_of(served), webhook_of(served)
-    with listening(served, f"?webhookId={one['id']}") as ear, listening(served) as all_ears:
+    with watching(served, f"?webhookId={one['id']}") as ear, watching(served) as all_ears:
         first, second = call(other, {}), call(one, {})
         assert ear.event()["id"] == second
         assert [all_ears.event()["id"], all_ears.event()["id"]] == [first, second]
@@ -107,13 +107,13 @@ def test_only_the_webhook_that_was_asked_for_is_heard(served: Program) -> None:
 def test_a_stream_goes_on_after_the_last_event_that_was_seen(served: Program) -> None:
     webhook = webhook_of(served)
     query = f"?webhookId={webhook['id']}"
-    with listening(served, query) as ear:
+    with watching(served, query) as ear:
         first = call(webhook, {})
         assert ear.event()["id"] == first
     missed = [call(webhook, {}), call(webhook, {}, token="wrong")]
     for resumed in (
-        listening(served, query, Last_Event_ID=first),
-        listening(served, f"{query}&after={first}"),
+        watching(served, query, Last_Event_ID=first),
+        watching(served, f"{query}&after={first}"),
     ):
         with resumed as ear:
             received = []
@@ -145,7 +145,7 @@ def test_one_actor_cannot_take_every_place(served: Program) -> None:
             "rate_limited",
             "10",
         )
-        with listening(served):
+        with watching(served):
             pass
     finally:
         for connection in held:
@@ -169,7 +169,7 @@ def test_what_another_process_does_is_heard_too(
         program = start_program(**both)
         other = start_program(**both, POSTERN_DATA_DIR=str(program.data_dir) + "2")
     webhook = webhook_of(other)
-    with listening(program) as ear:
+    with watching(program) as ear:
         ids = {call(webhook, {}) for _ in range(3)}
         assert {ear.event()["id"] for _ in range(3)} == ids
 
@@ -177,15 +177,15 @@ def test_what_another_process_does_is_heard_too(
 def test_deliveries_are_heard_as_they_move(start_program: StartProgram) -> None:
     program = start_program()
     webhook = webhook_of(program)
-    with listening(program) as ear:
+    with watching(program) as ear:
         call(webhook, {})
         moved = ear.until("started")
         assert moved["data"]["nobodyListens"] is True
 
 
-def test_a_stop_does_not_wait_for_those_who_listen(start_program: StartProgram) -> None:
+def test_a_stop_does_not_wait_for_those_who_watch(start_program: StartProgram) -> None:
     program = start_program(POSTERN_ENGINE="none")
-    with listening(program) as ear:
+    with watching(program) as ear:
         assert program.stop() == 0
         assert ear.response.read() == b": live\n\n"
 
@@ -194,7 +194,7 @@ async def still() -> Actor:
     return OWNER
 
 
-def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_when_it_does(
+def test_a_watcher_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_when_it_does(
     tmp_path: Path,
 ) -> None:
     """Without the socket, whose own buffers would take megabytes before anybody had to wait."""
@@ -209,10 +209,10 @@ def test_a_listener_who_does_not_read_costs_a_bounded_room_and_hears_the_newest_
             assert received is not None and received.invocation_id == first
             most = 0
             async with asyncio.timeout(PATIENCE):
-                while not stream._listener.lost:
+                while not stream._watcher.lost:
                     answers = await asyncio.gather(*(house.call(webhook) for _ in range(50)))
                     await asyncio.sleep(GATHER)  # or what one look takes in would hide how much there was
-                    most = max(most, len(stream._listener.waiting))
+                    most = max(most, len(stream._watcher.waiting))
             last = max(one.json["invocationId"] for one in answers)
             assert LONGEST_QUEUE // 2 < most <= LONGEST_QUEUE
             async with asyncio.timeout(PATIENCE):
@@ -246,12 +246,12 @@ def a_summary(invocation_id: str) -> InvocationSummary:
     )
 
 
-def test_what_waits_for_a_listener_is_bounded() -> None:
-    listener = Listener(None)
+def test_what_waits_for_a_watcher_is_bounded() -> None:
+    watcher = Watcher(None)
     for number in range(10 * LONGEST_QUEUE):
-        listener.add(Event("invocation", a_summary(f"inv_{number}")))
-        assert len(listener.waiting) <= LONGEST_QUEUE
-    assert listener.lost
+        watcher.add(Event("invocation", a_summary(f"inv_{number}")))
+        assert len(watcher.waiting) <= LONGEST_QUEUE
+    assert watcher.lost
 
 
 class LateHistory:
@@ -267,7 +267,7 @@ class LateHistory:
         return await self._history.page(*asked)
 
 
-def test_a_call_that_was_under_way_when_somebody_began_to_listen_is_heard(tmp_path: Path) -> None:
+def test_a_call_that_was_under_way_when_somebody_began_to_watch_is_told(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:
             webhook = await house.webhook()
@@ -298,7 +298,7 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     program = start_program(POSTERN_ENGINE="none", PYTHONPATH=path)
     key = admin_of(program).post("api-keys", {"name": "Reader", "level": "read"}).json
-    with listening(program) as admin, listening(program, Authorization=f"Bearer {key['key']}") as reader:
+    with watching(program) as admin, watching(program, Authorization=f"Bearer {key['key']}") as reader:
         for ear in (admin, reader):
             assert [ear.response.readline() for _ in range(4)] == [
                 b": live\n",
