@@ -1,0 +1,210 @@
+"""Who watches calls as they come in is told each once when it is new, and again whenever it has moved."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.runtime import live_feed
+from postern.usecases.runtime.live_feed import LiveFeed, Watcher
+from support.house import OWNER, House
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_feed, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(live_feed, "GATHER", 0.0)
+
+
+@pytest.fixture
+def live(house: House) -> LiveFeed:
+    return house.gateway.runtime.live
+
+
+async def told(watcher: Watcher) -> list[tuple[str, str]]:
+    """What has come in together, once there is something."""
+    async with asyncio.timeout(PATIENCE):
+        while not watcher.waiting:
+            await watcher.news.wait()
+            watcher.news.clear()
+    found: list[tuple[str, str]] = [(one.name, one.invocation_id) for one in watcher.waiting.values()]
+    watcher.waiting.clear()
+    return found
+
+
+async def a_look(live: LiveFeed) -> None:
+    """Until the newest ones were looked at from beginning to end."""
+    before = live._history.page
+    begun = 0
+    async with asyncio.timeout(PATIENCE):
+
+        async def counted(*given: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            return await before(*given)
+
+        live._history.page = counted  # type: ignore[method-assign]
+        while begun < 2:
+            await asyncio.sleep(0.001)
+    live._history.page = before  # type: ignore[method-assign]
+
+
+async def called(house: House, webhook: Any, body: bytes = b"{}") -> str:
+    return str((await house.call(webhook, body)).json["invocationId"])
+
+
+async def test_what_had_come_before_is_no_news_and_a_call_is_new_once(house: House, live: LiveFeed) -> None:
+    webhook = await house.webhook()
+    await called(house, webhook)
+    await house.deliver()
+    watcher = live.join(OWNER, None)
+    await a_look(live)
+    call = await called(house, webhook)
+    assert await told(watcher) == [("invocation", call)]
+    live.touch(call)  # nothing about it is another
+    await a_look(live)
+    assert not watcher.waiting
+    await house.deliver()
+    assert await told(watcher) == [("delivery", call)]
+    live.leave(watcher)
+
+
+@pytest.mark.parametrize("touched", [False, True])
+async def test_a_call_that_was_under_way_when_somebody_came_is_news_only_where_it_is_recorded_after_that(
+    house: House, live: LiveFeed, touched: bool
+) -> None:
+    webhook = await house.webhook()
+    before = await called(house, webhook)
+    watcher = live.join(OWNER, None)
+    if touched:
+        live.touch(before)
+    else:
+        await a_look(live)
+    after = await called(house, webhook)
+    found = await told(watcher)
+    if touched and len(found) == 1:
+        found += await told(watcher)
+    assert found == [("invocation", before)] * touched + [("invocation", after)]
+    live.leave(watcher)
+
+
+async def test_what_other_processes_did_is_found_among_the_newest_the_oldest_first(house: House) -> None:
+    webhook, other = await house.webhook(), await house.webhook()
+    calls = [await called(house, each, b'{"n":%d}' % n) for n, each in enumerate((webhook, other, webhook))]
+    live = LiveFeed(house.gateway.store.history, lambda: 0.0)  # as if it had been here before them
+    both, one = live.join(OWNER, None), live.join(OWNER, webhook.id)
+    assert await told(both) == [("invocation", call) for call in calls]
+    assert await told(one) == [("invocation", calls[0]), ("invocation", calls[2])]
+    for watcher in (both, one):
+        live.leave(watcher)
+
+
+async def test_between_two_looks_the_newest_are_not_read_again(
+    house: House, live: LiveFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy gateway is told of calls many times a second."""
+    monkeypatch.setattr(live_feed, "LOOK_EVERY", 3600.0)
+    pages, page = [], live._history.page
+
+    async def counted(*given: Any) -> Any:
+        pages.append(given[-1])
+        return await page(*given)
+
+    monkeypatch.setattr(live._history, "page", counted)
+    watcher = live.join(OWNER, None)
+    webhook = await house.webhook()
+    for _ in range(3):
+        await called(house, webhook)
+        await told(watcher)
+    assert pages == [live_feed.LOOKED_AT]
+    live.leave(watcher)
+
+
+async def test_nobody_watches_and_nothing_is_kept(house: House, live: LiveFeed) -> None:
+    live.touch("inv_1")
+    first, second = live.join(OWNER, None), live.join(OWNER, None)
+    assert not live._touched
+    webhook = await house.webhook()
+    await called(house, webhook)
+    assert len(await told(first)) == 1
+    live.leave(first)
+    live.leave(first)  # again, as a stream that is closed twice does
+    await called(house, webhook, b"[]")
+    while not second.waiting or len(second.waiting) < 2:
+        await asyncio.sleep(0.001)
+    live.touch("inv_1")
+    looking = live._looking
+    assert looking is not None
+    live.leave(second)
+    assert (live._looking, len(live._known), len(live._touched)) == (None, 0, 0)
+    await asyncio.wait([looking])
+    assert looking.cancelled()
+    third = live.join(OWNER, None)  # and it begins anew
+    call = await called(house, webhook)
+    assert ("invocation", call) in await told(third)
+    live.leave(third)
+
+
+async def test_of_too_many_that_moved_at_once_the_newest_are_looked_at(
+    live: LiveFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_feed, "LOOKED_AT", 2)
+    watcher = live.join(OWNER, None)
+    for name in ("inv_1", "inv_2", "inv_3"):
+        live.touch(name)
+    assert list(live._touched) == ["inv_2", "inv_3"]
+    assert (watcher.skipped, live._news.is_set()) == (0, True)
+    live.leave(watcher)
+
+
+async def test_what_it_remembers_of_calls_is_bounded_and_what_moved_last_is_kept(
+    house: House, live: LiveFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_feed, "REMEMBERED", 2)
+    webhook = await house.webhook()
+    for number in range(3):
+        await called(house, webhook, b'{"n":%d}' % number)
+    newest, middle, oldest = await house.history()
+    for summary in (oldest, middle, oldest, newest):
+        live._remember(summary)
+    assert list(live._known) == [oldest.id, newest.id]
+
+
+def come(live: LiveFeed, *actors: Actor) -> list[str]:
+    came = []
+    for actor in actors:
+        try:
+            live.join(actor, None)
+            came.append("came")
+        except Refused as refused:
+            assert (refused.code, refused.retry_after) == ("rate_limited", 10)
+            came.append("refused")
+    return came
+
+
+async def test_one_user_opens_so_many_and_all_together_so_many(
+    live: LiveFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_feed, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(live_feed, "MOST_WATCHERS", 4)
+    ada, renamed = Actor("ada", "read", "usr_1"), Actor("lovelace", "read", "usr_1")
+    cli, other = Actor("command line", "admin"), Actor("another", "admin")
+    came = come(live, ada, renamed, ada, cli, cli, cli, other)
+    assert came == ["came", "came", "refused", "came", "came", "refused", "refused"]
+    for watcher in list(live._watchers):
+        live.leave(watcher)
+
+
+async def test_when_the_server_ends_everybody_is_told_so(live: LiveFeed) -> None:
+    watchers = [live.join(OWNER, None) for _ in range(2)]
+    live.close()
+    assert [(one.closed, one.news.is_set()) for one in watchers] == [(True, True)] * 2
+    with pytest.raises(Refused):
+        live.join(OWNER, None)
+    for watcher in watchers:
+        live.leave(watcher)

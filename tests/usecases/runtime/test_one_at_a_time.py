@@ -1,0 +1,102 @@
+"""Work that takes long waits in a line of bounded length, the lowest rank first."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from postern.core.problems import Refused
+from postern.usecases.runtime.one_at_a_time import OneAtATime
+
+pytestmark = pytest.mark.anyio
+
+
+class Line:
+    """A line whose first place is taken until ``go`` is set."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self.line = OneAtATime("test", most_waiting, "Many are here.")
+        self.go = threading.Event()
+        self.done: list[str] = []
+        self.at_work = 0
+        self.tasks: list[asyncio.Task[str]] = []
+
+    def _work(self, name: str) -> Callable[[], str]:
+        def work() -> str:
+            self.at_work += 1
+            assert self.at_work == 1
+            self.go.wait(60)
+            self.done.append(name)
+            self.at_work -= 1
+            return name
+
+        return work
+
+    async def come(self, name: str, rank: float = 0.0) -> "asyncio.Task[str]":
+        task = asyncio.create_task(self.line.run(self._work(name), rank))
+        self.tasks.append(task)
+        await asyncio.sleep(0)  # it stands in the line, or is at work
+        return task
+
+    async def all_come_to_an_end(self) -> list[str]:
+        self.go.set()
+        await asyncio.wait(self.tasks, timeout=60)
+        return self.done
+
+
+async def test_the_lowest_rank_is_next_and_among_equals_who_came_first() -> None:
+    line = Line(10)
+    for name, rank in (("first", 5.0), ("c", 2.0), ("a", 1.0), ("b", 1.0)):
+        await line.come(name, rank)
+    assert line.line.waiting == 3
+    assert await line.all_come_to_an_end() == ["first", "a", "b", "c"]
+    assert line.line.waiting == 0
+    assert await line.line.run(lambda: "later") == "later"
+
+
+async def test_when_too_many_wait_the_highest_rank_is_sent_away() -> None:
+    line = Line(2)
+    for name, rank in (("first", 0.0), ("a", 1.0), ("b", 3.0)):
+        await line.come(name, rank)
+    newcomer = await line.come("c", 2.0)
+    with pytest.raises(Refused, match="Many are here") as caught:
+        await line.tasks[2]
+    assert caught.value.code == "temporarily_unavailable"
+    with pytest.raises(Refused):
+        await (await line.come("d", 9.0))  # who may be the one that just came
+    assert await line.all_come_to_an_end() == ["first", "a", "c"]
+    assert await newcomer == "c"
+
+
+async def test_who_goes_away_leaves_the_line_to_the_others() -> None:
+    line = Line(10)
+    for name in ("first", "a", "b"):
+        await line.come(name)
+    line.tasks[1].cancel()
+    await asyncio.sleep(0)
+    assert line.line.waiting == 1
+    assert await line.all_come_to_an_end() == ["first", "b"]
+
+
+async def test_who_is_called_and_goes_away_in_the_same_moment_gives_its_turn_on() -> None:
+    line = Line(10)
+    turn = line.line._turn(0.0)
+    await turn.__aenter__()
+    for name in ("a", "b"):
+        await line.come(name)
+    await turn.__aexit__(None, None, None)  # calls the next one …
+    line.tasks[0].cancel()  # … who has not heard it yet
+    assert await line.all_come_to_an_end() == ["b"]
+    assert await line.line.run(lambda: "later") == "later"
+
+
+async def test_work_that_fails_ends_its_turn() -> None:
+    line = OneAtATime("test", 1, "")
+
+    def fails() -> None:
+        raise ValueError("planted")
+
+    with pytest.raises(ValueError, match="planted"):
+        await line.run(fails)
+    assert await line.run(lambda: 7) == 7

@@ -1,0 +1,83 @@
+"""A process that is told to end lets callers who wait have their answer, for a while."""
+
+import asyncio
+
+import pytest
+
+from postern.core.answer import WorkflowResponse
+from postern.core.problems import Refused
+from postern.usecases.runtime import process
+from postern.usecases.runtime.process import Waiters
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+FIRST, SECOND = WorkflowResponse(201, (), b"first"), WorkflowResponse(202, (), b"second")
+
+
+def test_the_first_answer_is_the_one_that_is_handed_on() -> None:
+    waiters = Waiters()
+    wait = waiters.register("inv_1.1")
+    waiters.wake("inv_1.1")
+    assert wait.answer is None
+    waiters.wake("inv_1.1", FIRST)
+    waiters.wake("inv_1.1", SECOND)
+    waiters.wake_all()
+    assert wait.answer is FIRST
+
+
+async def test_who_only_watches_is_sent_away_at_once_and_who_waits_has_a_while(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, now = house.gateway.runtime, 1000.0
+    monkeypatch.setattr(process.time, "monotonic", lambda: now)
+    watcher = runtime.live.join(OWNER, None)
+    wait = runtime.waiters.register("inv_1.1")
+    with runtime.listeners.waiting("lsn_1") as handed:
+        assert runtime.begin_to_end() == 1
+        assert (runtime.ending, watcher.closed, handed.is_set()) == (True, True, True)
+    with pytest.raises(Refused):
+        runtime.live.join(OWNER, None)
+    now += process.PATIENCE
+    assert runtime.begin_to_end() == 1
+    assert (runtime.waiters.time_is_up, wait.is_set()) == (False, False)
+    now += 1
+    assert runtime.begin_to_end() == 1
+    assert (runtime.waiters.time_is_up, wait.is_set()) == (True, True)
+    runtime.waiters.leave("inv_1.1", wait)
+    assert runtime.begin_to_end() == 0
+
+
+async def test_what_was_begun_in_the_background_is_waited_for_or_has_had_its_time(house: House) -> None:
+    runtime, go, done = house.gateway.runtime, asyncio.Event(), []
+
+    async def work() -> str:
+        await go.wait()
+        done.append("done")
+        return "its outcome"
+
+    task = runtime.background(work())
+    await runtime.finish(0.0)
+    assert not done
+    go.set()
+    await runtime.finish(60.0)
+    assert (done, await task) == (["done"], "its outcome")
+    await runtime.finish(60.0)  # nothing is left to wait for
+    assert not runtime._background
+
+
+async def test_what_fails_in_the_background_is_told_to_who_waits_and_to_nobody_else(house: House) -> None:
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def fails() -> None:
+        raise ValueError("planted")
+
+    with pytest.raises(ValueError, match="planted"):
+        await house.gateway.runtime.background(fails())
+    task = house.gateway.runtime.background(asyncio.sleep(60))
+    task.cancel()
+    await house.gateway.runtime.finish(60.0)
+    house.gateway.runtime.background(fails())
+    await house.gateway.runtime.finish(60.0)
+    assert told == []

@@ -1,0 +1,27 @@
+"""Rejected calls are counted as they come, so that a flood is trimmed at once."""
+
+from postern.usecases.runtime.rejections import TRIM_AFTER, Rejections
+
+
+def test_a_webhook_is_trimmed_after_so_many_and_again_after_as_many_more() -> None:
+    rejections = Rejections()
+    for _ in range(2):
+        for _ in range(TRIM_AFTER - 1):
+            rejections.noticed("wh_1")
+        rejections.noticed("wh_2")
+        assert (rejections.any_full.is_set(), rejections.take()) == (False, [])
+        rejections.noticed("wh_1")
+        assert rejections.any_full.is_set()
+        assert (rejections.take(), rejections.any_full.is_set(), rejections.take()) == (["wh_1"], False, [])
+
+
+def test_what_is_only_counted_is_counted_by_the_minute() -> None:
+    rejections = Rejections()
+    for at in (59.9, 60.0, 119.9):
+        rejections.count("wh_1", "rate_limited", at)
+    taken = rejections.take_counted()
+    assert taken == {("wh_1", 0, "rate_limited"): 1, ("wh_1", 1, "rate_limited"): 2}
+    assert not rejections.take_counted()
+    rejections.count("wh_1", "rate_limited", 60.0)
+    rejections.put_back(taken)
+    assert rejections.take_counted()["wh_1", 1, "rate_limited"] == 3
