@@ -213,6 +213,11 @@ class Refused(Exception):
     retry_after: int | None = None
     """Seconds, where this occasion knows better than the problem's own."""
 
+    def __post_init__(self) -> None:
+        # Here it is known who wrote it; where it is told, only that there is no such code.
+        if self.code not in PROBLEMS:
+            raise LookupError(f"there is no problem {self.code!r}")
+
     @property
     def problem(self) -> Problem:
         return PROBLEMS[self.code]
