@@ -1,10 +1,11 @@
-"""The list of webhooks however many there are, and the same done with many of them."""
+"""The same done with many webhooks at once."""
 
-import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from sqlalchemy import update
 
 from postern.core.problems import Refused
@@ -12,12 +13,13 @@ from postern.core.webhooks.listing import WebhookFilter
 from postern.stores.sql.tables import webhooks as table
 from postern.usecases.access import audit
 from postern.usecases.deliveries import holds
-from postern.usecases.webhooks import activity, as_code, bin, listing, many, picking, webhooks
+from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.views import Many
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
+from support.stored import NEWER, overwrite
 
 pytestmark = pytest.mark.anyio
 
@@ -30,88 +32,6 @@ async def change(desk: Desk, action: str, **asked: Any) -> Many:
 async def listed(desk: Desk, **wanted: Any) -> list[str]:
     page = await listing.listing(desk.gateway, ACTOR, 200, None, WebhookFilter(**wanted), "name")
     return [one.name for one in page.items]
-
-
-# --- the list --------------------------------------------------------------------------------------------------------
-
-
-async def test_every_webhook_is_on_one_page_and_one_alone(desk: Desk) -> None:
-    made = [await desk.webhook(f"Number {number % 3}") for number in range(7)]
-    for sort in ("created", "name", "failing", "last_call", "folder", "last_day"):
-        for reverse in (False, True):
-            seen: list[str] = []
-            cursor = None
-            while True:
-                page = await listing.listing(
-                    desk.gateway, ACTOR, 2, cursor, listing.EVERYTHING, sort, reverse
-                )
-                assert page.total == 7
-                seen += [one.id for one in page.items]
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-            assert sorted(seen) == sorted(made), (sort, reverse)
-
-
-async def test_a_page_goes_on_after_a_webhook_that_was_deleted_meanwhile(desk: Desk) -> None:
-    made = [await desk.webhook(f"Number {number}") for number in range(4)]
-    page = await listing.listing(desk.gateway, ACTOR, 2)
-    await webhooks.remove(desk.gateway, ACTOR, made[2])
-    rest = await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor)
-    assert [one.id for one in rest.items] == [made[1], made[0]]
-    with pytest.raises(Refused) as refusal:
-        await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor, listing.EVERYTHING, "name")
-    assert "begin again" in refusal.value.errors[0].message
-
-
-async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> None:
-    fine, guarded, quiet = [
-        await desk.webhook("Fine"),
-        await desk.webhook("Guarded", authentication={"method": "token", "token": "0123456789abcdef"}),
-        await desk.webhook("Quiet"),
-    ]
-    await desk.accepted(fine, {})
-    assert (await desk.call(guarded, {})).status == 401
-    page = await listing.page(desk.gateway, ACTOR, listing.EVERYTHING, "failing", False, 1, 50)
-    assert (page.order, page.failing) == ([guarded, quiet, fine], 1)
-    assert await listed(desk, state="failing") == ["Guarded"]
-    assert await listed(desk, state="never_called") == ["Quiet"]
-    by_calls = await listing.listing(desk.gateway, ACTOR, 1, None, listing.EVERYTHING, "last_call")
-    assert by_calls.items[0].id == guarded
-
-
-async def test_of_very_many_what_was_counted_is_kept_for_a_while(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
-    webhook = await desk.webhook()
-    assert await listed(desk, state="never_called") == ["Orders"]
-    await desk.accepted(webhook, {})
-    assert await listed(desk, state="never_called") == ["Orders"]
-    desk.gateway.runtime.counted.at -= (
-        activity.KEPT_FOR + desk.gateway.runtime.counted.took * activity.SHARE + 1
-    )
-    await listed(desk, state="never_called")
-    task = desk.gateway.runtime.counted.task
-    assert task is not None
-    await asyncio.wait_for(task, 30)
-    assert await listed(desk, state="never_called") == []
-
-
-async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
-    webhook = await desk.webhook("Ours", tags=["eu"])
-    stored = await webhooks.stored(desk.gateway, webhook)
-    stored.version += 1
-    stored.settings = replace(stored.settings, tags=["us"])
-    await desk.gateway.store.webhooks.update_each(
-        [(stored, audit.noted(desk.gateway, ACTOR, "webhook changed", webhook))]
-    )
-    assert (await listed(desk, tag="eu"), await listed(desk, tag="us")) == ([], ["Ours"])
-    await desk.gateway.store.webhooks.delete(webhook, desk.gateway.clock())
-    assert (await listing.listing(desk.gateway, ACTOR)).total == 0
-
-
-# --- many at once ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_filter_takes_all_that_match_and_no_other(desk: Desk) -> None:
@@ -264,68 +184,147 @@ async def test_more_than_one_transaction_takes_them_all(
     assert page.total == 5
 
 
-# --- choosing one ----------------------------------------------------------------------------------------------------
+# --- what each action is, and what is said of it ---------------------------------------------------------------------
 
 
-async def test_a_choice_is_found_by_a_part_of_its_name_those_that_begin_so_first(house: House) -> None:
-    for name in ("My orders", "Orders", "orders of Monday", "Else"):
-        await house.webhook(name=name)
-    found = await picking.choices(house.gateway, OWNER, "ORDERS")
-    assert [one.name for one in found] == ["Orders", "orders of Monday", "My orders"]
-    newest = await picking.choices(house.gateway, OWNER)
-    assert newest[0].name == "Else"
+async def do(house: House, action: str, **asked: Any) -> Many:
+    request: ManyRequest = validated(ManyRequest, {"action": action, **asked})
+    return await many.change(house.gateway, OWNER, request)
 
 
-async def test_thousands_are_twenty_choices_and_the_oldest_is_no_deleted_one(house: House) -> None:
-    oldest = await house.webhook(name="The oldest")
-    for number in range(picking.MOST + 3):
-        await house.webhook(name=f"Number {number}")
-    assert len(await picking.choices(house.gateway, OWNER)) == picking.MOST
-    assert await picking.names(house.gateway, OWNER, [oldest.id], deleted=True) == {oldest.id: "The oldest"}
-    assert [one.id for one in await picking.choices(house.gateway, OWNER, "oldest")] == [oldest.id]
+async def last_note(house: House) -> tuple[str, dict[str, Any]]:
+    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
+    return note.action, note.changes
 
 
-async def test_a_name_that_one_alone_has_is_enough(house: House) -> None:
-    twin, other = await house.webhook(name="Twin"), await house.webhook(name="twin")
-    single = await house.webhook(name="Single")
-    assert await picking.meant(house.gateway, OWNER, " single ") == single.id
-    assert await picking.meant(house.gateway, OWNER, twin.id) == twin.id
-    assert await picking.meant(house.gateway, OWNER, "") == ""
-    for typed, wrong in (("Twin", "2 webhooks have this name"), ("Nobody", "no webhook has this name")):
-        with pytest.raises(Refused) as refusal:
-            await picking.meant(house.gateway, OWNER, typed)
-        assert wrong in refusal.value.errors[0].message
-    assert {one.typed for one in await picking.choices(house.gateway, OWNER)} == {twin.id, other.id, "Single"}
-
-
-async def test_a_deleted_one_can_be_chosen_where_its_calls_are_looked_at(house: House) -> None:
-    gone = await house.webhook(name="Gone")
-    await webhooks.remove(house.gateway, OWNER, gone.id)
-    assert await picking.choices(house.gateway, OWNER, "gone") == []
-    (found,) = await picking.choices(house.gateway, OWNER, "gone", deleted=True)
-    assert (found.id, found.name) == (gone.id, "Gone (deleted)")
-    assert await picking.meant(house.gateway, OWNER, "gone (deleted)") == gone.id
-
-
-async def test_only_those_whose_callers_sign_are_offered_where_signatures_are_tried(house: House) -> None:
-    await house.webhook(name="Open")
-    signed = await house.webhook(
-        name="Signed", authentication={"method": "hmac", "provider": "generic", "secret": "a secret to sign"}
+@pytest.mark.parametrize(
+    ("action", "given", "noted", "differs"),
+    [
+        ("disable", {}, "webhook changed", {"enabled": (True, False)}),
+        ("enable", {}, "webhook changed", {"enabled": (False, True)}),
+        ("hold", {}, "webhook held", {}),
+        ("release", {}, "webhook released", {}),
+        ("tag", {"tags": ["b", "A"]}, "webhook changed", {"tags": (["a", "c"], ["a", "c", "b"])}),
+        ("untag", {"tags": ["C", "d"]}, "webhook changed", {"tags": (["a", "c"], ["a"])}),
+        ("move", {"folder": "New"}, "webhook changed", {"folder": ("Old", "New")}),
+        ("move", {"folder": ""}, "webhook changed", {"folder": ("Old", None)}),
+    ],
+)
+async def test_an_action_changes_one_thing_and_says_which(
+    house: House, action: str, given: dict[str, Any], noted: str, differs: dict[str, tuple[Any, Any]]
+) -> None:
+    made = await house.webhook(tags=["a", "c"], folder="Old", enabled=action != "enable")
+    if action == "release":
+        await do(house, "hold", filter={})
+    before = await webhooks.show(house.gateway, OWNER, made.id)
+    began = house.gateway.clock()
+    house.gateway.clock = lambda: began + 100
+    assert (await do(house, action, filter={}, **given)).done == 1
+    after = await webhooks.show(house.gateway, OWNER, made.id)
+    assert (after.version, float(after.updated_at)) == (
+        before.version + 1,
+        pytest.approx(began + 100, abs=0.01),
     )
-    assert [one.id for one in await picking.choices(house.gateway, OWNER, signed=True)] == [signed.id]
+    changed = {
+        name
+        for name in after.__struct_fields__
+        if getattr(after, name) != getattr(before, name) and name not in ("version", "updated_at")
+    }
+    assert changed == (set(differs) or {"held"})
+    changes = {name: {"before": was, "after": now} for name, (was, now) in differs.items()}
+    assert await last_note(house) == (noted, {**changes, "together": 1})
+    again = await do(house, action, filter={}, **given)
+    assert (again.done, again.unchanged, again.not_done) == (0, 1, 0)
+    assert (await webhooks.show(house.gateway, OWNER, made.id)).version == after.version
 
 
-# --- as a file -------------------------------------------------------------------------------------------------------
+async def test_what_is_deleted_is_noted_by_its_name_even_where_it_cannot_be_read(
+    house: House, tmp_path: Path
+) -> None:
+    made = [(await house.webhook(name=name)).id for name in ("Newer", "Other")]
+    overwrite(tmp_path / "data", made[0], NEWER)
+    began = house.gateway.clock()
+    house.gateway.clock = lambda: began + 100
+    assert (await do(house, "delete", webhookIds=made)).done == 2
+    notes = (await audit.listing(house.gateway, OWNER, 2)).items
+    assert {(note.action, note.subject, note.changes["name"]) for note in notes} == {
+        ("webhook deleted", made[0], "Newer"),
+        ("webhook deleted", made[1], "Other"),
+    }
+    assert [note.changes["together"] for note in notes] == [2, 2]
+    binned = (await bin.listing(house.gateway, OWNER)).items
+    assert [round(one.deleted_at - began) for one in binned] == [100, 100]
 
 
-async def test_folder_and_tags_go_through_a_file_and_come_back(house: House) -> None:
-    await house.webhook(name="Filed", folder=" Shops / Europe ", tags=["eu", "EU", "paid"])
-    document = await as_code.export(house.gateway, OWNER)
-    (exported,) = document.webhooks
-    assert (exported["folder"], exported["tags"]) == ("Shops/Europe", ["eu", "paid"])
-    applied = await as_code.apply(
-        house.gateway, OWNER, {"version": 1, "webhooks": [exported | {"tags": ["us"]}]}, lambda *_: None
+async def test_one_that_could_not_be_served_is_not_enabled(house: House, tmp_path: Path) -> None:
+    token = {"method": "token", "token": "a token of the tests"}
+    broken = await house.webhook(name="Broken", enabled=False, authentication=token)
+    fine = await house.webhook(name="Fine", enabled=False)
+    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
+        database.execute("UPDATE secrets SET envelope = 'damaged'")
+    done = await do(house, "enable", filter={})
+    assert (done.done, done.not_done) == (1, 1)
+    assert (done.reasons[0].id, done.reasons[0].name) == (broken.id, "Broken")
+    assert done.reasons[0].reason
+    assert (await webhooks.show(house.gateway, OWNER, fine.id)).enabled
+    assert (await do(house, "tag", filter={}, tags=["found"])).done == 2, "its settings are still its owner's"
+
+
+async def test_reasons_are_told_of_the_first_hundred_and_all_are_counted(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "MOST_REASONS", 2)
+    done = await do(house, "hold", webhookIds=[f"wh_{number}" for number in range(3)])
+    assert (done.matched, done.not_done, [one.id for one in done.reasons]) == (3, 3, ["wh_0", "wh_1"])
+    assert (done.action, done.dry_run, done.done, done.released) == ("hold", False, 0, 0)
+
+
+async def test_a_dry_run_says_what_would_not_be_done_and_releases_nothing(house: House) -> None:
+    made = await house.webhook()
+    await do(house, "hold", filter={})
+    await house.call(made)
+    planned = await do(house, "release", webhookIds=[made.id, "wh_nobody"], dryRun=True)
+    assert (planned.done, planned.not_done, planned.released) == (1, 1, 0)
+    assert (await webhooks.show(house.gateway, OWNER, made.id)).held
+    done = await do(house, "release", webhookIds=[made.id, "wh_nobody"], expected=2)
+    assert (done.done, done.not_done, done.released) == (1, 1, 1)
+    await house.deliver()
+    assert len(house.engine.started) == 1
+
+
+async def test_who_would_notice_a_change_of_many_is_told_before_it(house: House) -> None:
+    called = [await house.webhook(name=f"Called {number}") for number in range(2)]
+    for one in called:
+        await house.call(one)
+        await house.call(one, b"not JSON")
+    others = [(await house.webhook(name=f"Number {number}")).id for number in range(many.MOST_SHOWN)]
+    await webhooks.remove(house.gateway, OWNER, others[0])
+    await do(house, "hold", filter={})
+    await house.call(called[0])
+
+    async def effects(action: str, **asked: Any) -> many.Effects:
+        request: ManyRequest = validated(ManyRequest, {"action": action, **asked})
+        return await many.effects(house.gateway, OWNER, request)
+
+    ids = [one.id for one in called]
+    assert await effects("release", webhookIds=[*others, *ids]) == many.Effects(
+        len(others) + 2, ["Number 1", "Number 2", "Number 3", "Number 4", "Number 0 (deleted)"], 5, 1
     )
-    assert applied.changes[0].differences["tags"].after == ["us"]
-    page = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="us", folder="shops"))
-    assert [one.name for one in page.items] == ["Filed"]
+    assert await effects("hold", webhookIds=ids) == many.Effects(2, ["Called 0", "Called 1"], 5, 0)
+    assert (await effects("hold", filter={"search": "called 0"})).last_day == 3
+
+
+async def test_tags_are_added_up_to_twenty(house: House) -> None:
+    await house.webhook(tags=[f"tag {number}" for number in range(19)])
+    assert (await do(house, "tag", filter={}, tags=["the last", "TAG 3"])).done == 1
+    refused = await do(house, "tag", filter={}, tags=["one more"])
+    assert (refused.done, refused.not_done) == (0, 1)
+    assert refused.reasons[0].reason == "it would have 21 tags, and 20 is the most"
+
+
+async def test_a_request_names_a_thousand_at_most(house: House) -> None:
+    named = [f"wh_{number}" for number in range(1001)]
+    assert (await do(house, "hold", webhookIds=named[:1000])).not_done == 1000
+    with pytest.raises(Refused) as refused:
+        await do(house, "hold", webhookIds=named)
+    assert [error.field for error in refused.value.errors] == ["webhookIds"]

@@ -1,0 +1,282 @@
+"""The list of webhooks however many there are: filtered, in order, page by page."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from postern.core.problems import Refused
+from postern.core.webhooks.listing import Sort, WebhookFilter
+from postern.usecases.access import audit
+from postern.usecases.webhooks import activity, listing, webhooks
+from postern.usecases.webhooks.configuration import validated
+from postern.usecases.webhooks.listing import FilterRequest
+from support.desk import ACTOR, Desk
+from support.house import OWNER, House
+from support.stored import NEWER, overwrite
+
+pytestmark = pytest.mark.anyio
+
+
+async def listed(desk: Desk, **wanted: Any) -> list[str]:
+    page = await listing.listing(desk.gateway, ACTOR, 200, None, WebhookFilter(**wanted), "name")
+    return [one.name for one in page.items]
+
+
+async def test_every_webhook_is_on_one_page_and_one_alone(desk: Desk) -> None:
+    made = [await desk.webhook(f"Number {number % 3}") for number in range(7)]
+    for sort in ("created", "name", "failing", "last_call", "folder", "last_day"):
+        for reverse in (False, True):
+            seen: list[str] = []
+            cursor = None
+            while True:
+                page = await listing.listing(
+                    desk.gateway, ACTOR, 2, cursor, listing.EVERYTHING, sort, reverse
+                )
+                assert page.total == 7
+                seen += [one.id for one in page.items]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert sorted(seen) == sorted(made), (sort, reverse)
+
+
+async def test_a_page_goes_on_after_a_webhook_that_was_deleted_meanwhile(desk: Desk) -> None:
+    made = [await desk.webhook(f"Number {number}") for number in range(4)]
+    page = await listing.listing(desk.gateway, ACTOR, 2)
+    await webhooks.remove(desk.gateway, ACTOR, made[2])
+    rest = await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor)
+    assert [one.id for one in rest.items] == [made[1], made[0]]
+    with pytest.raises(Refused) as refusal:
+        await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor, listing.EVERYTHING, "name")
+    assert "begin again" in refusal.value.errors[0].message
+
+
+async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> None:
+    fine, guarded, quiet = [
+        await desk.webhook("Fine"),
+        await desk.webhook("Guarded", authentication={"method": "token", "token": "0123456789abcdef"}),
+        await desk.webhook("Quiet"),
+    ]
+    await desk.accepted(fine, {})
+    assert (await desk.call(guarded, {})).status == 401
+    page = await listing.page(desk.gateway, ACTOR, listing.EVERYTHING, "failing", False, 1, 50)
+    assert (page.order, page.failing) == ([guarded, quiet, fine], 1)
+    assert await listed(desk, state="failing") == ["Guarded"]
+    assert await listed(desk, state="never_called") == ["Quiet"]
+    by_calls = await listing.listing(desk.gateway, ACTOR, 1, None, listing.EVERYTHING, "last_call")
+    assert by_calls.items[0].id == guarded
+
+
+async def test_of_very_many_what_was_counted_is_kept_for_a_while(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
+    webhook = await desk.webhook()
+    assert await listed(desk, state="never_called") == ["Orders"]
+    await desk.accepted(webhook, {})
+    assert await listed(desk, state="never_called") == ["Orders"]
+    desk.gateway.runtime.counted.at -= (
+        activity.KEPT_FOR + desk.gateway.runtime.counted.took * activity.SHARE + 1
+    )
+    await listed(desk, state="never_called")
+    task = desk.gateway.runtime.counted.task
+    assert task is not None
+    await asyncio.wait_for(task, 30)
+    assert await listed(desk, state="never_called") == []
+
+
+async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
+    webhook = await desk.webhook("Ours", tags=["eu"])
+    stored = await webhooks.stored(desk.gateway, webhook)
+    stored.version += 1
+    stored.settings = replace(stored.settings, tags=["us"])
+    await desk.gateway.store.webhooks.update_each(
+        [(stored, audit.noted(desk.gateway, ACTOR, "webhook changed", webhook))]
+    )
+    assert (await listed(desk, tag="eu"), await listed(desk, tag="us")) == ([], ["Ours"])
+    await desk.gateway.store.webhooks.delete(webhook, desk.gateway.clock())
+    assert (await listing.listing(desk.gateway, ACTOR)).total == 0
+
+
+async def test_a_page_holds_as_many_as_were_asked_for_within_bounds(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "MOST", 3)
+    for number in range(4):
+        await house.webhook(name=f"Number {number}")
+
+    async def shown(limit: int) -> tuple[int, bool]:
+        page = await listing.listing(house.gateway, OWNER, limit)
+        return len(page.items), page.next_cursor is not None
+
+    assert [await shown(limit) for limit in (-1, 0, 1, 2, 3, 4, 1000)] == [
+        *((1, True), (1, True), (1, True), (2, True), (3, True), (3, True), (3, True))
+    ]
+    monkeypatch.setattr(listing, "MOST", 4)
+    assert await shown(4) == (4, False), "a page that ends with the last one is the last one"
+
+
+@pytest.mark.parametrize("sort", ["created", "name"])
+async def test_the_next_page_begins_after_the_last_one_of_the_page_before(house: House, sort: Sort) -> None:
+    made = [(await house.webhook(name=name)).id for name in "ABCD"]
+    for reverse, order in ((sort == "created", made), (sort != "created", made[::-1])):
+        for last in range(4):
+            found = await listing.listing(
+                house.gateway, OWNER, 2, order[last], listing.EVERYTHING, sort, reverse
+            )
+            assert [one.id for one in found.items] == order[last + 1 : last + 3]
+
+
+async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_path: Path) -> None:
+    async def page(number: int, size: int = 2) -> tuple[list[str], int, int]:
+        found = await listing.page(
+            house.gateway, OWNER, WebhookFilter(folder="shops"), "name", False, number, size
+        )
+        assert [one.id for one in [*found.items, *found.unreadable]] == found.order
+        names = [one.name for one in [*found.items, *found.unreadable]]
+        return names, found.number, found.pages
+
+    assert await page(7) == ([], 1, 1)
+    for name, folder in (("A", "Shops"), ("B", "Shops"), ("Else", None), ("C", "Shops/Europe")):
+        await house.webhook(name=name, folder=folder)
+    assert [await page(number) for number in (0, 1, 2, 3)] == [
+        (["A", "B"], 1, 2),
+        (["A", "B"], 1, 2),
+        (["C"], 2, 2),
+        (["C"], 2, 2),
+    ]
+    assert await page(2, 3) == (["A", "B", "C"], 1, 1), "a page that is just full is the last one"
+    found = await listing.page(house.gateway, OWNER, WebhookFilter(search="b"), "created", False, 1, 50)
+    assert (found.total, found.failing, found.groups.folders) == (1, 0, {"Shops": 2, "Shops/Europe": 1})
+
+
+async def test_folders_tell_how_many_are_in_them_and_how_many_of_these_fail(
+    house: House, tmp_path: Path
+) -> None:
+    """One whose settings cannot be read fails, and is in no folder that is known."""
+    made = [
+        await house.webhook(name=name, folder=folder)
+        for name, folder in (("A", "Shops"), ("B", "shops"), ("C", "Shops/Europe"), ("D", "Alone"))
+    ]
+    for one in made[:2]:
+        assert (await house.call(one, b"not JSON")).status == 400
+
+    async def told(**wanted: Any) -> list[tuple[str | None, int, int]]:
+        found = await listing.folders(house.gateway, OWNER, WebhookFilter(**wanted))
+        return [(one.name, one.count, one.failing) for one in found]
+
+    assert await told() == [("Alone", 1, 0), ("Shops", 2, 2), ("Shops/Europe", 1, 0)]
+    assert await told(search="c") == [("Shops/Europe", 1, 0)], "what does not match is not counted"
+    newer = await house.webhook(name="Newer")
+    await house.webhook(name="In none")
+    overwrite(tmp_path / "data", newer.id, NEWER)
+    assert (await told())[3:] == [(None, 2, 1)]
+    assert await told(search="in none") == [(None, 1, 0)]
+
+
+async def test_those_with_a_retention_of_their_own_are_told_by_name(house: House) -> None:
+    for name, days in (
+        ("C", {"history": 1}),
+        ("b", {"body": 0}),
+        ("A", {}),
+        ("D", {"history": 9, "body": 2}),
+    ):
+        await house.webhook(name=name, **{f"{kind}RetentionDays": number for kind, number in days.items()})
+    own = await listing.with_own_retention(house.gateway, OWNER)
+    assert [(one.name, one.history_days, one.body_days) for one in own] == [
+        ("b", None, 0),
+        ("C", 1, None),
+        ("D", 9, 2),
+    ]
+
+
+async def test_blanks_around_what_is_looked_for_do_not_count(house: House) -> None:
+    made = await house.webhook(name="Orders", folder="Shops", tags=["eu"])
+    await house.webhook(name="Else")
+    for given in ({"search": " order "}, {"sender": " none "}, {"tag": " eu "}, {"folder": " shops "}):
+        request: FilterRequest = validated(FilterRequest, {"search": "orders", **given})
+        found = await listing.all_that_match(house.gateway, request.wanted())
+        assert [one.id for one in found] == [made.id], given
+    nothing: FilterRequest = validated(FilterRequest, dict.fromkeys(("search", "sender", "tag", "folder")))
+    assert nothing.wanted() == listing.EVERYTHING
+    for field, longest in (("search", 200), ("sender", 80), ("tag", 80), ("folder", 200)):
+        validated(FilterRequest, {field: "x" * longest})
+        with pytest.raises(Refused):
+            validated(FilterRequest, {field: "x" * (longest + 1)})
+
+
+async def test_what_is_done_with_all_of_them_is_done_with_the_oldest_first(house: House) -> None:
+    made = [(await house.webhook(name=name)).id for name in "CAB"]
+    assert [one.id for one in await listing.all_that_match(house.gateway, listing.EVERYTHING)] == made
+
+
+# --- what came to them lately ----------------------------------------------------------------------------------------
+
+
+class Counting:
+    """Counts how often the database is asked, at a time that the test says; and how long it takes."""
+
+    def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.house, self.times, self.now, self.takes = house, 0, 1_000_000.0, 0.0
+        count = house.gateway.store.activities.all
+
+        async def counted(*given: Any) -> Any:
+            self.times += 1
+            self.now += self.takes
+            return await count(*given)
+
+        monkeypatch.setattr(house.gateway.store.activities, "all", counted)
+        monkeypatch.setattr(activity, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    async def asked(self, after: float) -> int:
+        """How often it has been counted when somebody asks so long after."""
+        self.now += after
+        await activity.activities(self.house.gateway)
+        if (task := self.house.gateway.runtime.counted.task) is not None:
+            await task
+        return self.times
+
+
+async def test_few_webhooks_are_counted_each_time_and_more_only_now_and_then(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "EXACT_UP_TO", 1)
+    counting = Counting(house, monkeypatch)
+    await house.webhook()
+    assert [await counting.asked(0) for _ in range(3)] == [1, 2, 3]
+    await house.webhook()
+    assert [await counting.asked(after) for after in (0, 5, 1, 1, 4, 1)] == [3, 3, 4, 4, 4, 5]
+
+
+async def test_counting_takes_a_twentieth_of_the_time_at_most(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
+    counting = Counting(house, monkeypatch)
+    await house.webhook()
+    counting.takes = 2.0
+    assert [await counting.asked(after) for after in (0, 40, 1)] == [1, 1, 2]
+    counting.takes = 5.0
+    assert [await counting.asked(after) for after in (41, 100, 1)] == [3, 3, 4]
+
+
+async def test_what_was_counted_long_ago_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told about it would be wrong, however many webhooks there are."""
+    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
+    counting = Counting(house, monkeypatch)
+    webhook = await house.webhook()
+    await counting.asked(0)
+    await house.call(webhook)
+    counting.now += 60
+    assert (await activity.activities(house.gateway)).of(webhook.id).last_day == 0, "counted behind it"
+    task = house.gateway.runtime.counted.task
+    assert task is not None
+    await task
+    await house.call(webhook)
+    counting.now += 61
+    assert (await activity.activities(house.gateway)).of(webhook.id).last_day == 2
+    assert house.gateway.runtime.counted.task is task

@@ -1,0 +1,126 @@
+"""Choosing one webhook among thousands, by a part of its name or by its id."""
+
+import pytest
+
+from postern.core.problems import Refused
+from postern.usecases.webhooks import picking, webhooks
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_choice_is_found_by_a_part_of_its_name_those_that_begin_so_first(house: House) -> None:
+    for name in ("My orders", "Orders", "orders of Monday", "Else"):
+        await house.webhook(name=name)
+    found = await picking.choices(house.gateway, OWNER, "ORDERS")
+    assert [one.name for one in found] == ["Orders", "orders of Monday", "My orders"]
+    newest = await picking.choices(house.gateway, OWNER)
+    assert newest[0].name == "Else"
+
+
+async def test_thousands_are_twenty_choices_and_the_oldest_is_no_deleted_one(house: House) -> None:
+    oldest = await house.webhook(name="The oldest")
+    for number in range(picking.MOST + 3):
+        await house.webhook(name=f"Number {number}")
+    assert len(await picking.choices(house.gateway, OWNER)) == picking.MOST
+    assert await picking.names(house.gateway, OWNER, [oldest.id], deleted=True) == {oldest.id: "The oldest"}
+    assert [one.id for one in await picking.choices(house.gateway, OWNER, "oldest")] == [oldest.id]
+
+
+async def test_a_name_that_one_alone_has_is_enough(house: House) -> None:
+    twin, other = await house.webhook(name="Twin"), await house.webhook(name="twin")
+    single = await house.webhook(name="Single")
+    assert await picking.meant(house.gateway, OWNER, " single ") == single.id
+    assert await picking.meant(house.gateway, OWNER, twin.id) == twin.id
+    assert await picking.meant(house.gateway, OWNER, "") == ""
+    for typed, wrong in (("Twin", "2 webhooks have this name"), ("Nobody", "no webhook has this name")):
+        with pytest.raises(Refused) as refusal:
+            await picking.meant(house.gateway, OWNER, typed)
+        assert wrong in refusal.value.errors[0].message
+    assert {one.typed for one in await picking.choices(house.gateway, OWNER)} == {twin.id, other.id, "Single"}
+
+
+async def test_a_deleted_one_can_be_chosen_where_its_calls_are_looked_at(house: House) -> None:
+    gone = await house.webhook(name="Gone")
+    await webhooks.remove(house.gateway, OWNER, gone.id)
+    assert await picking.choices(house.gateway, OWNER, "gone") == []
+    (found,) = await picking.choices(house.gateway, OWNER, "gone", deleted=True)
+    assert (found.id, found.name) == (gone.id, "Gone (deleted)")
+    assert await picking.meant(house.gateway, OWNER, "gone (deleted)") == gone.id
+
+
+async def test_only_those_whose_callers_sign_are_offered_where_signatures_are_tried(house: House) -> None:
+    await house.webhook(name="Open")
+    signed = await house.webhook(
+        name="Signed", authentication={"method": "hmac", "provider": "generic", "secret": "a secret to sign"}
+    )
+    assert [one.id for one in await picking.choices(house.gateway, OWNER, signed=True)] == [signed.id]
+
+
+async def deleted(house: House, name: str) -> str:
+    made = await house.webhook(name=name)
+    await webhooks.remove(house.gateway, OWNER, made.id)
+    return made.id
+
+
+async def test_deleted_ones_fill_what_the_others_leave_free(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picking, "MOST", 3)
+    for number in range(3):
+        await deleted(house, f"Old {number}")
+
+    async def offered(search: str) -> list[str]:
+        found = await picking.choices(house.gateway, OWNER, search, deleted=True)
+        return [one.typed if one.typed == one.id else one.name for one in found]
+
+    for name, free in (("A", 2), ("B", 1), ("C", 0), ("D", 0)):
+        await house.webhook(name=name)
+        shown = await offered("")
+        assert [len(shown), len([one for one in shown if one.startswith("wh_")])] == [3, free]
+        assert len(await offered(" ol ")) == 3
+
+
+async def test_a_choice_says_what_is_typed_for_it_and_its_folder(house: House) -> None:
+    single = await house.webhook(name="Single", folder="Shops")
+    twin, _ = await house.webhook(name="Twin"), await house.webhook(name="Twin")
+    gone = await deleted(house, "Gone")
+    for webhook_id, said in (
+        (single.id, ("Single", "Single", "Shops")),
+        (twin.id, ("Twin", twin.id, None)),
+        (gone, ("Gone (deleted)", gone, None)),
+        ("wh_nobody", ("wh_nobody", "wh_nobody", None)),
+    ):
+        one = await picking.one(house.gateway, OWNER, webhook_id)
+        assert (one.id, (one.name, one.typed, one.folder)) == (webhook_id, said)
+    (found,) = await picking.choices(house.gateway, OWNER, "single")
+    assert found == await picking.one(house.gateway, OWNER, single.id)
+    (found,) = await picking.choices(house.gateway, OWNER, "gone", deleted=True)
+    assert found == await picking.one(house.gateway, OWNER, gone)
+
+
+async def test_two_deleted_ones_of_a_name_are_chosen_by_their_ids(house: House) -> None:
+    for name in ("Gone", "gone", "Gone before"):
+        await deleted(house, name)
+    with pytest.raises(Refused) as refused:
+        await picking.meant(house.gateway, OWNER, "Gone (deleted)", field="by")
+    assert (refused.value.code, refused.value.errors[0].field) == ("invalid_request", "by")
+    assert "2 webhooks have this name" in refused.value.errors[0].message
+    with pytest.raises(Refused) as refused:
+        await picking.meant(house.gateway, OWNER, "before")
+    assert refused.value.errors[0].field == "webhook"
+    there = await house.webhook(name="Gone")
+    assert await picking.meant(house.gateway, OWNER, "gone") == there.id, "one that is there is meant first"
+
+
+async def test_names_are_of_deleted_ones_where_they_are_asked_for(house: House) -> None:
+    there, gone = (await house.webhook(name="There")).id, await deleted(house, "Gone")
+    ids = [there, gone, "wh_nobody"]
+    assert await picking.names(house.gateway, OWNER, ids) == {there: "There"}
+    assert await picking.names(house.gateway, OWNER, ids, deleted=True) == {
+        there: "There",
+        gone: "Gone (deleted)",
+    }
+    # What another process has made a moment ago is not in memory yet.
+    house.gateway.runtime.directory._forget(there)
+    assert await picking.names(house.gateway, OWNER, ids) == {there: "There"}
