@@ -1,0 +1,219 @@
+"""What may be written as a schedule, and what becomes of the values of its headers when it is changed."""
+
+from typing import Any
+
+import pytest
+
+from postern.core.address import NOBODY, Allowlist
+from postern.core.problems import Refused
+from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks.schedule_setting import LONGEST_HEADER, LONGEST_URL, MOST_HEADERS
+from postern.usecases.webhooks.views import Webhook
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://api.example.com/orders"
+
+
+async def scheduled(house: House, url: str = URL, **setting: Any) -> Webhook:
+    return await house.webhook(schedule={"url": url, "every": "15m", **setting})
+
+
+async def wrong(house: House, url: str = URL, **setting: Any) -> dict[str, str]:
+    """The fields that are refused, each with the sentence that says why."""
+    with pytest.raises(Refused) as refused:
+        await scheduled(house, url, **setting)
+    assert refused.value.code == "invalid_request"
+    return {error.field: error.message for error in refused.value.errors}
+
+
+async def change(house: House, webhook: Webhook, **setting: Any) -> Webhook:
+    return await webhooks.change(house.gateway, OWNER, webhook.id, {"schedule": setting})
+
+
+async def kept(house: House, webhook: Webhook) -> dict[str, str]:
+    """The values that are stored, by the name of their header."""
+    stored = await webhooks.stored(house.gateway, webhook.id)
+    return {name.removeprefix("header:"): one.value.decode() for name, one in stored.secrets.items()}
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("api.example.com/orders", "beginning with https://"),
+        ("ftp://api.example.com/", "beginning with https://"),
+        ("https://api.example.com/a b", "beginning with https://"),
+        ("https://api.example.com/a\nb", "beginning with https://"),
+        ("https://api.example.com/\u00e9", "beginning with https://"),
+        ("https://api.example.com/" + "x" * (LONGEST_URL - 23), "beginning with https://"),
+        ("https://[::1/", "is not a URL"),
+        ("https://api.example.com:port/", "is not a URL"),
+        ("https://api.example.com:65536/", "is not a URL"),
+        ("https:///orders", "names no host"),
+        ("https://api.example.com:0/", "names no host"),
+        ("https://ada@api.example.com/", "no username or password"),
+        ("https://:secret@api.example.com/", "no username or password"),
+    ],
+)
+async def test_what_is_no_address_to_fetch_is_refused(house: House, url: str, said: str) -> None:
+    errors = await wrong(house, url)
+    assert errors.keys() == {"schedule.url"} and said in errors["schedule.url"]
+
+
+async def test_an_address_may_be_long_and_have_a_port(house: House) -> None:
+    long = "https://api.example.com/" + "x" * (LONGEST_URL - 24)
+    for url in (
+        long,
+        "http://api.example.com",
+        "https://api.example.com:65535/?a=b",
+        "https://[2001:db8::1]:1/",
+    ):
+        made = await scheduled(house, url)
+        assert made.schedule is not None and made.schedule.url == url
+
+
+async def test_what_is_not_said_has_its_default(house: House) -> None:
+    made = (await scheduled(house)).schedule
+    assert made is not None
+    assert (made.time_zone, made.timeout_seconds, made.pause_after_failures, made.headers) == (
+        "UTC",
+        10,
+        10,
+        [],
+    )
+    assert (made.enabled, made.only_when_changed, made.split_array) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most", "outside"),
+    [("timeoutSeconds", 1, 60, (0.9, 60.1)), ("pauseAfterFailures", 1, 1000, (0, 1001))],
+)
+async def test_a_number_has_its_bounds(
+    house: House, field: str, least: int, most: int, outside: tuple[float, float]
+) -> None:
+    for number in (least, most):
+        assert await scheduled(house, **{field: number})
+    for beyond in outside:
+        assert (await wrong(house, **{field: beyond})).keys() == {f"schedule.{field}"}
+
+
+async def test_headers_have_their_bounds(house: House) -> None:
+    many = {f"X-{number}": "v" for number in range(MOST_HEADERS)}
+    assert len(await kept(house, await scheduled(house, headers=many))) == MOST_HEADERS
+    assert (await wrong(house, headers={**many, "X-More": "v"})).keys() == {"schedule.headers"}
+    made = await scheduled(house, headers={"X-A": "v", "X-Long": "v" * LONGEST_HEADER})
+    assert (await kept(house, made))["x-long"] == "v" * LONGEST_HEADER
+    for value in ("", "v" * (LONGEST_HEADER + 1), "\u00e9", "a\tb"):
+        errors = await wrong(house, headers={"X-A": value})
+        assert errors == {"schedule.headers.X-A": "a value has 1 to 4096 printable ASCII characters"}
+    errors = await wrong(house, headers={"X-A": "one", "x-a": "two"})
+    assert errors == {"schedule.headers": "a header is named twice"}
+    assert (await wrong(house, headers=["X-A", 1])).keys() == {"schedule.headers"}
+
+
+async def test_a_header_without_a_value_is_refused_and_the_names_alone_are_enough_later(house: House) -> None:
+    assert await wrong(house, headers=["X-A", "X-B"]) == {
+        "schedule.headers.X-A": "is required",
+        "schedule.headers.X-B": "is required",
+    }
+    made = await scheduled(house, headers={"X-A": "one", "X-B": "two"})
+    assert made.schedule is not None and made.schedule.headers == ["X-A", "X-B"]
+    # As a client sends back what it was shown.
+    await change(house, made, headers=["X-A", "X-B"], timeoutSeconds=5)
+    assert await kept(house, made) == {"x-a": "one", "x-b": "two"}
+    await change(house, made, headers=["X-B"])
+    assert await kept(house, made) == {"x-b": "two"}
+    with pytest.raises(Refused) as refused:
+        await change(house, made, headers=["X-A", "x-b"])
+    assert [error.field for error in refused.value.errors] == ["schedule.headers.X-A"]
+    renamed = await change(house, made, headers=["x-b"])
+    assert renamed.schedule is not None and renamed.schedule.headers == ["x-b"]
+    assert await kept(house, made) == {"x-b": "two"}, "capitals make no other header"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_another"),
+    [
+        ("https://api.example.com/other?page=2", False),
+        ("https://API.example.com/orders", False),
+        ("http://api.example.com/orders", True),
+        ("https://api.example.com:8443/orders", True),
+        ("https://example.com/orders", True),
+    ],
+)
+async def test_values_stay_with_the_site_they_were_given_for(
+    house: House, url: str, is_another: bool
+) -> None:
+    made = await scheduled(house, headers={"X-A": "one"})
+    if is_another:
+        with pytest.raises(Refused) as refused:
+            await change(house, made, url=url)
+        (error,) = refused.value.errors
+        assert (error.field, error.message) == (
+            "schedule.headers.X-A",
+            "send its value again: the URL is another site's",
+        )
+        await change(house, made, url=url, headers={"X-A": "two"})
+        assert await kept(house, made) == {"x-a": "two"}
+        await change(house, made, url=URL, headers={"X-A": None})
+        assert await kept(house, made) == {}
+    else:
+        await change(house, made, url=url)
+        assert await kept(house, made) == {"x-a": "one"}
+
+
+async def test_without_a_schedule_no_value_of_it_is_kept(house: House) -> None:
+    token = {"method": "token", "token": "a token of the tests"}
+    made = await house.webhook(
+        authentication=token, schedule={"url": URL, "every": "15m", "headers": {"X-A": "one"}}
+    )
+    await webhooks.change(house.gateway, OWNER, made.id, {"schedule": None})
+    assert await kept(house, made) == {"main": "a token of the tests"}
+    with pytest.raises(Refused) as refused:
+        await change(house, made, url=URL, every="15m", headers=["X-A"])
+    assert [(error.field, error.message) for error in refused.value.errors] == [
+        ("schedule.headers.X-A", "is required")
+    ]
+
+
+async def test_why_an_address_cannot_be_fetched_and_what_would_open_it_is_said(house: House) -> None:
+    house.gateway.outbound.allowed = NOBODY
+    for host, reason in (
+        ("127.0.0.1", "this host"),
+        ("localhost", "this host"),
+        ("10.1.2.3", "a private network"),
+    ):
+        errors = await wrong(house, f"http://{host}:8080/")
+        assert errors == {
+            "schedule.url": f"{host} is {reason}; nothing is fetched from there unless POSTERN_OUTBOUND_ALLOWED opens it"
+        }
+    errors = await wrong(house, "http://169.254.169.254/")
+    assert errors["schedule.url"].endswith("is a cloud's metadata service; nothing is fetched from there")
+    assert await scheduled(house, "https://name.example/"), "where a name leads to is judged at each fetch"
+    house.gateway.outbound.allowed = Allowlist.parse(["127.0.0.1"])
+    for host in ("127.0.0.1", "localhost"):
+        opened = await scheduled(house, f"http://{host}:8080/")
+    house.gateway.outbound.allowed = NOBODY
+    assert (await change(house, opened, timeoutSeconds=5)).schedule is not None
+    with pytest.raises(Refused):
+        await change(house, opened, url="http://localhost:8081/")
+    house.gateway.outbound.allowed = None
+    assert await scheduled(house, "http://127.0.0.1/"), "a process that does not fetch cannot know"
+
+
+async def test_a_file_gives_values_by_reference(house: House) -> None:
+    def document(headers: Any) -> dict[str, Any]:
+        schedule = {"url": URL, "every": "15m", "headers": headers}
+        entry = {"name": "Orders", "authentication": {"method": "none"}, "schedule": schedule}
+        return {"version": 1, "webhooks": [entry]}
+
+    async def apply(headers: Any) -> None:
+        await as_code.apply(house.gateway, OWNER, document(headers), lambda kind, where: f"{kind} {where}")
+
+    await apply({"X-A": {"env": "ONE"}, "X-B": {"file": "two"}})
+    (item,) = house.gateway.runtime.directory.listed()
+    made = await webhooks.show(house.gateway, OWNER, item.id)
+    assert await kept(house, made) == {"x-a": "env ONE", "x-b": "file two"}
+    await apply({"X-A": None})
+    assert await kept(house, made) == {"x-a": "env ONE"}
