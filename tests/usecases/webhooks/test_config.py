@@ -11,8 +11,10 @@ import yaml
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.core.webhooks.listing import WebhookFilter
+from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
-from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks import as_code, listing, webhooks
 from support.commands import typed
 from support.house import OWNER, House
 
@@ -268,6 +270,212 @@ async def test_variables_are_never_settings_of_postern_nor_shared(house: House) 
     names = [one["authentication"]["token"]["env"] for one in (await export(house))["webhooks"]]
     assert len(set(names)) == 4
     assert all(name.startswith("WEBHOOK_") for name in names)
+
+
+async def test_folder_and_tags_go_through_a_file_and_come_back(house: House) -> None:
+    await house.webhook(name="Filed", folder=" Shops / Europe ", tags=["eu", "EU", "paid"])
+    document = await as_code.export(house.gateway, OWNER)
+    (exported,) = document.webhooks
+    assert (exported["folder"], exported["tags"]) == ("Shops/Europe", ["eu", "paid"])
+    applied = await as_code.apply(
+        house.gateway, OWNER, {"version": 1, "webhooks": [exported | {"tags": ["us"]}]}, lambda *_: None
+    )
+    assert applied.changes[0].differences["tags"].after == ["us"]
+    page = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="us", folder="shops"))
+    assert [one.name for one in page.items] == ["Filed"]
+
+
+async def test_a_variable_is_called_after_its_webhook_and_what_it_holds(house: House) -> None:
+    token = {"method": "token", "token": "a token of the tests"}
+    hmac = {"method": "hmac", "secret": "whsec_one", "secondSecret": "whsec_two", "verifyToken": "three"}
+    url = {"url": "https://api.example.com/", "every": "15m", "headers": {"X-Api.Key": "four"}}
+    for name, settings in (
+        ("Shop -- orders!", {"authentication": token | {"secondToken": "another token"}}),
+        ("Meta", {"authentication": hmac | {"provider": "meta"}, "schedule": url}),
+        ("Postern's own", {"authentication": token}),
+        ("2 lives", {"authentication": token}),
+    ):
+        await house.webhook(name=name, **settings)
+
+    def variables(value: Any) -> list[str]:
+        if isinstance(value, dict) and isinstance(value.get("env"), str):
+            return [value["env"]]
+        return (
+            [found for one in value.values() for found in variables(one)] if isinstance(value, dict) else []
+        )
+
+    shop, meta, postern, lives = [variables(one) for one in (await export(house))["webhooks"]]
+    assert (shop, postern, lives) == (
+        ["SHOP_ORDERS_TOKEN", "SHOP_ORDERS_SECOND_TOKEN"],
+        ["WEBHOOK_POSTERN_S_OWN_TOKEN"],
+        ["WEBHOOK_2_LIVES_TOKEN"],
+    )
+    assert sorted(meta) == sorted(
+        ["META_SECRET", "META_SECOND_SECRET", "META_VERIFY_TOKEN", "META_HEADER_X_API_KEY"]
+    )
+    twin = await house.webhook(name="2 Lives", authentication=token)
+    assert variables((await export(house))["webhooks"][-1]) == [
+        f"WEBHOOK_2_LIVES_TOKEN_{twin.id[-6:].upper()}"
+    ]
+
+
+async def test_an_export_leaves_out_what_has_its_default(house: House) -> None:
+    made = await house.webhook()
+    off = await house.webhook(name="Off", enabled=False, payloadLimitBytes=10)
+    none = {"authentication": {"method": "none"}}
+    assert (await export(house))["webhooks"] == [
+        {"name": "Orders", "id": made.id, **none},
+        {"name": "Off", "id": off.id, "enabled": False, "payloadLimitBytes": 10, **none},
+    ]
+
+
+async def test_what_is_told_of_each_change(house: House) -> None:
+    kept, gone = await house.webhook(name="Kept"), await house.webhook(name="Gone")
+    none = {"authentication": {"method": "none"}}
+    token = {"authentication": {"method": "token", "token": {"env": "ORDERS_TOKEN"}}}
+    document = {
+        "version": 1,
+        "webhooks": [{"name": "Kept", "tags": ["eu"], **none}, {"name": "New", **token}],
+    }
+    for dry_run in (True, False):
+        done = await apply(house, document, dry_run=dry_run, prune=True)
+        new = next((one.id for one in house.gateway.runtime.directory.listed() if one.name == "New"), None)
+        assert done["dryRun"] is dry_run and (new is None) is dry_run
+        assert [(one["action"], one["id"], one["name"]) for one in done["changes"]] == [
+            ("change", kept.id, "Kept"),
+            ("create", new, "New"),
+            ("delete", gone.id, "Gone"),
+        ]
+        assert (done["unchanged"], done["notNamed"], done["notes"]) == (0, [], [])
+    assert done["changes"][1]["differences"] == {
+        "authentication.headerName": {"before": None, "after": "X-Api-Key"},
+        "authentication.method": {"before": None, "after": "token"},
+        "authentication.parameterName": {"before": None, "after": "token"},
+        "authentication.placement": {"before": None, "after": "header"},
+        "enabled": {"before": None, "after": True},
+        "name": {"before": None, "after": "New"},
+        "secret main": {"before": None, "after": "set"},
+    }
+    assert done["changes"][2]["differences"] == {}
+    again = await apply(house, document)
+    assert (again["changes"], again["unchanged"], again["notNamed"]) == ([], 2, [])
+
+
+async def test_what_a_file_did_is_in_the_audit_log_without_a_secret(house: House) -> None:
+    await apply(house, edited(tags=["eu"]))
+    document = edited(authentication={"method": "token", "token": {"env": "OTHER"}, "secondToken": None})
+    del document["webhooks"][1]
+    await apply(house, document, lambda *_: "rotated-0123456789", prune=True)
+    deleted, poll, orders, *created = (await audit.listing(house.gateway, OWNER)).items
+    assert [(one.action, one.changes["name"]) for one in created] == [
+        ("webhook created", name) for name in ("Poll", "Payments", "Orders")
+    ]
+    assert created[2].changes == {"name": "Orders", "secret.main": "set", "secret.second": "set"}
+    assert (deleted.action, deleted.changes["name"]) == ("webhook deleted", "Payments")
+    assert (poll.action, orders.action) == ("webhook changed", "webhook changed")
+    assert poll.changes["secret.header:authorization"] == "set"
+    assert (orders.changes["secret.main"], orders.changes["secret.second"]) == ("set", "removed")
+    assert orders.changes["tags"] == {"before": ["eu"], "after": []}
+    assert "rotated" not in str([one.changes for one in (deleted, poll, orders, *created)])
+
+
+async def test_what_somebody_else_changed_meanwhile_ends_it_and_says_how_far_it_came(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ABC":
+        await house.webhook(name=name)
+    update = house.gateway.store.webhooks.update
+    times = 0
+
+    async def second_is_too_late(*given: Any) -> bool:
+        nonlocal times
+        times += 1
+        return times != 2 and await update(*given)
+
+    monkeypatch.setattr(house.gateway.store.webhooks, "update", second_is_too_late)
+    entries = [{"name": name, "tags": ["eu"], "authentication": {"method": "none"}} for name in "ABC"]
+    with pytest.raises(Refused) as refused:
+        await apply(house, {"version": 1, "webhooks": entries})
+    assert refused.value.code == "version_conflict"
+    assert refused.value.detail.startswith(
+        "B was changed by somebody else meanwhile; 1 of 3 changes are done"
+    )
+    found = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="eu"))
+    assert [one.name for one in found.items] == ["A"]
+    await apply(house, {"version": 1, "webhooks": entries})
+    assert (await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="eu"))).total == 3
+
+
+async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(house: House) -> None:
+    one, other = await house.webhook(name="One"), await house.webhook(name="Other")
+    none = {"authentication": {"method": "none"}}
+
+    async def changed(*entries: dict[str, Any]) -> list[tuple[str, str]]:
+        done = await apply(house, {"version": 1, "webhooks": list(entries)}, dry_run=True)
+        return [(change["action"], change["name"]) for change in done["changes"]]
+
+    assert await changed({"id": one.id, "name": "Other again", **none}) == [("change", "Other again")]
+    assert await changed({"id": "wh_elsewhere", "name": "Other", **none}) == []
+    assert await changed({"id": 7, "name": "New", **none}) == [("create", "New")]
+    for twice in (
+        ({"name": "One", **none}, {"id": one.id, "name": "Two", **none}),
+        ({"id": other.id, "name": "Mine", **none}, {"name": "Mine", **none}),
+        ({"name": "New", **none}, {"name": "New", **none}),
+    ):
+        with pytest.raises(Refused) as refused:
+            await changed(*twice)
+        (error,) = refused.value.errors
+        assert (error.field, error.message) == (
+            "webhooks.1.name",
+            "an entry before this one is the same webhook",
+        )
+    # Their names change places: nothing of it is the same webhook twice.
+    swapped = ({"id": one.id, "name": "Other", **none}, {"id": other.id, "name": "One", **none})
+    assert len(await changed(*swapped)) == 2
+
+
+async def test_what_a_file_may_not_have_is_named_by_its_place(house: House) -> None:
+    assert await refused(house, {"version": 1, "webhooks": [], "webhook": [], 7: 8}) == {
+        "webhook": "is not known here",
+        "7": "is not known here",
+    }
+    assert await refused(house, {"version": 1, "webhooks": {}, "more": 1}) == {
+        "webhooks": "is a list of webhooks",
+        "more": "is not known here",
+    }
+    assert await refused(house, {"version": "1", "webhooks": []}) == {
+        "version": "write version: 1 at the top"
+    }
+    said = "write {env: NAME} or {file: PATH}: a secret itself does not belong here"
+    for reference in ("", 7, [], {}, {"env": ""}, {"env": 7}, {"env": "A", "file": "b"}, {"vault": "a"}):
+        errors = await refused(house, edited(authentication={"method": "token", "token": reference}))
+        assert errors == {"webhooks.0.authentication.token": said}, reference
+    with pytest.raises(Refused) as caught:
+        await apply(house, {"version": 1, "webhooks": [{}]})
+    assert caught.value.detail == "Nothing was changed: the configuration is not valid."
+
+
+async def test_another_sender_starts_without_the_secrets_of_the_one_before(house: House) -> None:
+    def document(provider: str, secret: Any) -> dict[str, Any]:
+        how = {"method": "hmac", "provider": provider, "secret": secret}
+        return {"version": 1, "webhooks": [{"name": "Signed", "authentication": how}]}
+
+    async def main() -> bytes:
+        ((_, _, secrets),) = await rows(house)
+        return secrets["main"]
+
+    await apply(house, document("stripe", {"env": "A"}), lambda kind, where: "whsec_a")
+    kept = await apply(house, document("stripe", {"env": "A"}), nothing)
+    assert (kept["changes"], kept["notes"]) == ([], ["Signed: A is not there, so the stored secret stays."])
+    assert (await apply(house, document("stripe", {"generate": True}), nothing))["changes"] == []
+    assert await main() == b"whsec_a", "one is made only where there is none"
+    with pytest.raises(Refused) as caught:
+        await apply(house, document("github", {"env": "A"}), nothing)
+    assert [(error.field, error.message) for error in caught.value.errors] == [
+        ("webhooks.0.authentication.secret", "A is not set in the environment")
+    ]
+    await apply(house, document("generic", {"generate": True}), nothing)
+    assert (await main()).startswith(b"whsec_") and await main() != b"whsec_a"
 
 
 def test_the_commands_round_trip_and_end_with_codes_that_mean_something(

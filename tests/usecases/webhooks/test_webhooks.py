@@ -1,0 +1,396 @@
+"""Creating, changing and showing one webhook: what is set and what stays, what is made, what is told and noted."""
+
+import hashlib
+import hmac
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postern import presets
+from postern.core.problems import Refused
+from postern.identity import is_stand_in
+from postern.usecases.access import audit
+from postern.usecases.history import samples
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Webhook
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+TOKEN = {"method": "token", "token": "a token of the tests"}
+BOTH = {**TOKEN, "secondToken": "another token of the tests"}
+
+
+def signed_by(provider: str, **more: Any) -> dict[str, Any]:
+    return {"method": "hmac", "provider": provider, "secret": "whsec_main", **more}
+
+
+async def change(house: House, webhook: Webhook, patch: dict[str, Any], seen: int | None = None) -> Webhook:
+    return await webhooks.change(house.gateway, OWNER, webhook.id, patch, seen)
+
+
+async def kept(house: House, webhook: Webhook) -> dict[str, str]:
+    stored = await webhooks.stored(house.gateway, webhook.id)
+    return {field: secret.value.decode() for field, secret in stored.secrets.items()}
+
+
+async def last_note(house: House) -> tuple[str, str, dict[str, Any]]:
+    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
+    return note.action, note.subject, note.changes
+
+
+async def refused(asked: Awaitable[Any]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await asked
+    return caught.value
+
+
+def fields(refusal: Refused) -> dict[str, str]:
+    assert refusal.code == "invalid_request"
+    return {error.field: error.message for error in refusal.errors}
+
+
+class Clock:
+    """The gateway's clock stands still until it is moved."""
+
+    def __init__(self, house: House) -> None:
+        self.began = self.now = float(int(house.gateway.clock()))
+        house.gateway.clock = lambda: self.now
+
+
+# --- a new one -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_webhook_is_enabled_and_holds_nothing(house: House) -> None:
+    clock = Clock(house)
+    made = await house.webhook(authentication=BOTH)
+    assert (made.enabled, made.held, made.version, made.call_count) == (True, False, 1, 0)
+    assert (made.last_call_at, made.recording_until, made.answered_by) == (None, None, None)
+    assert (made.created_at, made.updated_at) == (clock.began, clock.began)
+    assert await last_note(house) == (
+        "webhook created",
+        made.id,
+        {"name": "Orders", "secret.main": "set", "secret.second": "set"},
+    )
+    assert (await house.webhook(enabled=False)).enabled is False
+
+
+@pytest.mark.parametrize(
+    ("authentication", "field"),
+    [
+        ({"method": "token"}, "authentication.token"),
+        ({"method": "token", "secondToken": "a second one"}, "authentication.token"),
+        ({"method": "hmac", "provider": "stripe"}, "authentication.secret"),
+    ],
+)
+async def test_without_its_main_secret_none_is_made(
+    house: House, authentication: dict[str, Any], field: str
+) -> None:
+    assert fields(await refused(house.webhook(authentication=authentication))) == {
+        field: 'is required; {"generate": true} has a strong one made'
+    }
+    made = await house.webhook()
+    assert fields(await refused(change(house, made, {"authentication": authentication}))).keys() == {field}
+
+
+async def test_what_is_made_here_is_what_each_sender_can_use(house: House) -> None:
+    generate = {"generate": True}
+
+    async def made(**how: Any) -> dict[str, str]:
+        return await kept(house, await house.webhook(authentication=how))
+
+    token = await made(method="token", token=generate, secondToken=generate)
+    assert [value[:4] for value in token.values()] == ["whk_", "whk_"] and token["main"] != token["second"]
+    for provider, scheme in (
+        ("generic", {}),
+        ("standardwebhooks", {}),
+        ("custom", {"scheme": {"signature": "header:X-Sig"}}),
+    ):
+        found = await made(method="hmac", provider=provider, secret=generate, **scheme)
+        assert found["main"].startswith("whsec_") and not is_stand_in(found["main"].encode()), provider
+    found = await made(
+        method="hmac", provider="meta", secret=generate, secondSecret=generate, verifyToken=generate
+    )
+    assert is_stand_in(found["main"].encode()) and is_stand_in(found["second"].encode())
+    assert not is_stand_in(found["verifyToken"].encode()), "its sender is told what we chose"
+
+
+# --- changing it -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_change_sets_what_it_names_and_null_gives_the_default_back(house: House) -> None:
+    made = await house.webhook(
+        folder="Shops", rateLimit={"callsPerSecond": 5, "burst": 7}, payloadLimitBytes=10, tags=["eu"]
+    )
+    clock = Clock(house)
+    clock.now += 100
+    after = await change(house, made, {"rateLimit": {"burst": 9}, "folder": None, "payloadLimitBytes": None})
+    assert (after.rate_limit.calls_per_second, after.rate_limit.burst) == (5, 9)
+    assert (after.folder, after.payload_limit_bytes, after.tags) == (None, 1024 * 1024, ["eu"])
+    assert (after.version, after.created_at, after.updated_at) == (2, made.created_at, clock.now)
+    assert await last_note(house) == (
+        "webhook changed",
+        made.id,
+        {
+            "folder": {"before": "Shops", "after": None},
+            "payloadLimitBytes": {"before": 10, "after": 1024 * 1024},
+            "rateLimit.burst": {"before": 7, "after": 9},
+        },
+    )
+    assert fields(await refused(change(house, made, {"name": None}))) == {"name": "is required"}
+    assert fields(await refused(change(house, made, {"authentication": None}))).keys() == {"authentication"}
+    replaced = await change(house, made, {"tags": [], "rateLimit": None})
+    assert (replaced.tags, replaced.rate_limit.burst) == ([], 200)
+
+
+async def test_secrets_stay_until_they_are_named(house: House) -> None:
+    made = await house.webhook(authentication=BOTH)
+    await change(house, made, {"name": "Renamed", "authentication": {"headerName": "X-Mine"}})
+    assert await kept(house, made) == {"main": BOTH["token"], "second": BOTH["secondToken"]}
+    after = await change(house, made, {"authentication": {"secondToken": None}})
+    assert await kept(house, made) == {"main": BOTH["token"]}
+    assert after.authentication.second_token_set is False  # type: ignore[union-attr]
+    assert await last_note(house) == ("webhook changed", made.id, {"secret.second": "removed"})
+    await change(house, made, {"authentication": {"token": "a third token of the tests"}})
+    assert await kept(house, made) == {"main": "a third token of the tests"}
+    assert await last_note(house) == ("webhook changed", made.id, {"secret.main": "set"})
+    refusal = await refused(change(house, made, {"authentication": {"token": None}}))
+    assert fields(refusal).keys() == {"authentication.token"}
+    assert await kept(house, made) == {"main": "a third token of the tests"}
+
+
+async def test_another_method_or_sender_begins_without_the_secrets_of_the_one_before(house: House) -> None:
+    made = await house.webhook(authentication={**BOTH, "headerName": "X-Mine"})
+    after = await change(house, made, {"authentication": signed_by("meta", verifyToken="three")})
+    assert await kept(house, made) == {"main": "whsec_main", "verifyToken": "three"}
+    assert not hasattr(after.authentication, "header_name")
+    assert (await last_note(house))[2].items() >= {
+        "secret.main": "set",
+        "secret.second": "removed",
+        "secret.verifyToken": "set",
+    }.items()
+    other = {"authentication": {"provider": "github"}}
+    assert fields(await refused(change(house, made, other))).keys() == {"authentication.secret"}
+    await change(house, made, {"authentication": {"provider": "github", "secret": "whsec_other"}})
+    assert await kept(house, made) == {"main": "whsec_other"}
+    back = await change(house, made, {"authentication": TOKEN})
+    assert back.authentication.header_name == "X-Api-Key"  # type: ignore[union-attr]
+    await change(house, made, {"authentication": {"method": "none"}})
+    assert await kept(house, made) == {}
+
+
+async def test_with_the_same_method_said_again_settings_and_secrets_stay(house: House) -> None:
+    made = await house.webhook(authentication={**BOTH, "headerName": "X-Mine"})
+    after = await change(house, made, {"authentication": {"method": "token"}})
+    assert after.authentication == made.authentication
+    assert len(await kept(house, made)) == 2
+    assert (await last_note(house))[2] == {}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda house, made, seen: webhooks.change(house.gateway, OWNER, made.id, {"name": "N"}, seen),
+        lambda house, made, seen: webhooks.switch(house.gateway, OWNER, made.id, False, seen),
+        lambda house, made, seen: webhooks.promote(house.gateway, OWNER, made.id, seen),
+        lambda house, made, seen: webhooks.adopt(house.gateway, OWNER, made.id, seen),
+        lambda house, made, seen: webhooks.remove(house.gateway, OWNER, made.id, seen),
+    ],
+    ids=["change", "switch", "promote", "adopt", "remove"],
+)
+async def test_who_saw_an_older_version_changes_nothing(
+    house: House, action: Callable[[House, Webhook, int | None], Awaitable[Any]]
+) -> None:
+    made = await house.webhook(authentication=signed_by("generic", secondSecret="whsec_second"))
+    await house.gateway.store.webhooks.capture(made.id, b"whsec_announced", house.gateway.clock())
+    now = await change(house, made, {"tags": ["eu"]}, made.version)
+    for seen in (made.version, now.version + 1):
+        assert (await refused(action(house, made, seen))).code == "version_conflict"
+        assert (await webhooks.show(house.gateway, OWNER, made.id)).version == now.version
+    await action(house, made, now.version)
+    listed = house.gateway.runtime.directory.listed_by_id(made.id)
+    assert listed is None or (await webhooks.show(house.gateway, OWNER, made.id)).version == now.version + 1
+    assert (await refused(action(house, await house.webhook(), 7))).code == "version_conflict"
+
+
+async def test_of_two_changes_at_once_one_is_told_to_look_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await house.webhook()
+    update = house.gateway.store.webhooks.update
+
+    async def after_another(*given: Any) -> bool:
+        monkeypatch.setattr(house.gateway.store.webhooks, "update", update)
+        await change(house, made, {"tags": ["theirs"]})
+        return await update(*given)
+
+    monkeypatch.setattr(house.gateway.store.webhooks, "update", after_another)
+    assert (await refused(change(house, made, {"tags": ["mine"]}))).code == "version_conflict"
+    assert (await webhooks.show(house.gateway, OWNER, made.id)).tags == ["theirs"]
+
+
+async def test_nothing_is_done_with_one_that_is_not_there(house: House) -> None:
+    gone = await house.webhook()
+    await webhooks.remove(house.gateway, OWNER, gone.id)
+    assert await last_note(house) == ("webhook deleted", gone.id, {"name": "Orders"})
+    for asked in (
+        webhooks.show(house.gateway, OWNER, gone.id),
+        webhooks.change(house.gateway, OWNER, gone.id, {}),
+        webhooks.remove(house.gateway, OWNER, gone.id),
+        webhooks.reveal(house.gateway, OWNER, gone.id),
+    ):
+        refusal = await refused(asked)
+        assert (refusal.code, refusal.detail) == ("not_found", "there is no webhook with this id")
+
+
+async def test_one_that_is_deleted_while_it_is_being_deleted_is_deleted_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await house.webhook()
+    delete = house.gateway.store.webhooks.delete
+
+    async def after_another(*given: Any) -> bool:
+        await delete(*given)
+        return await delete(*given)
+
+    monkeypatch.setattr(house.gateway.store.webhooks, "delete", after_another)
+    assert (await refused(webhooks.remove(house.gateway, OWNER, made.id))).code == "not_found"
+
+
+# --- its secrets -----------------------------------------------------------------------------------------------------
+
+
+async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains_place(house: House) -> None:
+    made = await house.webhook(authentication=signed_by("generic"))
+    for asked, said in (
+        (webhooks.promote(house.gateway, OWNER, made.id), "there is no second secret to promote"),
+        (webhooks.adopt(house.gateway, OWNER, made.id), "no sender has announced a secret"),
+    ):
+        refusal = await refused(asked)
+        assert (refusal.code, refusal.detail) == ("conflict", said)
+    await change(house, made, {"authentication": {"secondSecret": "whsec_second"}})
+    promoted = await webhooks.promote(house.gateway, OWNER, made.id)
+    assert await kept(house, made) == {"main": "whsec_second"}
+    assert await last_note(house) == ("secret promoted", made.id, {})
+    await house.gateway.store.webhooks.capture(made.id, b"whsec_announced", house.gateway.clock())
+    adopted = await webhooks.adopt(house.gateway, OWNER, made.id)
+    assert await kept(house, made) == {"main": "whsec_announced"}
+    assert await last_note(house) == ("announced secret taken", made.id, {})
+    assert adopted.version == promoted.version + 1
+
+
+async def test_an_announced_secret_that_the_scheme_cannot_read_is_not_taken(house: House) -> None:
+    made = await house.webhook(authentication=signed_by("standardwebhooks", secret="whsec_MDEyMzQ1Njc4OQ=="))
+    await house.gateway.store.webhooks.capture(made.id, b"whsec_not base64!", house.gateway.clock())
+    refusal = await refused(webhooks.adopt(house.gateway, OWNER, made.id))
+    assert fields(refusal).keys() == {"authentication.secret"}
+    assert (await kept(house, made))["main"] == "whsec_MDEyMzQ1Njc4OQ=="
+
+
+@pytest.mark.parametrize(
+    ("authentication", "told"),
+    [
+        ({"method": "none"}, {}),
+        (TOKEN, {"main": TOKEN["token"]}),
+        (BOTH, {"main": BOTH["token"], "second": BOTH["secondToken"]}),
+        (signed_by("generic", secondSecret="whsec_second"), {"main": "whsec_main", "second": "whsec_second"}),
+        (signed_by("custom", scheme={"signature": "header:X-Sig"}), {"main": "whsec_main"}),
+        (signed_by("meta", verifyToken="three"), {}),
+    ],
+)
+async def test_only_secrets_that_somebody_has_to_copy_from_here_are_told(
+    house: House, authentication: dict[str, Any], told: dict[str, str]
+) -> None:
+    schedule = {"url": "https://api.example.com/", "every": "15m", "headers": {"X-A": "never told"}}
+    made = await house.webhook(authentication=authentication, schedule=schedule)
+    before = await last_note(house)
+    assert await webhooks.reveal(house.gateway, OWNER, made.id) == told
+    noted = ("secret revealed", made.id, {"fields": sorted(told)})
+    assert await last_note(house) == (noted if told else before), "what told nothing is not noted"
+
+
+# --- showing it ------------------------------------------------------------------------------------------------------
+
+
+async def test_how_often_and_when_each_secret_matched_is_told(house: House) -> None:
+    clock = Clock(house)
+    made = await house.webhook(authentication=TOKEN)
+    clock.now += 10
+    await change(house, made, {"authentication": {"secondToken": BOTH["secondToken"]}})
+    clock.now += 10
+    for token in (TOKEN["token"], TOKEN["token"], "a wrong token"):
+        await house.call(made, headers={"X-Api-Key": token})
+    shown = await webhooks.show(house.gateway, OWNER, made.id)
+    assert (shown.call_count, shown.last_call_at) == (3, clock.now)
+    how: Any = shown.authentication
+    assert (how.token_set, how.second_token_set) == (True, True)
+    assert (how.token_use.match_count, how.token_use.last_matched_at) == (2, clock.now)
+    assert (how.second_token_use.match_count, how.second_token_use.last_matched_at) == (0, None)
+    assert (how.token_use.set_at, how.second_token_use.set_at) == (clock.began, clock.began + 10)
+    assert (how.rotation.safe_to_promote, how.rotation.main_unused_since) == (False, clock.now)
+
+
+async def test_the_same_is_told_of_signing_secrets(house: House) -> None:
+    clock = Clock(house)
+    made = await house.webhook(authentication=signed_by("github", secondSecret="whsec_second"))
+    clock.now += 10
+    signature = hmac.new(b"whsec_second", b"{}", hashlib.sha256).hexdigest()
+    reply = await house.call(made, headers={"X-Hub-Signature-256": f"sha256={signature}"})
+    assert reply.status == 200
+    how: Any = (await webhooks.show(house.gateway, OWNER, made.id)).authentication
+    assert (how.secret_use.match_count, how.second_secret_use.match_count) == (0, 1)
+    assert (how.secret_set, how.second_secret_set, how.verify_token_set) == (True, True, False)
+    assert (how.preset_version, how.preset_update) == (presets.get("github").version, None)
+    assert (how.secret_awaited, how.announced_secret, how.rotation.main_unused_since) == (
+        False,
+        False,
+        clock.began,
+    )
+    meta: Any = (await house.webhook(authentication=signed_by("meta", verifyToken="three"))).authentication
+    assert (meta.verify_token_set, meta.second_secret_set, meta.rotation) == (True, False, None)
+
+
+async def test_a_secret_that_cannot_be_read_is_there_and_is_set_anew(house: House, tmp_path: Path) -> None:
+    made = await house.webhook(authentication=BOTH)
+    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
+        database.execute("UPDATE secrets SET envelope = 'damaged' WHERE field = 'second'")
+    how: Any = (await webhooks.show(house.gateway, OWNER, made.id)).authentication
+    assert (how.token_set, how.second_token_set) == (True, True)
+    assert fields(await refused(change(house, made, {"name": "Renamed"}))).keys() == {"authentication.secret"}
+    after = await change(house, made, {"authentication": {"secondToken": "another token yet"}})
+    assert (after.version, (await kept(house, made))["second"]) == (2, "another token yet")
+
+
+async def test_recording_is_told_for_as_long_as_it_lasts(house: House) -> None:
+    clock, made = Clock(house), await house.webhook()
+    await samples.arm(house.gateway, OWNER, made.id)
+    until = (await webhooks.show(house.gateway, OWNER, made.id)).recording_until
+    assert until is not None and until > clock.now
+    for seconds, is_told in ((-0.001, True), (0, False), (1, False)):
+        clock.now = until + seconds
+        shown = await webhooks.show(house.gateway, OWNER, made.id)
+        assert (shown.recording_until is not None) is is_told
+
+
+@pytest.mark.parametrize(
+    ("provider", "response", "seconds"),
+    [
+        ("generic", {"enabled": True}, 25),
+        ("shopify", {"enabled": True}, 4.5),
+        ("shopify", {"enabled": True, "timeoutSeconds": 2}, 2),
+        ("shopify", {"enabled": False}, None),
+        ("shopify", {"enabled": False, "timeoutSeconds": 2}, 2),
+    ],
+)
+async def test_how_long_callers_wait_is_what_was_set_or_what_their_sender_allows(
+    house: House, provider: str, response: dict[str, Any], seconds: float | None
+) -> None:
+    made = await house.webhook(authentication=signed_by(provider), synchronousResponse=response)
+    assert made.synchronous_response.timeout_seconds == seconds
+    compiled = house.gateway.runtime.directory.by_id(made.id)
+    assert compiled is not None
+    assert compiled.answer_timeout == (seconds if response["enabled"] else None)
