@@ -1,10 +1,16 @@
 """A test call is made as its sender makes it and meets the real decision: right ones are accepted, each wrong one is
 rejected for its own reason."""
 
+import asyncio
 import base64
+import hmac
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +18,9 @@ import standardwebhooks
 
 from postern import presets
 from postern.core.access.accounts import Actor
-from postern.core.problems import Refused
+from postern.core.problems import PROBLEMS, Refused
+from postern.core.signatures.making import Occasion
+from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.usecases.access import audit
 from postern.usecases.history import history, samples
 from postern.usecases.ports import FetchTrouble
@@ -320,3 +328,342 @@ async def test_what_cannot_be_made_is_refused_in_a_sentence(house: House) -> Non
         assert words in said, said
     with pytest.raises(Refused):
         await sending.send(house.gateway, OWNER, "wh_nobody", SendRequest())
+
+
+# --- what comes back -------------------------------------------------------------------------------------------------
+
+
+class Public:
+    """What stands at the public URL: it answers as it is told, and notes what it was asked."""
+
+    def __init__(self, house: House, *answers: HttpReply | FetchTrouble) -> None:
+        self.house, self.answers = house, list(answers)
+        self.targets: list[str] = []
+        self.timeouts: list[float] = []
+        house.gateway.outbound.call_own = self  # type: ignore[assignment]
+
+    async def __call__(
+        self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
+    ) -> Heard:
+        self.targets.append(target)
+        self.timeouts.append(timeout)
+        if self.answers:
+            answer = self.answers.pop(0)
+            if isinstance(answer, FetchTrouble):
+                raise answer
+            return Heard(answer)
+        path, _, query = target.partition("?")
+        given = {name.lower(): value for name, value in headers.items()}
+        return Heard(await self.house.call(Url(path), content, headers=given, query=query))
+
+
+async def test_an_answer_is_believed_only_where_the_history_knows_the_call(house: House) -> None:
+    webhook, other = await house.webhook(), await house.webhook(name="Another")
+    foreign = (await house.call(other)).json["invocationId"]
+    for headers, body in (
+        ({}, b""),
+        ({}, b"[" * 100_000),
+        ({}, b'["code"]'),
+        ({}, b'{"code": "made_up"}'),
+        ({}, b'{"code": ["rate_limited"]}'),
+        ({"x-invocation-id": foreign}, b'{"status": "accepted"}'),
+        ({"x-invocation-id": foreign}, b'{"code": "webhook_not_found"}'),
+    ):
+        Public(house, HttpReply(200, headers, body))
+        with pytest.raises(Refused) as refused:
+            await send(house, webhook)
+        assert refused.value.code == "conflict"
+        assert refused.value.detail.startswith(
+            f"{webhook.url} answers 200, and no such call has come in here"
+        )
+
+
+async def test_a_call_that_was_only_counted_is_told_by_its_reason(house: House) -> None:
+    comes_in(house)
+    webhook = await house.webhook(authentication={"method": "token", "token": "a token of the tests"})
+    request = validated(SendRequest, {"wrong": "secret", "count": 23})
+    found = await sending.send(house.gateway, OWNER, webhook.id, request)
+    codes = [one.code for one in found.calls]
+    assert codes == ["credential_mismatch"] * 20 + ["rate_limited"] * 3
+    recorded, counted = found.calls[20:22]
+    assert recorded.invocation_id is not None, "one a minute is recorded"
+    assert (counted.status, counted.invocation_id) == (429, None)
+    assert counted.detail == PROBLEMS["rate_limited"].help
+    assert json.loads(counted.answer)["code"] == "rate_limited" and counted.ms > 0
+
+
+async def test_of_a_long_answer_the_beginning_is_told(house: House) -> None:
+    webhook = await house.webhook()
+    known = (await house.call(webhook)).json["invocationId"]
+    Public(house, HttpReply(200, {"x-invocation-id": known}, b"\xff" + b"a" * 2500))
+    assert (await send(house, webhook)).answer == "\ufffd" + "a" * 1999
+
+
+async def test_how_long_an_answer_took_is_told_in_milliseconds(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_in(house)
+    webhook = await house.webhook()
+    moments = iter((1000.0, 1001.23456))
+    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    assert (await send(house, webhook)).ms == 1234.6
+
+
+@pytest.mark.parametrize(
+    ("response", "seconds"),
+    [
+        ({"enabled": False, "timeoutSeconds": 60}, 15),
+        ({"enabled": True}, 25 + 15),
+        ({"enabled": True, "timeoutSeconds": 60}, 60 + 15),
+    ],
+)
+async def test_an_answer_is_waited_for_longer_than_the_workflow_may_take(
+    house: House, response: dict[str, Any], seconds: float
+) -> None:
+    webhook = await house.webhook(synchronousResponse=response)
+    public = Public(house, FetchTrouble("too late"))
+    with pytest.raises(Refused):
+        await send(house, webhook)
+    assert (public.timeouts, public.targets) == ([seconds], [f"/webhook/{webhook.url.rpartition('/')[2]}"])
+
+
+@pytest.mark.parametrize(("behind", "code"), [(0.0, "accepted"), (1.5, "accepted"), (2.5, "duplicate")])
+async def test_what_came_in_before_is_a_duplicate_however_little_the_clocks_differ(
+    house: House, behind: float, code: str
+) -> None:
+    """The clock of the process that takes calls may be another machine's."""
+    webhook = await house.webhook()
+    public, now = Public(house), house.gateway.clock()
+
+    async def on_another_machine(*given: Any, **more: Any) -> Heard:
+        house.gateway.clock = lambda: now - behind
+        return await public(*given, **more)
+
+    house.gateway.clock = lambda: now
+    house.gateway.outbound.call_own = on_another_machine
+    call = await send(house, webhook)
+    assert call.code == code
+    assert (call.detail == "the same event has come in before, as this invocation") is (code == "duplicate")
+
+
+# --- how many, and how fast ------------------------------------------------------------------------------------------
+
+
+async def test_the_others_are_sent_only_where_the_first_has_come_in(house: House) -> None:
+    webhook = await house.webhook()
+    for asked in ({"count": 3}, {"count": 3, "rate": 100}):
+        public = Public(house, FetchTrouble("nobody answered"))
+        with pytest.raises(Refused, match="nobody answered"):
+            await sending.send(house.gateway, OWNER, webhook.id, validated(SendRequest, asked))
+        assert len(public.targets) == 1
+    Public(house, *(HttpReply(200, {}, b"<html>") for _ in range(2)))
+    with pytest.raises(Refused, match="leads somewhere else"):
+        await sending.send(house.gateway, OWNER, webhook.id, validated(SendRequest, {"count": 2}))
+
+
+@pytest.mark.parametrize("rate", [None, 100])
+async def test_one_that_got_no_answer_does_not_keep_the_others_from_being_told(
+    house: House, rate: float | None
+) -> None:
+    webhook = await house.webhook()
+    public = Public(house)
+    first = (await send(house, webhook)).invocation_id
+    known = HttpReply(200, {"x-invocation-id": first or ""}, b"{}")
+    public.answers = [known, FetchTrouble("nobody answered"), known]
+    request = validated(SendRequest, {"count": 3, "rate": rate})
+    calls = (await sending.send(house.gateway, OWNER, webhook.id, request)).calls
+    (lost,) = [one for one in calls if one.status is None]
+    assert len(calls) == 3 and calls[0].invocation_id == calls[2].invocation_id == first
+    assert (lost.code, lost.invocation_id, lost.answer, lost.ms) == ("temporarily_unavailable", None, "", 0.0)
+    assert "nobody answered" in lost.detail
+
+
+async def test_a_rate_says_when_each_begins_and_without_one_each_waits_for_the_one_before(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    public, slept = Public(house), []
+    going = most = 0
+
+    async def counted(*given: Any, **more: Any) -> Heard:
+        nonlocal going, most
+        going += 1
+        most = max(most, going)
+        await asyncio.sleep(0)
+        heard = await public(*given, **more)
+        going -= 1
+        return heard
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    house.gateway.outbound.call_own = counted
+    monkeypatch.setattr(
+        sending,
+        "asyncio",
+        SimpleNamespace(sleep=sleep, gather=asyncio.gather, Semaphore=asyncio.Semaphore),
+    )
+
+    async def sent(**asked: Any) -> tuple[int, int]:
+        nonlocal most
+        most = 0
+        found = await sending.send(house.gateway, OWNER, webhook.id, validated(SendRequest, asked))
+        assert {one.code for one in found.calls} == {"accepted"}
+        return len(found.calls), most
+
+    assert await sent(count=3) == (3, 1)
+    assert slept == []
+    assert await sent(count=3, rate=4) == (3, 2)
+    assert slept == [0.25, 0.5], "the first is sent at once"
+    assert await sent(count=1, rate=4) == (1, 1)
+    assert await sent(count=30, rate=50) == (30, 20), "no more than twenty at once"
+
+
+async def test_what_is_asked_for_has_its_bounds(house: House) -> None:
+    for given in ({"count": 1}, {"count": 100}, {"rate": 0.1}, {"rate": 100}, {"event": "e" * 200}):
+        validated(SendRequest, given)
+    for given in (
+        {"count": 0},
+        {"count": 101},
+        {"rate": 0},
+        {"rate": 100.5},
+        {"event": "e" * 201},
+        {"changes": {f"a{number}": 1 for number in range(51)}},
+        {"wrong": "all"},
+    ):
+        with pytest.raises(Refused):
+            validated(SendRequest, given)
+
+
+# --- before anything is sent -----------------------------------------------------------------------------------------
+
+
+async def test_what_cannot_be_sent_is_not_noted(house: House, tmp_path: Path) -> None:
+    webhook = await house.webhook(**signed_by("github"))
+    before = (await audit.listing(house.gateway, OWNER)).items
+    with pytest.raises(Refused) as refused:
+        await send(house, webhook, wrong="stale")
+    assert (refused.value.code, (await audit.listing(house.gateway, OWNER)).items) == ("conflict", before)
+    house.gateway.outbound.call_own = None
+    with pytest.raises(Refused, match="sends nothing") as refused:
+        await send(house, webhook)
+    assert refused.value.code == "conflict"
+    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
+        database.execute("UPDATE secrets SET envelope = 'damaged'")
+    with pytest.raises(Refused) as refused:
+        await send(house, webhook)
+    assert refused.value.code == "temporarily_unavailable" and refused.value.detail
+
+
+async def test_what_is_noted_names_what_was_asked_for_and_no_more(house: House) -> None:
+    comes_in(house)
+    webhook = await house.webhook()
+    await sending.send(house.gateway, PERSON, webhook.id, validated(SendRequest, {"count": 2}))
+    note = (await audit.listing(house.gateway, OWNER)).items[0]
+    assert note.changes == {"event": "minimal", "count": 2}
+
+
+async def test_the_command_line_is_shown_what_a_stored_secret_signs(house: House) -> None:
+    sent = comes_in(house)
+    webhook = await house.webhook(**signed_by("github"))
+    for hidden in (False, True):
+        found = await sending.send(house.gateway, OWNER, webhook.id, SendRequest(), hide_signature=hidden)
+        item = await history.show(house.gateway, OWNER, found.calls[0].invocation_id or "")
+        assert ("X-Postern-Test" in {name.title() for name in sent[-1][0]}) is hidden
+        assert (dict(item.headers)["x-hub-signature-256"] == "***") is hidden
+
+
+async def test_the_samples_of_a_webhook_are_its_senders_and_what_was_recorded(house: House) -> None:
+    async def known(**settings: Any) -> list[tuple[str, str]]:
+        webhook = await house.webhook(**settings)
+        await samples.arm(house.gateway, OWNER, webhook.id)
+        comes_in(house)
+        await send(house, webhook, body="[7]" if "hubspot" in str(settings) else '{"n": 7}')
+        found = await sending.samples(house.gateway, OWNER, webhook.id)
+        recorded = next(one for one in found if one.event == "recorded")
+        assert recorded.title
+        assert dict(recorded.headers) == dict(found[0].headers)
+        how = settings["authentication"]
+        usual = [one.event for one in sending.samples_of(how.get("provider", ""))]
+        assert [one.event for one in found[: len(usual)]] == usual
+        return [(one.event, one.body) for one in found[len(usual) :]]
+
+    token = {"method": "token", "token": "a token of the tests"}
+    assert await known(authentication=token) == [("recorded", '{"n": 7}'), ("minimal", "{}")]
+    assert await known(**signed_by("github")) == [("recorded", '{"n": 7}')]
+    # What its sender sends as an array is kept inside an object; it is sent as it came.
+    assert await known(**signed_by("hubspot")) == [("recorded", "[7]")]
+    custom = signed_by("custom", scheme={"signature": "header:X-Sig"})
+    assert await known(**custom) == [("recorded", '{"n": 7}')]
+    nobody = await sending.samples(house.gateway, OWNER, (await house.webhook(**custom)).id)
+    assert [(one.event, one.headers, one.body) for one in nobody] == [
+        ("minimal", [("Content-Type", "application/json")], "{}")
+    ]
+    assert sending.samples_of("nobody") == []
+    assert [one.event for one in sending.samples_of("stripe")] == [
+        one.event for one in presets.get("stripe").samples
+    ]
+
+
+async def test_the_first_sample_is_sent_where_none_is_named(house: House) -> None:
+    comes_in(house)
+    webhook = await house.webhook(**signed_by("stripe"))
+    first, *_, last = presets.get("stripe").samples
+    found = await sending.send(house.gateway, OWNER, webhook.id, SendRequest())
+    assert (found.webhook_id, found.url, found.event) == (webhook.id, webhook.url, first.event)
+    named = await sending.send(house.gateway, OWNER, webhook.id, SendRequest(event=last.event))
+    assert named.event == last.event
+    with pytest.raises(Refused) as refused:
+        await send(house, webhook, event="gone")
+    assert [error.field for error in refused.value.errors] == ["event"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"changes": {"a..b": 1}}, "changes"),
+        ({"body": "{}", "bodyBase64": "e30="}, "body"),
+        ({"bodyBase64": "e30"}, "bodyBase64"),
+        ({"bodyBase64": "e30=\n"}, "bodyBase64"),
+    ],
+)
+async def test_a_wrong_field_of_a_test_call_is_named(house: House, asked: dict[str, Any], field: str) -> None:
+    webhook = await house.webhook()
+    with pytest.raises(Refused) as refused:
+        await send(house, webhook, **asked)
+    assert [error.field for error in refused.value.errors] == [field]
+
+
+async def test_a_body_is_sent_to_the_byte(house: House) -> None:
+    sent = comes_in(house)
+    webhook = await house.webhook()
+    for asked, body in (
+        ({"bodyBase64": "eyJhIjoi/yJ9"}, b'{"a":"\xff"}'),
+        ({"body": '{"a":"é"}'}, b'{"a":"\xc3\xa9"}'),
+        ({"body": ""}, b""),
+    ):
+        await send(house, webhook, **asked)
+        assert sent[-1][1] == body
+
+
+# --- with a secret that comes along ----------------------------------------------------------------------------------
+
+
+def test_a_call_is_made_without_a_gateway() -> None:
+    occasion = Occasion(1_800_000_000.0, b"\1" * 32, "https://hooks.example.com", "/webhook/code")
+    draft = sending.draft_of(sending.samples_of("github"), SendRequest(body="{}"))
+    scheme = presets.get("github").scheme
+    how: Any = SignatureAuthentication(provider="github")
+    made = sending.made(how, scheme, b"s", draft, occasion, SendRequest())
+    signature = hmac.new(b"s", b"{}", sha256).hexdigest()
+    assert dict(made.headers)["X-Hub-Signature-256"] == f"sha256={signature}"
+    token = TokenAuthentication(header_name="X-Mine")
+    assert dict(sending.made(token, None, b"t", draft, occasion, SendRequest()).headers)["X-Mine"] == "t"
+    nothing = sending.made(NoAuthentication(), None, b"t", draft, occasion, SendRequest())
+    assert "t" not in dict(nothing.headers).values()
+    with pytest.raises(Refused, match="anybody may call") as refused:
+        sending.made(NoAuthentication(), None, b"t", draft, occasion, SendRequest(wrong="missing"))
+    assert refused.value.code == "conflict"
+    with pytest.raises(Refused) as refused:
+        sending.made(how, presets.get("standardwebhooks").scheme, b"%", draft, occasion, SendRequest())
+    assert [error.field for error in refused.value.errors] == ["secret"]

@@ -300,7 +300,7 @@ def _given_body(request: SendRequest, otherwise: bytes) -> bytes:
             return base64.b64decode(request.body_base64, validate=True)
         except (binascii.Error, ValueError):
             raise Refused("invalid_request", errors=[FieldError("bodyBase64", "is not base64")]) from None
-    return otherwise if request.body is None else request.body.encode("utf-8", "replace")
+    return otherwise if request.body is None else request.body.encode()
 
 
 def _made(make: Make, draft: Draft, occasion: Occasion, request: SendRequest) -> Made:
