@@ -152,10 +152,7 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
     if isinstance(body, str):
         content, kind = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
     else:
-        content, kind = (
-            b"" if body is None and status in (204, 304) else msgspec.json.encode(body),
-            "application/json",
-        )
+        content, kind = msgspec.json.encode(body), "application/json"
     if status in (204, 304):
         content = b""
     if len(content) > LARGEST_RESPONSE:

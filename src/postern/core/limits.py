@@ -94,9 +94,7 @@ class Limits:
     def over(self, webhook_id: str, network: str) -> bool:
         """Whether this address has failed too often lately."""
         per_minute = FAILED_AUTHENTICATIONS_PER_MINUTE
-        return bool(self._failures) and (
-            self._failures.wait((webhook_id, network), per_minute / 60, per_minute, self._clock()) > 0
-        )
+        return self._failures.wait((webhook_id, network), per_minute / 60, per_minute, self._clock()) > 0
 
     def keeps_rejection(self, webhook_id: str, network: str) -> bool:
         """One of those who come too often: whether this rejection is the one of its minute that is recorded."""

@@ -90,9 +90,8 @@ class Mask:
             name.decode("latin-1"),
             name in self._names or (_is_secret_header(name) and name not in self._keep),
         )
-        if (
-            len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED
-        ):  # strangers choose names, too
+        # Bounded, for strangers choose names, too.
+        if len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED:
             self._masks[name] = learned
         return learned
 

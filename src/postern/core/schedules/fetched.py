@@ -34,9 +34,8 @@ def calls_in(
         if len(elements) > MOST_ELEMENTS:
             return f"an array of {len(elements)} elements; one run takes at most {MOST_ELEMENTS}"
         bodies = [bytes(element) for element in elements]
-    path = url.partition("?")[0].encode(
-        "ascii", "replace"
-    )  # a query may hold what nobody should read in the history
+    # A query may hold what nobody should read in the history.
+    path = url.partition("?")[0].encode("ascii", "replace")
     return [Call("GET", path, b"", kept, one, host, at) for one in bodies]
 
 

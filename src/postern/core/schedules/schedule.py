@@ -16,12 +16,11 @@ from cronsim import CronSim, CronSimError
 
 SHORTEST = 60
 LONGEST = 366 * 86400
-MOST_JITTER = 30.0
 LONGEST_BACKOFF = 3600.0
 LONGEST_ASKED_FOR = 86400.0
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_EVERY = re.compile(r"(\d{1,9}) ?([smhd]?)")
+_EVERY = re.compile(r"([0-9]{1,9}) ?([smhd]?)")
 _NICKNAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -69,7 +68,7 @@ def parse_schedule(
 
 def _seconds(every: str | int) -> int:
     match = _EVERY.fullmatch(str(every).strip().lower()) if not isinstance(every, bool) else None
-    if match is None or not match[1].isascii():
+    if match is None:
         raise InvalidSchedule("every", "write a number of seconds, or 15m, 2h, 1d")
     seconds = int(match[1]) * _UNITS[match[2] or "s"]
     if not SHORTEST <= seconds <= LONGEST:
@@ -116,7 +115,7 @@ def jitter_of(schedule: Schedule, key: str) -> float:
     """A fixed delay, the same for every run: at most half a minute, and a tenth of a short period."""
     if not key:
         return 0.0
-    longest = min(MOST_JITTER, (schedule.every or LONGEST) / 10, SHORTEST / 2)
+    longest = min((schedule.every or LONGEST) / 10, SHORTEST / 2)
     return int.from_bytes(sha256(key.encode()).digest()[:4]) / 2**32 * longest
 
 
@@ -203,8 +202,7 @@ def explain(schedule: Schedule) -> str:
         words = CronSim(schedule.cron, datetime(2024, 1, 1)).explain()
         return f"{words[:1].lower()}{words[1:]} ({schedule.time_zone})"
     assert schedule.every is not None
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
-        count, rest = divmod(schedule.every, size)
-        if not rest:
-            return f"every {unit}" if count == 1 else f"every {count} {unit}s"
-    raise AssertionError("every number of seconds divides by one")
+    sizes = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next(one for one in sizes if schedule.every % one[0] == 0)
+    count = schedule.every // size
+    return f"every {unit}" if count == 1 else f"every {count} {unit}s"

@@ -161,9 +161,8 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
         found = [
             one
             for one in found
-            if one.folder is not None
-            and is_inside(one.folder, wanted.folder)
-            and not (wanted.alone and one.folder.casefold() != wanted.folder.casefold())
+            if is_inside(one.folder, wanted.folder)
+            and (not wanted.alone or one.folded_folder == wanted.folder.casefold())
         ]
     if wanted.tag:
         tag = wanted.tag.casefold()
