@@ -25,7 +25,7 @@ test: .venv/.test check quick ## install all that the tests need, and run everyt
 quick: .venv/.test ## the tests of the decision and the use cases, without programs and Postgres; ends at the first failure
 	$(BIN)/pytest -n auto -x -q -m quick tests/core tests/presets tests/outbound tests/usecases tests/test_settings.py
 
-mutants: .venv/.test ## plant bugs in core/ and usecases/ and list those that no test notices (ARGS="--sample 200 --seed 7")
+mutants: .venv/.test ## plant bugs in core/ and usecases/ and list those that no test notices (ARGS="--sample 200 --seed 7 --slow")
 	$(BIN)/python scripts/mutants.py $(ARGS)
 
 check: lint types ## lint and types only

@@ -1,0 +1,1 @@
+"""What `scripts/mutants.py` is made of."""

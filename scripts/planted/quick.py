@@ -1,0 +1,79 @@
+"""Asks the quick tests for one bug, in a fork that has imported everything but Postern."""
+
+import os
+import resource
+import signal
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from planted.bugs import SOURCE, Mutant, module_of, planted
+from planted.in_programs.sitecustomize import Finder
+from planted.lines import OPTIONS, Coverage
+
+MEMORY = 4 << 30
+TIME_OUT, NO_IMPORT = WITHOUT_A_TEST = ("time-out", "the module cannot be imported")
+
+
+class Asking:
+    """A plugin of pytest: these tests, in this order; the first that fails is told."""
+
+    def __init__(self, tests: list[str], told: int) -> None:
+        self._order = {test: number for number, test in enumerate(tests)}
+        self._told = told
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted(
+            (one for one in items if one.nodeid in self._order), key=lambda one: self._order[one.nodeid]
+        )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            os.write(self._told, report.nodeid.encode())
+
+
+def noticed(mutant: Mutant, coverage: Coverage) -> str:
+    """By which test; empty where none notices it."""
+    tests = coverage.tests_of(mutant)
+    if not tests:
+        return ""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        code = 1
+        try:
+            sys.meta_path.insert(0, Finder(module_of(mutant), str(SOURCE / mutant.file), planted(mutant)))
+            files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+            code = int(pytest.main([*OPTIONS, "-x", *files], plugins=[Asking(tests, writing)]))
+        finally:
+            os._exit(code)
+    os.close(writing)
+    expected = sum(coverage.seconds.get(test, 1.0) for test in tests)
+    code = _ended(child, time.monotonic() + 30 + 6 * expected)
+    with open(reading, "rb") as told:
+        by = told.read().decode().partition("tests/")[2]
+    if code == 0:
+        return ""
+    return by or (TIME_OUT if code == -signal.SIGKILL else NO_IMPORT)
+
+
+def _ended(child: int, until: float) -> int:
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            break
+        if time.monotonic() > until:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+        time.sleep(0.02)
+    with suppress(ProcessLookupError):  # what it left behind
+        os.killpg(child, signal.SIGKILL)
+    return code
