@@ -41,6 +41,101 @@ def test_a_long_name_widens_no_page(console: Console, webhook: dict[str, Any], w
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
+def test_a_long_name_pushes_no_column_away(console: Console, webhook: dict[str, Any]) -> None:
+    gone = console.webhook(name=f"Gone {LONG}")
+    assert console.api.delete(f"webhooks/{gone['id']}").status == 204
+    for path in ("/webhooks", "/bin", "/settings/audit"):
+        console.open(path)
+        expect(console.page.get_by_text(LONG).first).to_be_visible()
+        wider = "[...document.querySelectorAll('.table-wrap')].filter((one) => one.scrollWidth > one.clientWidth).length"
+        assert console.page.evaluate(wider) == 0, path
+        # Nor is it written over the columns beside it.
+        over = """[...document.querySelectorAll('td')].filter((one) => [...one.children].some((part) =>
+            part.getBoundingClientRect().right > one.getBoundingClientRect().right + 1)).length"""
+        assert console.page.evaluate(over) == 0, path
+
+
+def test_a_webhook_has_two_lines_on_a_phone(console: Console, webhook: dict[str, Any]) -> None:
+    usual = console.webhook(name="Of usual length")
+    console.page.set_viewport_size({"width": 360, "height": 740})
+    console.open(f"/webhooks?search={usual['id']}")
+    row = console.page.locator("table.webhooks tbody tr")
+    expect(row).to_have_count(1)
+    box = row.bounding_box()
+    assert box is not None and box["height"] < 100
+    for said in ("Of usual length", "Enabled", "0 calls", "never"):
+        expect(row.get_by_role("cell", name=said, exact=True)).to_be_visible()
+    console.open("/webhooks/new/signed")
+    console.page.set_viewport_size({"width": 1280, "height": 800})
+    first, second = (console.page.locator("#senders > li").nth(place).bounding_box() for place in (0, 1))
+    assert first is not None and second is not None and first["y"] == second["y"]  # beside each other
+
+
+def test_differences_are_read_downwards_on_a_phone(console: Console, webhook: dict[str, Any]) -> None:
+    other = console.webhook(name="Compared")
+    for text in ("a" * 300, "b" * 300):
+        assert console.call(other["url"], {"value": text, "k" * 60: 1})[0] == 200
+    newest, older = (
+        one["id"] for one in console.api.get(f"invocations?webhookId={other['id']}").json["items"]
+    )
+    console.page.set_viewport_size({"width": 360, "height": 740})
+    console.open(f"/history/{newest}/compare?to={older}")
+    wider = "[...document.querySelectorAll('.table-wrap')].some((one) => one.scrollWidth > one.clientWidth)"
+    assert not console.page.evaluate(wider)
+    was, now = (
+        console.page.locator("del").first.bounding_box(),
+        console.page.locator("ins").first.bounding_box(),
+    )
+    assert was is not None and now is not None and was["x"] == now["x"] and was["y"] < now["y"]
+
+
+def test_the_way_back_stands_above_the_head_however_wide_the_window(
+    console: Console, webhook: dict[str, Any]
+) -> None:
+    console.page.set_viewport_size({"width": 2560, "height": 1200})
+    newest = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
+    for path in ("/bin", "/replays", f"/history/{newest}", f"/history/{newest}/compare"):
+        console.open(path)
+        crumb, head = (console.page.locator(one).first.bounding_box() for one in (".crumb", "h1"))
+        assert crumb is not None and head is not None and abs(crumb["x"] - head["x"]) < 2, path
+
+
+def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: dict[str, Any]) -> None:
+    hostile = console.webhook(name="Hostile", fieldMapping={"fieldOne": "a", "fieldTwo": "b"})
+    assert console.call(hostile["url"], {"a": "\u202egnp.exe", "b": "nul\x00", "c\u2066": 1})[0] == 200
+    page = console.page
+    marks = page.locator(".m[data-m='U+202E']")
+    console.open(f"/history?webhook={hostile['id']}")
+    expect(page.locator("td.what").locator(marks)).to_have_count(1)
+    expect(page.locator("td.what .m[data-m=NUL]")).to_have_count(1)
+    page.locator("td.what a").click()
+    expect(page.locator(".facts").locator(marks)).to_have_count(1)
+    expect(page.locator(".tree .value").locator(marks)).to_have_count(1)
+    expect(page.locator(".tree .key .m[data-m='U+2066']")).to_have_count(1)
+    page.get_by_role("link", name="Pretty").click()
+    expect(page.locator(".sent pre")).to_contain_text('"\\u202egnp.exe"')
+    console.open(f"/webhooks/{hostile['id']}/mapping")
+    expect(page.locator("#values").locator(marks)).to_have_count(1)
+    for path in (f"/history?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/mapping"):
+        console.open(path)
+        assert "\u202e" not in page.locator("main").inner_text(), path
+
+
+def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webhook: dict[str, Any]) -> None:
+    large = console.webhook(name="Large", fieldMapping={"fieldOne": "a"})
+    assert console.call(large["url"], {"a": "x" * 900_000})[0] == 200
+    newest = console.api.get(f"invocations?webhookId={large['id']}").json["items"][0]["id"]
+    for path in (
+        f"/history/{newest}",
+        f"/history/{newest}/story",
+        f"/history/{newest}/edit",
+        f"/webhooks/{large['id']}/mapping",
+        f"/webhooks/{large['id']}/history",
+    ):
+        said = console.page.request.get(console.program.url + path)
+        assert said.ok and len(said.body()) < 120_000, (path, len(said.body()))
+
+
 def test_a_list_on_paper_is_the_list_alone(console: Console, webhook: dict[str, Any]) -> None:
     console.open("/history")
     console.page.emulate_media(media="print")
@@ -72,6 +167,31 @@ def test_a_list_that_is_on_its_way_is_busy_until_it_is_there(
     held[0].continue_()
     expect(page.locator("#calls[aria-busy]")).to_have_count(0)
     expect(page.locator("table.calls tbody tr").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "opened_by"),
+    [
+        ("/history", "Search calls", ""),
+        ("/webhooks", "Search webhooks", ""),
+        ("/volume", "Find anything", "Control+k"),
+    ],
+)
+def test_on_a_slow_line_what_was_typed_last_is_what_is_looked_for(
+    console: Console, webhook: dict[str, Any], path: str, field: str, opened_by: str
+) -> None:
+    page = console.page
+    console.open(path)
+    if opened_by:
+        page.keyboard.press(opened_by)
+    page.route("**=Lon*", lambda route: None)  # these are never answered
+    for typed in ("Lon", "Long", "Long x"):
+        asked = f"={typed.replace(' ', '+')}"
+        with page.expect_request(
+            lambda sent, asked=asked: sent.url.partition("&")[0].endswith(asked) or f"{asked}&" in sent.url
+        ):  # type: ignore[misc]
+            page.get_by_label(field).fill(typed)
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_a_chart_knows_how_long_the_sender_waits(console: Console, webhook: dict[str, Any]) -> None:

@@ -140,6 +140,24 @@ def _piece(char: str) -> str:
     return char
 
 
+MOST_OF_A_VALUE = 300
+"""Characters of a value that a page shows beside others."""
+MOST_MARKS = 40
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]"
+)
+"""Control characters, and those that turn the direction of what follows."""
+
+
+def readable(text: object, most: int = MOST_OF_A_VALUE) -> Markup:
+    """A value that somebody sent, among other text: its beginning, with marks for what would not be seen or would
+    turn the text around it."""
+    whole = str(text)
+    # A mark is forty times as long as its character: the first ones say enough.
+    shown = _UNSEEN.sub(lambda found: _piece(found[0]), str(escape(whole[:most])), count=MOST_MARKS)
+    return Markup(_UNSEEN.sub("\ufffd", shown) + ("…" if len(whole) > most else ""))
+
+
 def cut_text(text: str, most: int = MOST_SHOWN) -> tuple[str, bool]:
     """Its beginning, as much as a page holds, and whether that is less than all of it."""
     beginning = text[:most]
@@ -149,13 +167,14 @@ def cut_text(text: str, most: int = MOST_SHOWN) -> tuple[str, bool]:
 
 
 def pretty(body: bytes) -> str:
-    """JSON with line breaks, every other character as it was sent; empty where that is no difference."""
+    """JSON with line breaks; what would not be seen, or would turn the text around it, is escaped, and every other
+    character is as it was sent. Empty where that is no difference."""
     try:
         text = body.decode()
         indented = msgspec.json.format(text, indent=2)
     except (UnicodeDecodeError, msgspec.DecodeError, ValueError, RecursionError):
         return ""
-    return "" if indented == text else indented
+    return "" if indented == text else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", indented)
 
 
 @dataclass(frozen=True, slots=True)

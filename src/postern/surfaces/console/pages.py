@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from postern.surfaces.console import looks, words
+from postern.surfaces.console import bodies, looks, words
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -107,7 +107,7 @@ def _environment() -> Environment:
     )
     environment.globals["asset"] = asset
     environment.globals["words"] = words
-    environment.filters.update(words.FILTERS)
+    environment.filters.update(words.FILTERS | {"readable": bodies.readable})
     return environment
 
 

@@ -13,7 +13,7 @@ const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit"
 
 // One zone for all times of a page: the reader's own, or UTC where that was chosen.
 const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
-const MOMENT = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, timeZone: ZONE };
+const MOMENT = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23", timeZone: ZONE };
 
 function exact(iso) {
   return EXACTLY.format(new Date(iso));

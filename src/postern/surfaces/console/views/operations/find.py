@@ -6,10 +6,12 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from postern.core.webhooks.listing import WebhookFilter
-from postern.surfaces.console import documentation
+from postern.surfaces.console import documentation, words
+from postern.surfaces.console.views.history.calls import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import history, saved_views
+from postern.usecases.history.views import InvocationSummary
 from postern.usecases.operations import settings
 from postern.usecases.webhooks import listing
 
@@ -39,6 +41,8 @@ class Found:
     href: str
     kind: str
     beside: str = ""
+    at: float | None = None
+    """Of a call: when it came, in the reader's zone."""
 
 
 async def show(visit: Visit) -> Response:
@@ -55,23 +59,25 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     ]
     if not wanted:
         return [*saved, *pages]
-    # A call first: whoever pastes an id or a value has one in mind.
     calls = await history.listing(visit.gateway, visit.actor, history.filter_of(value=wanted), EACH)
     beginning = f"{wanted.rstrip('*')}*"
+    is_whole = bool(calls.items)
     if not calls.items and len(wanted) >= SHORTEST_BEGINNING:
         wanted_alike = history.filter_of(value=beginning)
         calls = await history.listing(visit.gateway, visit.actor, wanted_alike, EACH)
     named = await listing.listing(visit.gateway, visit.actor, EACH, None, WebhookFilter(wanted))
-    found = [
-        Found(f"{item.status.capitalize()} call", f"/history/{item.id}", "Call", str(item.received_at))
-        for item in calls.items
+    names = await names_of(visit, {item.webhook_id for item in calls.items})
+    found_calls = [
+        Found(_call(item, names), f"/history/{item.id}", "Call", at=item.received_at) for item in calls.items
     ]
     if calls.next_cursor:
-        found.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
-    found += saved
-    found += [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named.items]
+        found_calls.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
+    found_webhooks = [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named.items]
     if named.next_cursor:
-        found.append(Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks"))
+        more = Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
+        found_webhooks.append(more)
+    # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
+    found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
     if visit.actor.may("admin"):
         listed = await settings.in_force(visit.gateway, visit.actor)
@@ -88,6 +94,10 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
         *found,
         Found(f"Search the text of every call for “{wanted}”", f"/history?search={quote(wanted)}", "Search"),
     ]
+
+
+def _call(item: InvocationSummary, names: dict[str, str]) -> str:
+    return f"{words.STATUS_WORDS[item.status][0]} call to {names.get(item.webhook_id, 'a deleted webhook')}"
 
 
 def _pages(visit: Visit) -> list[tuple[str, str]]:
