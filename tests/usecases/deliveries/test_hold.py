@@ -173,3 +173,36 @@ async def test_holding_and_releasing_are_noted_as_what_they_are(desk: Desk) -> N
     await holds.release(desk.gateway, ACTOR, webhook)
     noted = (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items
     assert [one.action for one in noted][:2] == ["webhook released", "webhook held"]
+
+
+async def test_each_step_tells_how_many_wait_and_what_is_let_go_is_due_at_once(desk: Desk) -> None:
+    webhook, other = await desk.webhook(), await desk.webhook()
+    assert as_plain(await holds.hold(desk.gateway, ACTOR, webhook)) == {
+        "webhookId": webhook,
+        "held": True,
+        "waiting": 0,
+    }
+    await holds.hold(desk.gateway, ACTOR, other)
+    for one in (webhook, webhook, other):
+        await desk.accepted(one, {"n": 1})
+    again = await holds.hold(desk.gateway, ACTOR, webhook)
+    assert (again.held, again.waiting) == (True, 2)
+    desk.gateway.runtime.due.clear()
+    assert as_plain(await holds.release(desk.gateway, ACTOR, webhook)) == {
+        "webhookId": webhook,
+        "held": False,
+        "waiting": 0,
+        "released": 2,
+    }
+    assert desk.gateway.runtime.due.is_set()
+    desk.gateway.runtime.due.clear()
+    assert (await holds.release(desk.gateway, ACTOR, webhook)).released == 0
+    assert not desk.gateway.runtime.due.is_set()
+    await holds.drop(desk.gateway, ACTOR, other)
+    noted = [one.action for one in (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items]
+    assert noted == ["webhook released", "webhook held", "webhook created"], (
+        "what changed nothing is not noted"
+    )
+    assert (await audit.listing(desk.gateway, ACTOR, subject=other)).items[
+        0
+    ].action == "held deliveries dropped"

@@ -296,3 +296,134 @@ async def test_calls_that_retention_takes_meanwhile_are_skipped(
     monkeypatch.setattr(desk.store.history, "many", taken)
     result = await run(desk)
     assert (result.state, result.done, result.skipped) == ("completed", 0, 1)
+
+
+async def test_a_plan_ends_when_it_was_made_or_earlier(desk: Desk) -> None:
+    now = desk.gateway.clock()
+    desk.gateway.clock = lambda: now
+    for asked, until in ((None, now), (now + 1_000, now), (now - 1_000, now - 1_000)):
+        plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(until=asked))
+        assert plan.filter.until == pytest.approx(until, abs=0.002)
+        assert (plan.state, plan.created_at, plan.started_at, plan.ended_at) == ("planned", now, None, None)
+    (note, *_) = (await audit.listing(desk.gateway, ACTOR, subject=plan.id)).items
+    assert (note.action, note.changes["count"]) == ("replay planned", 0)
+    assert note.changes["filter"]["until"] == str(plan.filter.until)
+
+
+async def test_calls_are_not_planned_by_a_value_that_has_to_be_looked_for_in_each(desk: Desk) -> None:
+    webhook = await desk.webhook(fieldMapping={"fieldOne": "n"})
+    await desk.accepted(webhook, {"n": 1})
+    with pytest.raises(Refused) as refused:
+        await replays.plan(desk.gateway, ACTOR, HistoryFilter(field="n=1"))
+    assert [one.field for one in refused.value.errors] == ["filter.field"]
+    assert (await replays.plan(desk.gateway, ACTOR, HistoryFilter(field="fieldOne"))).count == 1
+
+
+async def test_the_replays_of_many_are_listed_the_newest_first(desk: Desk) -> None:
+    made = [(await replays.plan(desk.gateway, ACTOR, HistoryFilter())).id for _ in range(3)]
+    made.sort(reverse=True)
+
+    async def page(*asked: Any) -> tuple[list[str], str | None]:
+        found = await replays.listing(desk.gateway, ACTOR, *asked)
+        return [one.id for one in found.items], found.next_cursor
+
+    assert await page() == (made, None)
+    assert await page(3) == (made, None)
+    assert await page(2) == (made[:2], made[1])
+    assert await page(2, made[1]) == (made[2:], None)
+    assert await page(0) == (made[:1], made[0]), "one at least"
+    with pytest.raises(Refused) as refused:
+        await replays.show(desk.gateway, ACTOR, "rpl_none")
+    assert refused.value.code == "not_found"
+
+
+async def begun(desk: Desk, calls: int) -> str:
+    webhook = await desk.webhook()
+    for number in range(calls):
+        await desk.accepted(webhook, {"n": number})
+    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
+    await replays.begin(desk.gateway, ACTOR, plan.id)
+    return plan.id
+
+
+async def test_what_a_process_has_begun_is_another_one_s_when_its_lease_is_over(desk: Desk) -> None:
+    now = desk.gateway.clock() + 10
+    desk.gateway.clock = lambda: now
+    await begun(desk, replays.STEP + 1)
+    claimed = await desk.store.replays.claim(now, replays.LEASE)
+    now += replays.LEASE - 1
+    assert await desk.store.replays.claim(now, replays.LEASE) is None
+    assert await replays.step(desk.gateway, claimed) is not None  # which makes it longer
+    now += replays.LEASE - 1
+    assert await Replayer(desk.gateway).round() is False
+    now += 1
+    assert await Replayer(desk.gateway).round() is True
+    assert sum((await emissions(desk)).values()) == replays.STEP + 1
+
+
+async def test_a_process_that_is_told_to_stop_leaves_the_rest_to_another_one_at_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = desk.gateway.clock() + 10
+    desk.gateway.clock = lambda: now
+    await begun(desk, 2 * replays.STEP + 1)
+    replayer, step = Replayer(desk.gateway), replays.step
+
+    async def one_step(*given: Any) -> Replay | None:
+        replayer.stop()
+        return await step(*given)
+
+    monkeypatch.setattr(replays, "step", one_step)
+    assert await replayer.round() is True
+    assert sum((await emissions(desk)).values()) == replays.STEP
+    monkeypatch.setattr(replays, "step", step)
+    assert await Replayer(desk.gateway).round() is True
+    assert sum((await emissions(desk)).values()) == 2 * replays.STEP + 1
+
+
+async def test_what_a_step_queues_is_due_at_once_and_told_to_those_who_watch(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay = await begun(desk, 2)
+    told: list[str] = []
+    monkeypatch.setattr(desk.gateway.runtime.live, "touch", told.append)
+    desk.gateway.runtime.due.clear()
+    await Replayer(desk.gateway).round()
+    assert (Counter(told), desk.gateway.runtime.due.is_set()) == (await emissions(desk), True)
+    ended = await replays.show(desk.gateway, ACTOR, replay)
+    assert (ended.state, ended.ended_at is not None) == ("completed", True)
+    desk.gateway.runtime.due.clear()
+    assert await Replayer(desk.gateway).round() is False
+    assert not desk.gateway.runtime.due.is_set()
+
+
+async def test_while_much_is_queued_it_waits_for_exactly_as_long(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "MOST_QUEUED", 2)
+    await begun(desk, 1)
+    replayer, waited = Replayer(desk.gateway), 0
+
+    async def much_or_not(now: float) -> tuple[int, float]:
+        return (2 if waited < 3 else 1), 0.0
+
+    async def pause() -> None:
+        nonlocal waited
+        waited += 1
+
+    monkeypatch.setattr(desk.store.deliveries, "backlog", much_or_not)
+    monkeypatch.setattr(replayer, "_pause", pause)
+    assert await replayer.round() is True
+    assert (waited, sum((await emissions(desk)).values())) == (3, 1)
+
+
+async def test_who_cancels_and_who_comes_too_late_is_told_what_it_is(desk: Desk) -> None:
+    replay = await begun(desk, 1)
+    with pytest.raises(Refused, match="this replay is running; a plan is run once"):
+        await replays.begin(desk.gateway, ACTOR, replay)
+    cancelled = await replays.cancel(desk.gateway, ACTOR, replay)
+    assert cancelled.ended_at is not None
+    with pytest.raises(Refused, match="this replay is cancelled already"):
+        await replays.cancel(desk.gateway, ACTOR, replay)
+    noted = (await audit.listing(desk.gateway, ACTOR, subject=replay)).items
+    assert [one.action for one in noted] == ["replay cancelled", "replay begun", "replay planned"]

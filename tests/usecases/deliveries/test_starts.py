@@ -1,0 +1,350 @@
+"""What is written down of a start, whichever way it went, and when it is tried again."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from postern.core.answer import WorkflowResponse
+from postern.core.deliveries import delivery as core
+from postern.core.deliveries.delivery import (
+    GIVE_UP_AFTER,
+    LONGEST_WAIT,
+    EngineRejected,
+    EngineUnavailable,
+    Started,
+    Trigger,
+)
+from postern.core.history.invocation import StoreUnavailable
+from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
+from postern.usecases.deliveries import dispatch
+from postern.usecases.deliveries.dispatch import Dispatcher, start_delivery
+from postern.usecases.history import history
+from postern.usecases.history.views import Delivery
+from support.house import OWNER, House
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr(dispatch, "SETTLE_EVERY", 0.0)
+
+
+def holds_the_clock(house: House) -> Callable[[float], None]:
+    """It stands still at a whole second, and is set forward by what is returned."""
+    now = float(int(house.gateway.clock()))
+
+    def forward(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    house.gateway.clock = lambda: now
+    return forward
+
+
+def going(house: House, outcome: Exception | Started) -> None:
+    async def start(trigger: Trigger) -> Started:
+        if isinstance(outcome, Started):
+            return outcome
+        raise outcome
+
+    house.engine.start = start  # type: ignore[method-assign]
+
+
+async def round_of(house: House) -> Delivery:
+    """One delivery is due, and one round is done. What its only call's page says of its start."""
+    assert await house.dispatcher.round() == 1
+    await house.dispatcher.finish()
+    (call,) = await house.history()
+    return (await history.show(house.gateway, OWNER, call.id)).deliveries[-1]
+
+
+def counted(house: House) -> dict[str, float]:
+    kinds = ("started", "unavailable", "rejected")
+    return {kind: engine_starts.labels(house.engine.name, kind)._value.get() for kind in kinds}
+
+
+def moved(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of which calls those who watch are told."""
+    told: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "state"),
+    [
+        (Started(2, ("one", "two")), "started", "started"),
+        (EngineUnavailable("away"), "unavailable", "queued"),
+        (EngineRejected("not like this"), "rejected", "failed"),
+    ],
+)
+async def test_each_outcome_is_written_down_counted_and_told_to_those_who_watch(
+    house: House, monkeypatch: pytest.MonkeyPatch, outcome: Exception | Started, kind: str, state: str
+) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    told, before = moved(house, monkeypatch), counted(house)
+    timed = engine_start_seconds._sum.get()
+    going(house, outcome)
+    delivery = await round_of(house)
+    assert (delivery.state, delivery.attempts, delivery.error) == (
+        state,
+        1,
+        None if isinstance(outcome, Started) else str(outcome),
+    )
+    assert delivery.runs == (2 if isinstance(outcome, Started) else None)
+    assert [one.outcome for one in delivery.log] == [
+        {"rejected": "failed"}.get(kind, kind),
+    ]
+    assert {name: count - before[name] for name, count in counted(house).items()} == {
+        **dict.fromkeys(before, 0.0),
+        kind: 1.0,
+    }
+    assert (engine_start_seconds._sum.get() > timed) == (kind == "started")
+    assert told == [call]
+
+
+async def test_a_start_that_failed_is_tried_again_later_each_time_and_with_the_same_key(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core.random, "uniform", lambda low, high: high)
+    forward = holds_the_clock(house)
+    await house.call(await house.webhook())
+    house.engine.down = True
+    waits = []
+    for attempts in range(1, 5):
+        delivery = await round_of(house)
+        assert (delivery.attempts, delivery.next_attempt_at is not None) == (attempts, True)
+        waits.append(round((delivery.next_attempt_at or 0.0) - house.gateway.clock(), 3))
+        assert await house.dispatcher.round() == 0, "it is not due yet"
+        forward(waits[-1])
+    assert waits == [1.0, 2.0, 4.0, 8.0]
+    house.engine.down = False
+    assert (await round_of(house)).state == "started"
+    assert len(house.engine.started) == 1
+
+
+async def test_an_engine_that_says_when_is_not_asked_sooner(house: House) -> None:
+    holds_the_clock(house)
+    await house.call(await house.webhook())
+    going(house, EngineUnavailable("busy", retry_after=100.0))
+    delivery = await round_of(house)
+    assert round((delivery.next_attempt_at or 0.0) - house.gateway.clock()) == 100
+
+
+async def test_after_three_days_it_is_given_up_and_not_before(house: House) -> None:
+    forward = holds_the_clock(house)
+    await house.call(await house.webhook())
+    house.engine.down = True
+    forward(GIVE_UP_AFTER)
+    assert (await round_of(house)).state == "queued"
+    forward(LONGEST_WAIT)
+    delivery = await round_of(house)
+    assert (delivery.state, delivery.next_attempt_at) == ("failed", None)
+    assert delivery.error == "given up after 3 days: switched off by the test"
+
+
+async def test_an_engine_that_does_not_answer_is_one_that_is_away(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "START_TIMEOUT", 0.01)
+    await house.call(await house.webhook())
+
+    async def start(trigger: Trigger) -> Started:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    house.engine.start = start  # type: ignore[method-assign]
+    delivery = await round_of(house)
+    assert (delivery.state, delivery.error) == ("queued", "the engine did not answer within 0.01 s")
+
+
+def test_a_start_ends_while_its_lease_lasts() -> None:
+    """Or another process would begin it beside this one, and a caller who waits would be asked for twice."""
+    assert dispatch.START_TIMEOUT + dispatch.LONGEST_BATCH < dispatch.LEASE
+
+
+async def test_what_is_claimed_is_left_alone_while_its_lease_lasts(house: House) -> None:
+    forward = holds_the_clock(house)
+    await house.call(await house.webhook())
+    waiting, both = asyncio.Event(), asyncio.Event()
+
+    async def start(trigger: Trigger) -> Started:
+        if waiting.is_set():
+            both.set()
+        waiting.set()
+        await both.wait()
+        return Started(1)
+
+    house.engine.start = start  # type: ignore[method-assign]
+    this, other = house.dispatcher, Dispatcher(house.gateway)
+    running = asyncio.create_task(this.round())
+    await asyncio.wait_for(waiting.wait(), PATIENCE)
+    forward(dispatch.LEASE - 1)
+    assert await other.round() == 0
+    forward(1)
+    assert await other.round() == 1, "whoever had it may have died"
+    await asyncio.gather(running, this.finish(), other.finish())
+
+
+async def test_a_defect_of_an_engine_is_told_as_one_and_the_delivery_comes_back(house: House) -> None:
+    forward = holds_the_clock(house)
+    await house.call(await house.webhook())
+    going(house, KeyError("planted"))
+    with capture_logs() as lines:
+        delivery = await round_of(house)
+    assert [one["event"] for one in lines] == ["an engine failed in a way it should not"]
+    assert (delivery.state, delivery.error, delivery.attempts) == ("queued", "internal: KeyError", 1)
+    going(house, Started(1))
+    forward(LONGEST_WAIT)
+    assert (await round_of(house)).state == "started"
+
+
+async def test_after_a_defect_one_delivery_asks_first_as_for_one_that_is_away(house: House) -> None:
+    forward = holds_the_clock(house)
+    webhook = await house.webhook()
+    for number in range(3):
+        await house.call(webhook, b'{"n":%d}' % number)
+    going(house, KeyError("planted"))
+    with capture_logs():
+        assert await house.dispatcher.round() == 3
+        await house.dispatcher.finish()
+        forward(LONGEST_WAIT)
+        assert await house.dispatcher.round() == 1
+
+
+async def test_what_an_engine_rejects_says_nothing_of_the_others(house: House) -> None:
+    webhook = await house.webhook()
+    for number in range(3):
+        await house.call(webhook, b'{"n":%d}' % number)
+    going(house, EngineRejected("not like this"))
+    assert await house.dispatcher.round() == 3
+    await house.call(webhook)
+    await house.call(webhook)
+    assert await house.dispatcher.round() == 2
+
+
+async def test_a_call_whose_body_is_gone_cannot_be_started(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    told, before = moved(house, monkeypatch), counted(house)
+
+    async def many(ids: list[str]) -> dict[str, Any]:
+        return {}
+
+    monkeypatch.setattr(house.gateway.store.history, "many", many)
+    delivery = await round_of(house)
+    assert (delivery.state, delivery.error) == ("failed", "the call's body is no longer kept")
+    assert (told, counted(house)) == ([call], before)
+
+
+@pytest.mark.parametrize(
+    ("asked_after", "runs", "asked"), [(7.0, 1, True), (7.0, 0, False), (None, 1, False)]
+)
+async def test_an_engine_that_can_tell_ends_is_asked_where_something_runs(
+    house: House, asked_after: float | None, runs: int, asked: bool
+) -> None:
+    holds_the_clock(house)
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    house.engine.asked_after = asked_after
+    going(house, Started(runs))
+    await round_of(house)
+    stored = await house.gateway.store.deliveries.get(f"{call}.1")
+    assert stored is not None
+    assert (stored.ask_at and round(stored.ask_at - house.gateway.clock(), 3)) == (7.0 if asked else None)
+
+
+async def test_only_an_engine_that_is_not_asked_is_told_where_to_report_the_end(house: House) -> None:
+    webhook = await house.webhook()
+    for house.engine.asked_after in (None, 7.0):
+        await house.call(webhook)
+        await house.deliver()
+    assert [one.end is not None for one in house.engine.started.values()] == [True, False]
+    assert [one.response for one in house.engine.started.values()] == [None, None], "nobody waits"
+
+
+async def test_an_answer_that_comes_with_the_start_is_what_the_caller_hears(house: House) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
+    going(house, Started(1, answer=WorkflowResponse(201, (), b"made")))
+    heard = await house.call(webhook)
+    assert (heard.status, heard.body) == (201, b"made")
+
+
+class Away:
+    """The store is away for the first so many settlements."""
+
+    def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+        self.left, self.unsettled = times, []
+        self._house, self._started = house, house.gateway.store.deliveries.started
+        monkeypatch.setattr(house.gateway.store.deliveries, "started", self.started)
+
+    async def started(self, *given: Any) -> None:
+        self.unsettled.append(dict(self._house.gateway.runtime.unsettled))
+        if self.left:
+            self.left -= 1
+            raise StoreUnavailable("away")
+        await self._started(*given)
+
+
+async def test_a_start_is_written_down_as_soon_as_the_store_is_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    away = Away(house, monkeypatch, 2)
+    assert (await round_of(house)).state == "started"
+    assert away.unsettled == [{}, {f"{call}.1": 1}, {f"{call}.1": 2}]
+    assert house.gateway.runtime.unsettled == {}
+    assert list(house.engine.times.values()) == [1]
+
+
+async def test_what_cannot_be_written_down_for_long_is_left_to_its_lease(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = holds_the_clock(house)
+    await house.call(await house.webhook())
+    monkeypatch.setattr(dispatch, "SETTLE_WITHIN", -1.0)
+    away = Away(house, monkeypatch, 1)
+    assert (await round_of(house)).state == "queued"
+    assert (len(away.unsettled), house.gateway.runtime.unsettled) == (1, {})
+    forward(dispatch.LEASE)
+    assert (await round_of(house)).state == "started"
+    assert list(house.engine.times.values()) == [2], "the engine takes the same key once"
+
+
+async def test_whoever_starts_it_for_a_caller_is_told_what_the_engine_said(house: House) -> None:
+    await house.call(await house.webhook())
+    (delivery,) = await house.gateway.store.deliveries.claim(house.gateway.clock(), dispatch.LEASE, 1)
+    for trouble in (EngineUnavailable("away"), EngineRejected("not like this")):
+        going(house, trouble)
+        with pytest.raises(type(trouble)):
+            await start_delivery(house.gateway, delivery, b"{}")
+
+
+async def test_what_waits_is_measured_and_the_loop_rests_until_something_is_due(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "LOOK_EVERY", 3600.0)
+    forward = holds_the_clock(house)
+    webhook = await house.webhook()
+    await house.call(webhook)
+    forward(50)
+    await house.call(webhook)
+    house.gateway.runtime.due.clear()
+    idle = asyncio.create_task(house.dispatcher._idle())
+    async with asyncio.timeout(PATIENCE):
+        while (deliveries_waiting._value.get(), round(oldest_due_seconds._value.get())) != (2, 50):
+            await asyncio.sleep(0.001)
+        assert not idle.done()
+        house.gateway.runtime.due.set()
+        await idle
+    await house.deliver()
+    assert not house.gateway.runtime.due.is_set(), "or it would not rest"
+    house.gateway.runtime.due.set()
+    await house.dispatcher._idle()
+    assert (deliveries_waiting._value.get(), oldest_due_seconds._value.get()) == (0, 0)
