@@ -52,6 +52,9 @@ async def test_rejected_calls_and_duplicates_are_no_events(desk: Desk) -> None:
     kept = await samples.sample(desk.gateway, ACTOR, webhook)
     assert kept.event is None
     assert kept.recording_until is not None
+    await desk.accepted(webhook, {"n": 2})
+    event = (await samples.sample(desk.gateway, ACTOR, webhook)).event
+    assert event is not None and event["payload"] == {"n": 2}, "they have ended no waiting"
 
 
 async def test_a_replay_is_an_event(desk: Desk) -> None:

@@ -1,0 +1,233 @@
+"""From the verdict to the answer: what is counted, who is told, and what is left for whom."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from postern.core.history.invocation import Receipt, StoreUnavailable
+from postern.observe import CallLine, call_counts
+from postern.usecases.calls import receive
+from postern.usecases.deliveries.dispatch import LEASE, Dispatcher
+from support.house import House, HttpReply
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+WAITS = {"enabled": True, "timeoutSeconds": 20}
+
+
+class Counted:
+    """What the metrics say since then."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    @staticmethod
+    def _now() -> tuple[dict[tuple[str, str, str], int], dict[bool, int]]:
+        return dict(call_counts._calls), {
+            waited: sum(call_counts._within[waited]) for waited in (False, True)
+        }
+
+    def since(self) -> tuple[dict[tuple[str, str], int], int, int]:
+        """Calls by outcome and code, how many were answered at once, and how many had waited."""
+        (calls, within), (calls_before, before) = self._now(), self._before
+        more = {key[1:]: count - calls_before.get(key, 0) for key, count in calls.items()}
+        return (
+            {key: count for key, count in more.items() if count},
+            within[False] - before[False],
+            within[True] - before[True],
+        )
+
+
+@pytest.fixture
+def lines(house: House, monkeypatch: pytest.MonkeyPatch) -> list[CallLine]:
+    found: list[CallLine] = []
+    monkeypatch.setattr(house.gateway.runtime.call_log, "call", found.append)
+    return found
+
+
+@pytest.fixture
+def told(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of which calls those who watch are told."""
+    found: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", found.append)
+    return found
+
+
+def held_clock(house: House) -> Callable[[float], None]:
+    now = float(int(house.gateway.clock()))
+
+    def forward(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    house.gateway.clock = lambda: now
+    return forward
+
+
+async def test_a_call_that_is_answered_at_once_is_counted_logged_told_and_due(
+    house: House, lines: list[CallLine], told: list[str]
+) -> None:
+    held_clock(house)
+    webhook = await house.webhook(duplicateProtection={"enabled": True})
+    house.gateway.runtime.due.clear()
+    counted = Counted()
+    call = (await house.call(webhook, b'{"n":1}')).json["invocationId"]
+    assert counted.since() == ({("accepted", "accepted"): 1}, 1, 0)
+    assert house.gateway.runtime.due.is_set()
+    (line,) = lines
+    assert line == CallLine(
+        webhook.id,
+        call,
+        "accepted",
+        "accepted",
+        200,
+        "",
+        "127.0.0.1",
+        7,
+        webhook.version,
+        line.detail,
+        0.0,
+    )
+    counted = Counted()
+    house.gateway.runtime.due.clear()
+    await house.call(webhook, b'{"n":1}')
+    await house.call(webhook, b"not json")
+    assert counted.since() == ({("duplicate", "duplicate"): 1, ("rejected", "malformed_json"): 1}, 2, 0)
+    assert not house.gateway.runtime.due.is_set()
+    assert [line.outcome for line in lines] == ["accepted", "duplicate", "rejected"]
+    assert [line.status for line in lines] == [200, 200, 400]
+    assert set(told) == {one.id for one in await house.history()}
+
+
+async def test_who_has_waited_for_the_workflow_is_counted_apart(house: House, lines: list[CallLine]) -> None:
+    house.engine.nobody_listens = True
+    webhook = await house.webhook(synchronousResponse=WAITS, duplicateProtection={"enabled": True})
+    counted = Counted()
+    await house.call(webhook, b'{"n":1}')
+    assert counted.since() == ({("accepted", "accepted"): 1}, 0, 1)
+    counted = Counted()
+    await house.call(webhook, b'{"n":1}')  # hears what the first one heard
+    assert counted.since() == ({("duplicate", "duplicate"): 1}, 0, 1)
+    counted = Counted()
+    await house.call(webhook, b"not json")
+    assert counted.since() == ({("rejected", "malformed_json"): 1}, 1, 0)
+
+
+async def test_how_long_it_took_is_logged_in_milliseconds(house: House, lines: list[CallLine]) -> None:
+    forward = held_clock(house)
+    webhook = await house.webhook()
+    record = house.gateway.store.record
+
+    def slowly(entry: object, done: Callable[[object], None]) -> None:
+        forward(0.25)
+        record(entry, done)  # type: ignore[arg-type]
+
+    house.gateway.store.record = slowly  # type: ignore[assignment,method-assign]
+    await house.call(webhook)
+    assert [line.ms for line in lines] == [250.0]
+
+
+async def called_with(house: House, result: object) -> HttpReply:
+    """What a caller hears where the store says that of their call."""
+
+    def record(entry: object, done: Callable[[object], None]) -> None:
+        done(result)
+
+    house.gateway.store.record = record  # type: ignore[assignment,method-assign]
+    return await house.call(await house.webhook())
+
+
+async def test_what_is_not_stored_is_told_counted_and_logged_as_that(
+    house: House, lines: list[CallLine]
+) -> None:
+    counted = Counted()
+    heard = await called_with(house, StoreUnavailable("away"))
+    assert (heard.status, heard.json["code"]) == (503, "temporarily_unavailable")
+    assert counted.since() == ({("not stored", "temporarily_unavailable"): 1}, 1, 0)
+    assert [(line.outcome, line.code, line.status) for line in lines] == [
+        ("not stored", "temporarily_unavailable", 503)
+    ]
+    ((_, name, _),) = house.gateway.runtime.endings.take().counted
+    assert name == "answer:503"
+
+
+async def test_a_defect_after_the_call_was_stored_is_a_500_and_no_silence(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(receive.Reception, "_stored", broken)
+    with capture_logs() as logged:
+        heard = await called_with(house, Receipt(None))
+    assert (heard.status, heard.json["code"]) == (500, "internal_error")
+    assert [one["event"] for one in logged] == ["a recorded call could not be answered"]
+
+
+async def test_the_call_of_a_caller_who_waits_is_left_alone_by_the_loop_while_the_lease_lasts(
+    house: House,
+) -> None:
+    """Its start is under way here; somebody else takes it up when this process has died."""
+    forward = held_clock(house)
+    webhook = await house.webhook(synchronousResponse=WAITS)
+    asked, go = asyncio.Event(), asyncio.Event()
+    start = house.engine.start
+
+    async def slowly(trigger: object) -> object:
+        asked.set()
+        await go.wait()
+        house.engine.nobody_listens = True
+        return await start(trigger)  # type: ignore[arg-type]
+
+    house.engine.start = slowly  # type: ignore[assignment,method-assign]
+    calling = asyncio.create_task(house.call(webhook))
+    await asyncio.wait_for(asked.wait(), PATIENCE)
+    other = Dispatcher(house.gateway)
+    assert await other.round() == 0
+    forward(LEASE)
+    taken = asyncio.create_task(other.round())
+    async with asyncio.timeout(PATIENCE):
+        while not other._under_way:
+            await asyncio.sleep(0.001)
+    go.set()
+    assert (await taken, (await calling).status) == (1, 200)
+    await other.finish()
+
+
+async def test_the_clock_that_a_waiting_caller_waits_by_begins_with_the_call(house: House) -> None:
+    held_clock(house)
+    house.engine.nobody_listens = True
+    webhook = await house.webhook(synchronousResponse=WAITS)
+    call = (await house.call(webhook)).json["invocationId"]
+    stored = await house.gateway.store.deliveries.get(f"{call}.1")
+    assert stored is not None
+    assert stored.deadline is not None and stored.deadline - house.gateway.clock() == 20.0
+    ordinary = (await house.call(await house.webhook())).json["invocationId"]
+    stored = await house.gateway.store.deliveries.get(f"{ordinary}.1")
+    assert stored is not None and stored.deadline is None
+
+
+async def test_what_a_stranger_sends_is_cut_where_it_is_only_shown(house: House) -> None:
+    webhook = await house.webhook()
+    await house.call(webhook, method="X" * 40)
+    await house.call(webhook, peer="f" * 100)
+    calls = await house.history()
+    assert max(len(one.method) for one in calls) == 20
+    assert max(len(one.address) for one in calls) == 80
+
+
+async def test_a_flood_that_is_only_counted_is_answered_and_counted_too(house: House) -> None:
+    webhook = await house.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
+    gateway = house.gateway
+    counted, heard = Counted(), set()
+    for _ in range(200):
+        heard.add((await house.call(webhook)).status)
+    assert heard >= {401}
+    calls, at_once, _ = counted.since()
+    assert (sum(calls.values()), at_once) == (200, 200)
+    counted_only = gateway.runtime.rejections.take_counted()
+    assert 0 < sum(counted_only.values()) == 200 - len(await house.history())
+    assert sum(gateway.runtime.endings.take().counted.values()) == 200

@@ -1,0 +1,199 @@
+"""Who waits for a workflow's answer, and who may give it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from postern.core.answer import WorkflowResponse
+from postern.core.deliveries import delivery as core
+from postern.core.deliveries.delivery import Started, Trigger
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.problems import Refused
+from postern.observe import runs_ended
+from postern.usecases.calls.respond import delivery_of_token, report_end, respond
+from postern.usecases.deliveries import dispatch
+from postern.usecases.history import history
+from postern.usecases.history.endings import EndingsLoop
+from postern.usecases.webhooks.views import Webhook
+from support.house import OWNER, House, HttpReply
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+def counted() -> dict[str, float]:
+    return {state: runs_ended.labels(state)._value.get() for state in ("completed", "failed")}
+
+
+def waiting_webhook(house: House, seconds: int = 20, **more: Any) -> Any:
+    return house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": seconds}, **more)
+
+
+async def begun(house: House, webhook: Webhook) -> tuple["asyncio.Task[HttpReply]", Trigger]:
+    """A caller who waits, and what the engine was given for it."""
+    house.engine.started.clear()
+    calling = asyncio.create_task(house.call(webhook))
+    async with asyncio.timeout(PATIENCE):
+        while not house.engine.started:
+            await asyncio.sleep(0.001)
+    (trigger,) = house.engine.started.values()
+    return calling, trigger
+
+
+async def answer(house: House, trigger: Trigger, status: int = 201) -> None:
+    assert trigger.response is not None
+    await respond(house.gateway, trigger.invocation_id, trigger.response.token, status, {}, "x")
+
+
+async def test_the_first_answer_counts_and_every_later_one_is_told_so(house: House) -> None:
+    calling, trigger = await begun(house, await waiting_webhook(house))
+    await answer(house, trigger, 201)
+    assert (await calling).status == 201
+    with pytest.raises(Refused) as refused:
+        await answer(house, trigger, 202)
+    assert refused.value.code == "gone"
+    assert (await house.history())[0].http_status == 201
+    assert len(house.gateway.runtime.waiters) == 0
+
+
+async def test_a_token_is_good_for_its_own_delivery_alone(house: House) -> None:
+    webhook = await house.webhook()
+    one, other = [(await house.call(webhook)).json["invocationId"] for _ in range(2)]
+    await house.deliver()
+    await history.replay(house.gateway, OWNER, one)
+    gateway = house.gateway
+    token = gateway.site.response_token
+    assert await delivery_of_token(gateway, one, token(f"{one}.1")) == f"{one}.1"
+    assert await delivery_of_token(gateway, one, token(f"{one}.2")) == f"{one}.2"
+    for invocation, given in ((other, token(f"{one}.1")), (one, token(f"{one}.3")), ("inv_none", token("x"))):
+        with pytest.raises(Refused) as refused:
+            await delivery_of_token(gateway, invocation, given)
+        assert refused.value.code == "not_authenticated"
+
+
+async def test_an_end_that_is_reported_is_counted_once_and_told_with_its_reason(house: House) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    await house.deliver()
+    (trigger,) = house.engine.started.values()
+    assert trigger.end is not None
+    before = counted()
+    await report_end(house.gateway, call, trigger.end.token, "failed", "")
+    await report_end(house.gateway, call, trigger.end.token, "completed", "")
+    told = await history.show(house.gateway, OWNER, call)
+    assert (told.status, told.error) == ("failed", "no reason was given")
+    assert counted()["failed"] - before["failed"] == 1
+
+
+async def test_a_reason_is_kept_as_far_as_it_is_read_and_success_has_none(house: House) -> None:
+    webhook = await house.webhook()
+    errors = []
+    for state, reason in (("failed", "x" * 3_000), ("completed", "all went well")):
+        call = (await house.call(webhook)).json["invocationId"]
+        await house.deliver()
+        token = house.gateway.site.response_token(f"{call}.1")
+        await report_end(house.gateway, call, token, state, reason)  # type: ignore[arg-type]
+        errors.append((await history.show(house.gateway, OWNER, call)).error)
+    assert errors == ["x" * 2_000, None]
+
+
+async def test_an_end_that_comes_before_its_start_is_written_down_is_kept_until_then(house: House) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    gateway = house.gateway
+    (delivery,) = await gateway.store.deliveries.claim(gateway.clock(), dispatch.LEASE, 1)
+    before = counted()
+    await report_end(gateway, call, gateway.site.response_token(delivery.key), "completed", "")
+    assert counted() == before
+    await gateway.store.deliveries.started(delivery, Started(1), gateway.clock())
+    await EndingsLoop(gateway).write()
+    assert (await history.show(gateway, OWNER, call)).status == "completed"
+    assert counted()["completed"] - before["completed"] == 1
+
+
+async def test_an_end_without_an_answer_is_told_to_who_waits_and_changes_no_answer(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    heard = []
+    for answered in (False, True):
+        calling, trigger = await begun(house, webhook)
+        assert trigger.end is not None
+        if answered:
+            await answer(house, trigger)
+        await report_end(house.gateway, trigger.invocation_id, trigger.end.token, "completed", "")
+        heard.append((await calling).status)
+    assert heard == [200, 201]
+
+
+async def test_who_waits_for_an_engine_that_is_away_is_left_to_the_loop_at_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core.random, "uniform", lambda low, high: 0.0)
+    house.engine.down = True
+    webhook = await waiting_webhook(house)
+    calling = asyncio.create_task(house.call(webhook))
+    async with asyncio.timeout(PATIENCE):
+        await house.gateway.runtime.due.wait()
+        house.engine.down = False
+        await house.deliver()
+        (trigger,) = house.engine.started.values()
+        await answer(house, trigger)
+        assert (await calling).status == 201
+
+
+@pytest.mark.parametrize("asked_after", [None, 5.0])
+async def test_that_a_workflow_failed_is_written_down_where_nobody_asks_the_engine(
+    house: House, asked_after: float | None
+) -> None:
+    async def ended(key: str) -> str:
+        return "failed"
+
+    house.engine.ended = ended  # type: ignore[method-assign]
+    house.engine.asked_after = asked_after
+    heard = await house.call(await waiting_webhook(house))
+    assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
+    noticed = house.gateway.runtime.endings.take().ends
+    assert [one.state for one in noticed.values()] == ([] if asked_after else ["failed"])
+
+
+async def test_an_engine_may_bring_the_answer_itself(house: House) -> None:
+    async def ended(key: str) -> WorkflowResponse:
+        return WorkflowResponse(203, (), b"brought")
+
+    house.engine.ended = ended  # type: ignore[method-assign]
+    heard = await house.call(await waiting_webhook(house))
+    assert (heard.status, heard.body) == (203, b"brought")
+
+
+async def test_who_waits_while_the_store_goes_away_is_to_come_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await waiting_webhook(house, duplicateProtection={"enabled": True})
+    calling, _ = await begun(house, webhook)
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    again = asyncio.create_task(house.call(webhook))
+    async with asyncio.timeout(PATIENCE):
+        while len(house.gateway.runtime.waiters) < 2:
+            await asyncio.sleep(0.001)
+    with monkeypatch.context() as patched:
+        patched.setattr(house.gateway.store.deliveries, "get", away)
+        house.gateway.runtime.waiters.wake_all()
+        heard = [await calling, await again]
+    assert [(one.status, one.json["code"]) for one in heard] == [(503, "temporarily_unavailable")] * 2
+    assert len(house.gateway.runtime.waiters) == 0
+
+
+async def test_who_waits_for_a_call_that_is_gone_hears_that_the_time_is_over(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling, _ = await begun(house, await waiting_webhook(house))
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    for name in ("get", "close_slot"):
+        monkeypatch.setattr(house.gateway.store.deliveries, name, nothing)
+    house.gateway.runtime.waiters.send_away()
+    heard = await calling
+    assert (heard.status, heard.json["code"]) == (504, "response_timeout")
