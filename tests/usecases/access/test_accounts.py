@@ -1,10 +1,18 @@
 """Keys and users, as far as no request is needed to see it."""
 
+from collections.abc import Awaitable
+from dataclasses import replace
+from hashlib import sha256
+
 import pytest
+from argon2 import PasswordHasher
 
 from postern.core.access.accounts import Actor
+from postern.core.limits import Limits
 from postern.core.problems import Refused
-from postern.usecases.access import accounts
+from postern.usecases.access import accounts, audit, passwords
+from postern.usecases.access.known_browsers import browser_token
+from postern.usecases.access.views import User
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
@@ -70,3 +78,356 @@ async def test_a_user_is_not_given_a_level_that_there_is_not(house: House) -> No
         await accounts.change_user(house.gateway, OWNER, user.id, level="all")
     assert [error.field for error in refused.value.errors] == ["level"]
     assert (await accounts.user(house.gateway, OWNER, user.id)).level == "write"
+
+
+# --- signing in ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed in no time: here it is about who is let in, not about how well they are kept."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", hasher)
+    monkeypatch.setattr(accounts, "NOBODY", hasher.hash("nobody's"))
+
+
+class Clock:
+    """The gateway's clock, and that of its limits, stand still until they are moved."""
+
+    def __init__(self, house: House) -> None:
+        self.began = self.now = float(int(house.gateway.clock()))
+        house.gateway.clock = lambda: self.now
+        house.gateway.runtime.limits = Limits(lambda: self.now)
+
+
+async def somebody(house: House, name: str = "ada", level: str = "read") -> User:
+    return await accounts.create_user(house.gateway, OWNER, name, PASSWORD, level)
+
+
+async def sign_in(
+    house: House, name: str = "ada", password: str = PASSWORD, address: str = "192.0.2.1", **more: str
+) -> str:
+    return await accounts.sign_in(house.gateway, name, password, address, **more)
+
+
+async def refused(asked: Awaitable[object]) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await asked
+    return caught.value
+
+
+async def last_note(house: House) -> tuple[str, str, str, dict[str, object]]:
+    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
+    return note.actor, note.action, note.subject, note.changes
+
+
+async def test_a_session_says_where_and_when_it_began_and_was_last_used(house: House, quick: None) -> None:
+    clock, user = Clock(house), await somebody(house, level="write")
+    clock.now += 5
+    secret = await sign_in(house, " ADA ", address="a" * 100, user_agent="Browser/1 " + "b" * 400)
+    assert secret.startswith("ps_")
+    actor = await accounts.actor_of_session(house.gateway, secret)
+    assert (actor.name, actor.level, actor.id) == ("ada", "write", user.id)
+    assert await last_note(house) == ("ada", "signed in", actor.session, {"address": "a" * 80})
+    (session,) = await accounts.sessions(house.gateway, actor)
+    assert (session.id, session.user_id, session.user, session.current) == (
+        actor.session,
+        user.id,
+        "ada",
+        True,
+    )
+    assert (session.address, session.user_agent) == ("a" * 80, ("Browser/1 " + "b" * 400)[:300])
+    assert (session.created_at, session.last_seen_at) == (clock.began + 5, clock.began + 5)
+    assert (await accounts.user(house.gateway, OWNER, user.id)).last_signed_in_at == clock.began + 5
+    for after, seen in ((59, 5), (1, 5), (1, 66), (60, 66), (1, 127)):
+        clock.now += after
+        await accounts.actor_of_session(house.gateway, secret)
+        (session,) = await accounts.sessions(house.gateway, actor)
+        assert session.last_seen_at == clock.began + seen, "once a minute is exact enough"
+    await accounts.sign_out(house.gateway, secret)
+    assert await last_note(house) == ("ada", "signed out", actor.session, {})
+    before = (await audit.listing(house.gateway, OWNER)).items
+    await accounts.sign_out(house.gateway, secret)
+    assert (await audit.listing(house.gateway, OWNER)).items == before
+
+
+async def test_a_session_is_over_a_second_after_half_a_day_without_use(house: House, quick: None) -> None:
+    clock, _ = Clock(house), await somebody(house)
+    idle, other = await sign_in(house), await sign_in(house)
+    clock.now += 12 * 3600
+    assert len(await accounts.sessions(house.gateway, OWNER)) == 2
+    await accounts.actor_of_session(house.gateway, idle)
+    clock.now += 1
+    assert [one.user for one in await accounts.sessions(house.gateway, OWNER)] == ["ada"]
+    refusal = await refused(accounts.actor_of_session(house.gateway, other))
+    assert (refusal.code, refusal.detail) == ("not_authenticated", "The session is over. Sign in again.")
+    await accounts.actor_of_session(house.gateway, idle)
+    (alive,) = await accounts.sessions(house.gateway, OWNER)
+    assert (await refused(accounts.revoke_session(house.gateway, OWNER, "ses_nobody"))).code == "not_found"
+    await accounts.revoke_session(house.gateway, OWNER, alive.id)
+    assert await last_note(house) == ("owner", "session revoked", alive.id, {})
+
+
+async def test_a_hundred_failures_a_minute_from_one_address_and_two_hundred_as_one_name(
+    house: House, quick: None
+) -> None:
+    clock = Clock(house)
+
+    async def fails(name: str, address: str) -> str:
+        return (await refused(sign_in(house, name, "wrong", address))).code
+
+    for number in range(100):
+        assert await fails(f"name {number}", "192.0.2.1") == "not_authenticated"
+    refusal = await refused(sign_in(house, "another", "wrong", "192.0.2.1"))
+    assert (refusal.code, refusal.retry_after) == ("rate_limited", 1)
+    assert refusal.detail == "Too many failed sign-ins. Wait a moment, then try again."
+    clock.now += 60
+    for number in range(200):
+        assert await fails("ada", f"192.0.2.{number}") == "not_authenticated"
+    assert await fails("ada", "198.51.100.1") == "not_authenticated", (
+        "from elsewhere there is one try a minute"
+    )
+    assert await fails("ada", "198.51.100.1") == "rate_limited"
+
+
+async def test_a_right_password_is_counted_as_no_failure(house: House, quick: None) -> None:
+    Clock(house)
+    await somebody(house)
+    for _ in range(25):
+        await sign_in(house)
+    token = browser_token(house.gateway, "ada")
+    for _ in range(25):
+        await sign_in(house, browser=token)
+    for _ in range(20):
+        assert (await refused(sign_in(house, "nobody", address="192.0.2.9"))).code == "not_authenticated"
+    assert (await refused(sign_in(house, "nobody", address="192.0.2.9"))).code == "rate_limited"
+
+
+async def test_who_is_sent_away_before_anybody_looked_has_not_failed(
+    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(house)
+    await somebody(house)
+
+    async def busy(*_: object) -> bool:
+        raise Refused("temporarily_unavailable")
+
+    matches = accounts.matches
+    monkeypatch.setattr(accounts, "matches", busy)
+    for _ in range(25):
+        assert (await refused(sign_in(house))).code == "temporarily_unavailable"
+    monkeypatch.setattr(accounts, "matches", matches)
+    assert await sign_in(house)
+
+
+async def test_who_is_known_is_looked_at_first_and_who_failed_last(
+    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(house)
+    await somebody(house)
+    ranks: list[float] = []
+
+    async def matches(_: str, password: str, rank: float) -> bool:
+        ranks.append(rank)
+        return password == PASSWORD
+
+    monkeypatch.setattr(accounts, "matches", matches)
+    token = browser_token(house.gateway, "ada")
+    for address, browser in (("192.0.2.2", ""), ("192.0.2.1", token), ("192.0.2.1", "")):
+        await refused(sign_in(house, password="wrong", address=address, browser=browser))
+    await sign_in(house, address="192.0.2.1")
+    await sign_in(house, address="192.0.2.1")
+    await refused(sign_in(house, "bob", "wrong", "192.0.2.1"))
+    stranger, known, first, second, with_session, other_name = ranks
+    assert stranger == first > known and second > first, "who failed from there waits behind who did not"
+    assert with_session == known < 0 < other_name
+
+
+async def test_a_password_that_was_hashed_in_another_way_is_hashed_anew(house: House, quick: None) -> None:
+    user = await somebody(house)
+    stored = await house.gateway.store.people.user(user.id)
+    await sign_in(house)
+    assert await house.gateway.store.people.user(user.id) == replace(
+        stored, last_signed_in_at=(await accounts.user(house.gateway, OWNER, user.id)).last_signed_in_at
+    )
+    old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
+    await house.gateway.store.people.rehash(user.id, old)
+    await sign_in(house)
+    now = (await house.gateway.store.people.user(user.id)).password_hash
+    assert now != old and ",t=1," in now
+    await sign_in(house)
+
+
+# --- who there is ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_key_is_told_with_what_it_is_for_and_never_again_itself(house: House) -> None:
+    clock = Clock(house)
+    made = await accounts.create_key(house.gateway, OWNER, " shop ", "write")
+    assert await last_note(house) == (
+        "owner",
+        "api-key created",
+        made.id,
+        {"name": "shop", "level": "write"},
+    )
+    (told,) = await accounts.keys(house.gateway, OWNER)
+    assert (told.id, told.name, told.level, told.created_by) == (made.id, "shop", "write", "owner")
+    assert (told.prefix, told.created_at, told.last_used_at) == (made.key[:9], clock.began, None)
+    assert made.key not in repr(told) + repr(made)
+    for after, used in ((1, 1), (60, 1), (1, 62)):
+        clock.now += after
+        await accounts.actor_of_key(house.gateway, made.key)
+        assert (await accounts.keys(house.gateway, OWNER))[0].last_used_at == clock.began + used
+    refusal = await refused(accounts.create_key(house.gateway, OWNER, "x" * 201, "all"))
+    assert {error.field for error in refusal.errors} == {"name", "level"}
+    await accounts.delete_key(house.gateway, OWNER, made.id)
+    assert await last_note(house) == ("owner", "api-key deleted", made.id, {})
+
+
+async def test_the_key_of_the_environment_is_an_admin_of_its_own(house: House) -> None:
+    for wrong in ("", "the admin key"):
+        assert (await refused(accounts.actor_of_key(house.gateway, wrong))).code == "not_authenticated"
+    house.gateway.site.admin_key_digest = sha256(b"the admin key").digest()
+    actor = await accounts.actor_of_key(house.gateway, "the admin key")
+    assert (actor.name, actor.level, actor.id) == ("POSTERN_ADMIN_KEY", "admin", "environment")
+    assert (await refused(accounts.actor_of_key(house.gateway, "another key"))).code == "not_authenticated"
+
+
+async def test_a_change_of_a_user_says_what_it_was_and_nothing_is_noted_where_nothing_differs(
+    house: House, quick: None
+) -> None:
+    clock, _ = Clock(house), await somebody(house, "boss", "admin")
+    user = await somebody(house)
+    assert (user.name, user.level, user.created_by, user.created_at) == ("ada", "read", "owner", clock.began)
+    assert user.last_signed_in_at is None
+    created = await last_note(house)
+    assert created == ("owner", "user created", user.id, {"name": "ada", "level": "read"})
+    assert await accounts.change_user(house.gateway, OWNER, user.id, level="read") == user
+    assert await last_note(house) == created
+    changed = await accounts.change_user(house.gateway, OWNER, user.id, level="write")
+    assert (changed.level, changed.id) == ("write", user.id)
+    assert await last_note(house) == (
+        "owner",
+        "user changed",
+        user.id,
+        {"level": {"before": "read", "after": "write"}},
+    )
+    await accounts.change_user(house.gateway, OWNER, user.id, password="another password")
+    assert (await last_note(house))[3] == {"password": "set"}
+    assert (await refused(sign_in(house))).code == "not_authenticated"
+    assert await sign_in(house, password="another password")
+    await accounts.delete_user(house.gateway, OWNER, user.id)
+    assert await last_note(house) == ("owner", "user deleted", user.id, {"name": "ada"})
+    for gone in (
+        accounts.user(house.gateway, OWNER, user.id),
+        accounts.change_user(house.gateway, OWNER, user.id, level="read"),
+        accounts.delete_user(house.gateway, OWNER, user.id),
+    ):
+        refusal = await refused(gone)
+        assert (refusal.code, refusal.detail) == ("not_found", "there is no user with this id")
+
+
+async def test_an_admin_who_sets_a_password_ends_the_users_sessions_and_keeps_the_own_one(
+    house: House, quick: None
+) -> None:
+    boss, user = await somebody(house, "boss", "admin"), await somebody(house)
+    own, elsewhere = await sign_in(house, "boss"), await sign_in(house, "boss")
+    theirs = await sign_in(house)
+    me = await accounts.actor_of_session(house.gateway, own)
+
+    async def alive() -> list[bool]:
+        found = []
+        for secret in (own, elsewhere, theirs):
+            try:
+                await accounts.actor_of_session(house.gateway, secret)
+                found.append(True)
+            except Refused:
+                found.append(False)
+        return found
+
+    await accounts.change_user(house.gateway, me, user.id, level="write")
+    assert await alive() == [True, True, True], "another level ends no session"
+    await accounts.change_user(house.gateway, me, user.id, password="another password")
+    assert await alive() == [True, True, False]
+    await accounts.change_user(house.gateway, me, boss.id, password="another password")
+    assert await alive() == [True, False, False]
+
+
+@pytest.mark.parametrize(("length", "taken"), [(7, False), (8, True), (256, True), (257, False)])
+async def test_a_password_has_8_to_256_characters(
+    house: House, quick: None, length: int, taken: bool
+) -> None:
+    await somebody(house, "boss", "admin")
+    user, password = await somebody(house), "p" * length
+    me = await accounts.actor_of_session(house.gateway, await sign_in(house))
+    for asked, field in (
+        (accounts.create_user(house.gateway, OWNER, "bob", password, "read"), "password"),
+        (accounts.change_own_password(house.gateway, me, PASSWORD, password), "newPassword"),
+        (accounts.change_user(house.gateway, OWNER, user.id, password=password), "password"),
+    ):
+        if taken:
+            await asked
+        else:
+            refusal = await refused(asked)
+            assert [(error.field, error.message) for error in refusal.errors] == [
+                (field, "has 8 to 256 characters")
+            ]
+    assert await sign_in(house, password=password if taken else PASSWORD)
+
+
+async def test_who_changes_the_own_password_is_slowed_by_wrong_ones_alone(house: House, quick: None) -> None:
+    clock = Clock(house)
+    await somebody(house, level="admin")
+    me = await accounts.actor_of_session(house.gateway, await sign_in(house))
+    for _ in range(25):
+        await accounts.change_own_password(house.gateway, me, PASSWORD, PASSWORD)
+    assert await last_note(house) == ("ada", "password changed", me.id, {"password": "set"})
+    for _ in range(20):
+        wrong = await refused(accounts.change_own_password(house.gateway, me, "wrong", PASSWORD))
+        assert [(error.field, error.message) for error in wrong.errors] == [("oldPassword", "is not right")]
+    slowed = await refused(accounts.change_own_password(house.gateway, me, PASSWORD, PASSWORD))
+    assert (slowed.code, slowed.retry_after) == ("rate_limited", 4)
+    clock.now += 3
+    await accounts.change_own_password(house.gateway, me, PASSWORD, PASSWORD)
+
+
+async def test_a_new_password_does_not_give_back_a_level_that_was_taken_meanwhile(
+    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await somebody(house, "boss", "admin")
+    user = await somebody(house, level="admin")
+    me = await accounts.actor_of_session(house.gateway, await sign_in(house))
+    hashed = accounts.hashed
+
+    async def meanwhile(password: str) -> str:
+        await accounts.change_user(house.gateway, OWNER, user.id, level="read")
+        return await hashed(password)
+
+    monkeypatch.setattr(accounts, "hashed", meanwhile)
+    await accounts.change_own_password(house.gateway, me, PASSWORD, "another password")
+    assert (await accounts.user(house.gateway, OWNER, user.id)).level == "read"
+    await accounts.change_user(house.gateway, OWNER, user.id, level="admin")
+    changed = await accounts.change_user(house.gateway, OWNER, user.id, password=PASSWORD)
+    assert changed.level == "read", "what is answered is what is stored"
+
+
+async def test_the_first_start_makes_an_admin_and_a_later_one_nobody(house: House, quick: None) -> None:
+    clock = Clock(house)
+    password = await accounts.ensure_admin(house.gateway, "")
+    assert password is not None
+    (admin,) = await accounts.users(house.gateway, OWNER)
+    assert (admin.name, admin.level, admin.created_by, admin.created_at) == (
+        "admin",
+        "admin",
+        "first start",
+        clock.began,
+    )
+    assert await last_note(house) == (
+        "first start",
+        "user created",
+        admin.id,
+        {"name": "admin", "level": "admin"},
+    )
+    assert await sign_in(house, "admin", password)
+    assert await accounts.ensure_admin(house.gateway, PASSWORD) is None
+    assert (await refused(sign_in(house, "admin", PASSWORD))).code == "not_authenticated"

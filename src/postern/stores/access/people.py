@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.core.access.accounts import Session, User
+from postern.core.access.accounts import Level, Session, User
 from postern.core.access.audit import AuditEntry
 from postern.stores.access.api_keys import digest
 from postern.stores.access.audit import write_note
@@ -56,15 +56,27 @@ class People:
 
         return await self._database.read(query)
 
-    async def change(self, user: User, note: AuditEntry, end_sessions_but: str | None = None) -> bool:
+    async def change(
+        self,
+        user_id: str,
+        note: AuditEntry,
+        *,
+        level: Level | None = None,
+        password_hash: str | None = None,
+        end_sessions_but: str | None = None,
+    ) -> bool:
+        """What is given, and nothing else: it may have been changed since it was read. False where nobody else would
+        stay admin."""
+        given = {"level": level, "password_hash": password_hash}
+        values = {name: value for name, value in given.items() if value is not None}
+
         def job(connection: Connection) -> bool:
-            if user.level != "admin" and not _another_admin(connection, user.id):
+            if level is not None and level != "admin" and not _another_admin(connection, user_id):
                 return False
-            values = {"level": user.level, "password_hash": user.password_hash}
-            connection.execute(update(users).where(users.c.id == user.id).values(values))
+            connection.execute(update(users).where(users.c.id == user_id).values(values))
             if end_sessions_but is not None:
                 connection.execute(
-                    delete(sessions).where(sessions.c.user_id == user.id, sessions.c.id != end_sessions_but)
+                    delete(sessions).where(sessions.c.user_id == user_id, sessions.c.id != end_sessions_but)
                 )
             write_note(connection, note)
             return True

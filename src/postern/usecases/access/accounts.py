@@ -1,7 +1,6 @@
 """Who may do what: API keys, users, and the sessions they sign in to."""
 
 import hmac
-from dataclasses import replace
 from hashlib import sha256
 
 from msgspec.structs import asdict
@@ -249,23 +248,26 @@ async def change_user(
     require(actor, "admin")
     if level is not None and (errors := _level_problem(level)):
         raise Refused("invalid_request", errors=errors)
-    before = await _user(gateway, user_id)
-    after = before
+    user = await _user(gateway, user_id)
+    new_level: Level | None = None
+    password_hash: str | None = None
     changes: Changes = {}
-    if level is not None and level != before.level:
-        after = replace(after, level=_known(level))
-        changes["level"] = {"before": before.level, "after": level}
+    if level is not None and level != user.level:
+        new_level = _known(level)
+        changes["level"] = {"before": user.level, "after": level}
     if password is not None:
         check_password(password)
-        after = replace(after, password_hash=await hashed(password))
+        password_hash = await hashed(password)
         changes["password"] = "set"
-    if changes:
-        end_but = None if password is None else actor.session if actor.id == user_id else ""
-        if not await gateway.store.people.change(
-            after, noted(gateway, actor, "user changed", user_id, **changes), end_but
-        ):
-            raise Refused("conflict", "somebody has to stay admin")
-    return views.user_of(after)
+    if changes and not await gateway.store.people.change(
+        user_id,
+        noted(gateway, actor, "user changed", user_id, **changes),
+        level=new_level,
+        password_hash=password_hash,
+        end_sessions_but=None if password is None else actor.session if actor.id == user_id else "",
+    ):
+        raise Refused("conflict", "somebody has to stay admin")
+    return views.user_of(await _user(gateway, user_id))
 
 
 async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
@@ -296,7 +298,9 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
     gateway.runtime.limits.give_back(tries)
     check_password(new, "newPassword")
     note = noted(gateway, actor, "password changed", user.id, password="set")
-    await gateway.store.people.change(replace(user, password_hash=await hashed(new)), note, actor.session)
+    await gateway.store.people.change(
+        user.id, note, password_hash=await hashed(new), end_sessions_but=actor.session
+    )
 
 
 async def _user(gateway: Gateway, user_id: str) -> User:
