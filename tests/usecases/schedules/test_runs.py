@@ -1,0 +1,406 @@
+"""One run of a schedule, without a network: what is asked of the source, what its answer comes to, and what is told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.problems import Refused
+from postern.observe import REGISTRY
+from postern.usecases.access import audit
+from postern.usecases.history import history
+from postern.usecases.history.views import Invocation
+from postern.usecases.ports import FetchTrouble
+from postern.usecases.schedules import schedules
+from postern.usecases.schedules.schedules import AT_ONCE, LEASE, Scheduler
+from postern.usecases.schedules.views import ScheduleRun, ScheduleState
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import Webhook
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://api.example.com/orders?key=k"
+TOKEN = {"method": "token", "token": "a token of the tests"}
+
+
+class Answer:
+    """What the source answers."""
+
+    def __init__(self, body: bytes = b'{"n": 1}', status: int = 200, **headers: str) -> None:
+        self.status, self.body = status, body
+        self._named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.headers = (
+            (b"content-type", b"application/json"),
+            *((name.encode(), value.encode()) for name, value in self._named.items()),
+        )
+
+    def header(self, name: str) -> str | None:
+        return self._named.get(name)
+
+    def retry_after(self, now: float) -> float | None:
+        after = self.header("retry-after")
+        return None if after is None else float(after)
+
+
+class Source:
+    """Stands where the network would be: it answers one after the other, the last one for ever, and notes what it was
+    asked. The clock stands still."""
+
+    def __init__(self, house: House, *answers: Answer | Exception) -> None:
+        self.house, self.answers = house, list(answers) or [Answer()]
+        self.asked: list[tuple[str, dict[str, str], float, int]] = []
+        self.began = self.now = float(int(house.gateway.clock()))
+        house.gateway.clock = lambda: self.now
+        house.gateway.outbound.fetch = self
+
+    async def __call__(
+        self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int
+    ) -> Answer:
+        self.asked.append((url, dict(headers), timeout, max_bytes))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def scheduled(house: House, more: dict[str, Any] | None = None, **setting: Any) -> Webhook:
+    return await house.webhook(schedule={"url": URL, "every": "1h", **setting}, **(more or {}))
+
+
+async def run(house: House, webhook: Webhook) -> ScheduleRun:
+    return await schedules.run_now(house.gateway, OWNER, webhook.id)
+
+
+async def state(house: House, webhook: Webhook) -> ScheduleState:
+    shown = (await webhooks.show(house.gateway, OWNER, webhook.id)).schedule_state
+    assert shown is not None
+    return shown
+
+
+async def recorded(house: House, done: ScheduleRun) -> list[Invocation]:
+    return [await history.show(house.gateway, OWNER, one) for one in done.invocation_ids]
+
+
+async def refused(asked: Awaitable[object]) -> str:
+    with pytest.raises(Refused) as caught:
+        await asked
+    assert caught.value.code == "conflict"
+    return caught.value.detail
+
+
+# --- what is asked and what it comes to ------------------------------------------------------------------------------
+
+
+async def test_the_source_is_asked_as_its_webhook_says(house: House) -> None:
+    source = Source(house)
+    webhook = await scheduled(
+        house, {"payloadLimitBytes": 77, "authentication": TOKEN}, headers={"X-Shop": "a"}, timeoutSeconds=7
+    )
+    done = await run(house, webhook)
+    assert source.asked == [(URL, {"X-Shop": "a"}, 7.0, 77)]
+    assert (done.webhook_id, done.result, done.reason, done.paused) == (webhook.id, "accepted", None, False)
+    (call,) = await recorded(house, done)
+    assert (call.method, call.path, call.query, call.address) == (
+        "GET",
+        "https://api.example.com/orders",
+        "",
+        "api.example.com",
+    )
+    note = (await audit.listing(house.gateway, OWNER)).items[0]
+    assert (note.action, note.subject, note.changes) == ("schedule run by hand", webhook.id, {})
+
+
+async def test_a_run_never_waits_for_the_workflows_answer(house: House) -> None:
+    Source(house)
+    webhook = await scheduled(house, {"synchronousResponse": {"enabled": True}})
+    await run(house, webhook)
+    await house.deliver()
+    (trigger,) = house.engine.started.values()
+    assert trigger.response is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "status"),
+    [
+        (Answer(status=199), "the source answered 199", 199),
+        (Answer(status=300), "the source answered 300", 300),
+        (Answer(status=304), "the source answered 304", 304),
+        (FetchTrouble("nobody answered"), "nobody answered", None),
+        (FetchTrouble("too large", 200), "too large", 200),
+    ],
+)
+async def test_what_is_no_answer_is_recorded_as_a_failure(
+    house: House, answer: Any, reason: str, status: int | None
+) -> None:
+    Source(house, answer)
+    webhook = await scheduled(house, {"payloadLimitBytes": 77})
+    done = await run(house, webhook)
+    assert (done.result, done.reason) == ("failed", reason)
+    (call,) = await recorded(house, done)
+    assert (call.status, call.code, call.detail, call.body_size) == ("rejected", "fetch_failed", reason, 0)
+    assert (call.method, call.path, call.address) == (
+        "GET",
+        "https://api.example.com/orders",
+        "api.example.com",
+    )
+    assert call.http_status == status
+    assert [(one.step, one.ok, one.detail) for one in call.trace] == [
+        ("schedule", False, f"fetched https://api.example.com/orders: {reason}")
+    ]
+    assert (await state(house, webhook)).consecutive_failures == 1
+
+
+@pytest.mark.parametrize("status", [200, 299])
+async def test_every_2xx_is_an_answer(house: House, status: int) -> None:
+    Source(house, Answer(status=status))
+    done = await run(house, await scheduled(house))
+    (call,) = await recorded(house, done)
+    assert (done.result, call.http_status, call.status) == ("accepted", status, "accepted")
+    assert call.trace[0].detail == f"fetched https://api.example.com/orders: {status}, 8 bytes"
+
+
+async def test_a_process_that_cannot_fetch_says_so(house: House) -> None:
+    webhook = await scheduled(house)
+    house.gateway.outbound.fetch = None
+    assert (await run(house, webhook)).reason == "this process cannot fetch"
+
+
+async def test_elements_are_numbered_and_those_that_are_rejected_are_counted(house: House) -> None:
+    source = Source(house, Answer(b'[{"n":1},2,{"n":3}]'))
+    webhook = await scheduled(house, splitArray=True)
+    done = await run(house, webhook)
+    assert (done.result, done.reason) == (
+        "accepted",
+        "1 of 3 elements rejected: the body is JSON, but not an object",
+    )
+    assert [call.trace[0].detail.rpartition(", ")[2] for call in await recorded(house, done)] == [
+        "element 1 of 3",
+        "element 2 of 3",
+        "element 3 of 3",
+    ]
+    source.answers = [Answer(b"[1, 2]"), Answer(b'[{"n":1}]'), Answer(b"[]"), Answer(b"[1,")]
+    none = await run(house, webhook)
+    assert (none.result, none.reason, len(none.invocation_ids)) == (
+        "failed",
+        "the body is JSON, but not an object",
+        2,
+    )
+    single = await run(house, webhook)
+    assert (single.result, single.reason) == ("accepted", None)
+    assert "element" not in (await recorded(house, single))[0].trace[0].detail
+    empty = await run(house, webhook)
+    assert (empty.result, empty.reason, empty.invocation_ids) == ("empty", "an empty array", [])
+    broken = await run(house, webhook)
+    assert broken.result == "failed" and (broken.reason or "").startswith("the answer is not valid JSON")
+    assert [call.http_status for call in await recorded(house, broken)] == [200]
+
+
+async def test_only_what_has_changed_starts_anything(house: House) -> None:
+    same = Answer(b'{"n": 1}', etag='"1"', last_modified="Sun, 01 Nov 2026 10:00:00 GMT")
+    source = Source(
+        house,
+        same,
+        same,
+        Answer(status=304),
+        Answer(status=500),
+        Answer(b'{"n": 2}', etag='"2"'),
+        Answer(b'{"n": 2}'),
+        Answer(b'{"n": 3}'),
+    )
+    webhook = await scheduled(house, onlyWhenChanged=True)
+    told = [(done.result, done.reason) for done in [await run(house, webhook) for _ in range(7)]]
+    assert told == [
+        ("accepted", None),
+        ("unchanged", "the answer is the same as before"),
+        ("unchanged", "the source answered 304"),
+        ("failed", "the source answered 500"),
+        ("accepted", None),
+        ("unchanged", "the answer is the same as before"),
+        ("accepted", None),
+    ]
+    conditions = [headers for _, headers, _, _ in source.asked]
+    known = {"If-None-Match": '"1"', "If-Modified-Since": "Sun, 01 Nov 2026 10:00:00 GMT"}
+    # A failure is no answer to compare with; and what is remembered is the last answer, with or without a tag.
+    assert conditions == [{}, known, known, known, known, {"If-None-Match": '"2"'}, {}]
+    shown = await state(house, webhook)
+    assert (shown.last_result, shown.last_reason, shown.consecutive_failures) == ("accepted", None, 0)
+
+
+# --- when the next one is --------------------------------------------------------------------------------------------
+
+
+async def test_what_the_source_asks_for_is_waited_for(house: House) -> None:
+    source = Source(house, Answer(status=429, retry_after="10000"), Answer(status=429))
+    webhook = await scheduled(house)
+    asked_for = (await run(house, webhook)).next_run_at
+    assert asked_for is not None and 10_000 <= asked_for - source.now < 10_000 + 3630
+    usual = (await run(house, webhook)).next_run_at
+    assert usual is not None and usual - source.now <= 3630
+
+
+async def test_a_schedule_that_fails_too_often_pauses_and_goes_on_from_now(house: House) -> None:
+    source = Source(house, Answer(status=500))
+    webhook = await scheduled(house, pauseAfterFailures=2)
+    with capture_logs() as lines:
+        first, second = await run(house, webhook), await run(house, webhook)
+    assert (first.paused, second.paused, second.next_run_at) == (False, True, None)
+    assert first.next_run_at is not None
+    told = [line for line in lines if line["log_level"] == "warning"]
+    assert [(line["webhook"], line["result"], line["failures"]) for line in told] == [
+        (webhook.id, "failed", 2)
+    ]
+    shown = await state(house, webhook)
+    assert (shown.paused_at, shown.paused_reason) == (source.now, "the source answered 500")
+    source.now += 86_400
+    resumed = (await schedules.resume(house.gateway, OWNER, webhook.id)).schedule_state
+    assert resumed is not None and resumed.next_run_at is not None
+    assert 0 < resumed.next_run_at - source.now <= 3630
+    assert (resumed.paused_at, resumed.consecutive_failures) == (None, 0)
+    note = (await audit.listing(house.gateway, OWNER)).items[0]
+    assert (note.action, note.subject) == ("schedule resumed", webhook.id)
+
+
+async def test_what_cannot_be_run_by_hand_says_why(house: House) -> None:
+    source = Source(house)
+    nothing, off = await house.webhook(), await scheduled(house, {"enabled": False})
+    webhook = await scheduled(house)
+    assert await refused(run(house, nothing)) == "this webhook has no schedule"
+    assert await refused(run(house, off)) == "this webhook is switched off"
+    assert await refused(schedules.resume(house.gateway, OWNER, nothing.id)) == "this webhook has no schedule"
+    assert await refused(schedules.resume(house.gateway, OWNER, webhook.id)) == "this schedule is not paused"
+    assert await house.gateway.store.schedules.take(webhook.id, source.now, LEASE) is not None
+    before = (await audit.listing(house.gateway, OWNER)).items
+    assert await refused(run(house, webhook)) == "it is being run right now"
+    source.now += LEASE - 1
+    assert await refused(run(house, webhook)) == "it is being run right now"
+    assert (await audit.listing(house.gateway, OWNER)).items == before, "what did not happen is not noted"
+    source.now += 1
+    assert (await run(house, webhook)).result == "accepted"
+
+
+async def test_a_change_of_the_setting_while_it_runs_wins(house: House) -> None:
+    source = Source(house)
+    webhook = await scheduled(house)
+
+    async def meanwhile(*given: Any, **more: Any) -> Answer:
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"schedule": {"every": "2h"}})
+        return await source(*given, **more)
+
+    house.gateway.outbound.fetch = meanwhile
+    said = await refused(run(house, webhook))
+    assert said == "its setting was changed while it ran: nothing was recorded"
+    assert await house.history() == []
+
+
+async def test_what_a_run_recorded_is_counted(house: House) -> None:
+    Source(house, Answer(b'[{"n":1},2]'))
+    webhook = await scheduled(house, splitArray=True)
+    await run(house, webhook)
+
+    def counted(outcome: str, code: str) -> float | None:
+        labels = {"webhook": webhook.id, "outcome": outcome, "code": code}
+        return REGISTRY.get_sample_value("postern_calls_total", labels)
+
+    assert (counted("accepted", "accepted"), counted("rejected", "payload_not_an_object")) == (1, 1)
+
+
+# --- the loop --------------------------------------------------------------------------------------------------------
+
+
+async def due(house: House, source: Source, many: int = 1) -> list[Webhook]:
+    made = [await scheduled(house) for _ in range(many)]
+    source.now += 3700
+    return made
+
+
+async def test_no_more_than_twenty_runs_are_under_way_at_once(house: House) -> None:
+    source, going = Source(house), asyncio.Event()
+
+    async def slow(*given: Any, **more: Any) -> Answer:
+        await going.wait()
+        return await source(*given, **more)
+
+    house.gateway.outbound.fetch = slow
+    await due(house, source, AT_ONCE + 3)
+    scheduler = Scheduler(house.gateway)
+    assert [await scheduler.round() for _ in range(2)] == [20, 0]
+    going.set()
+    await asyncio.gather(*scheduler._running)
+    assert [await scheduler.round() for _ in range(2)] == [3, 0]
+    await asyncio.gather(*scheduler._running)
+    assert len(source.asked) == AT_ONCE + 3
+    assert len(await house.history()) == AT_ONCE + 3
+
+
+@pytest.mark.parametrize("trouble", [StoreUnavailable("the disk is full"), RuntimeError("a bug")])
+async def test_a_run_that_ends_badly_is_logged_and_ends_nothing_else(
+    house: House, trouble: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(house)
+    broken, fine = await due(house, source, 2)
+    finish = house.gateway.store.schedules.finish
+
+    async def fails(claimed: Any, *given: Any) -> Any:
+        if claimed.webhook_id == broken.id:
+            raise trouble
+        return await finish(claimed, *given)
+
+    monkeypatch.setattr(house.gateway.store.schedules, "finish", fails)
+    scheduler = Scheduler(house.gateway)
+    with capture_logs() as lines:
+        assert await scheduler.round() == 2
+        await asyncio.gather(*scheduler._running)
+    assert [one.webhook_id for one in await house.history()] == [fine.id]
+    assert [line["webhook"] for line in lines if line["log_level"] in ("warning", "error")] == [broken.id]
+
+
+async def test_only_what_waits_for_a_later_time_than_its_next_one_is_brought_forward(house: House) -> None:
+    source = Source(house)
+    waits = await scheduled(house)
+    await run(house, waits)
+    assert await schedules.catch_up(house.gateway) == 0
+    planned = (await state(house, waits)).next_run_at
+    source.now -= 7200
+    with capture_logs() as lines:
+        assert await schedules.catch_up(house.gateway) == 1
+    assert [line["count"] for line in lines] == [1]
+    following = (await state(house, waits)).next_run_at
+    assert following is not None and planned is not None
+    assert (0 < following - source.now <= 3630, planned > following) == (True, True)
+    with capture_logs() as lines:
+        assert await schedules.catch_up(house.gateway) == 0, "it waits for its next time already"
+    assert lines == []
+    await webhooks.change(house.gateway, OWNER, waits.id, {"schedule": None})
+    assert await schedules.catch_up(house.gateway) == 0
+
+
+Told = Callable[[], Awaitable[ScheduleState | None]]
+
+
+async def test_how_a_schedule_stands_is_told_from_its_first_day(house: House) -> None:
+    source = Source(house)
+    webhook = await scheduled(house)
+    fresh = await state(house, webhook)
+    assert (fresh.in_words, fresh.last_run_at, fresh.last_result, fresh.last_reason) == (
+        "every hour",
+        None,
+        None,
+        None,
+    )
+    assert (fresh.last_duration_ms, fresh.consecutive_failures, fresh.paused_at, fresh.paused_reason) == (
+        None,
+        0,
+        None,
+        None,
+    )
+    source.now += 5
+    done = await run(house, webhook)
+    after = await state(house, webhook)
+    assert (after.last_run_at, after.last_result) == (source.now, "accepted")
+    assert after.next_run_at == pytest.approx(done.next_run_at, abs=0.001)
+    assert after.last_duration_ms is not None
+    assert (await house.webhook()).schedule_state is None
