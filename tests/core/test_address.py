@@ -6,6 +6,7 @@ from postern.core.address import (
     NOBODY,
     UNIX,
     Allowlist,
+    ClientAddresses,
     InvalidRanges,
     client_address,
     forbidden,
@@ -292,3 +293,14 @@ def test_a_zone_is_no_part_of_an_address_and_belongs_to_ipv6_alone() -> None:
 )
 def test_a_proxy_in_front_is_mostly_inside(address: str, is_inside: bool) -> None:
     assert inside(address) is is_inside
+
+
+def test_the_proxies_name_the_client_in_their_one_header_and_nobody_else_does() -> None:
+    whom = ClientAddresses(PROXIES, "X-Real-IP")
+    sent = [(b"x-forwarded-for", b"198.51.100.1"), (b"x-real-ip", b"198.51.100.2"), (b"host", b"a")]
+    assert whom.client("10.0.0.1", sent) == "198.51.100.2"
+    assert whom.client("203.0.113.9", sent) == "203.0.113.9"
+    nobody = ClientAddresses(NOBODY, "X-Real-IP")
+    assert nobody.client("203.0.113.9", sent) == "203.0.113.9"
+    assert nobody.client("::ffff:203.0.113.9", sent) == "203.0.113.9"
+    assert nobody.client(None, sent) == UNIX

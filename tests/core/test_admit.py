@@ -289,3 +289,37 @@ def test_signed_fields_of_a_body_that_cannot_be_read_say_so() -> None:
     for body, headers in ((b"nonsense", ()), (b'{"amount":"1"}', (("Content-Type", "image/png"),))):
         verdict = judged(signing_fields(), call(body, signature_of(b":1:"), *headers))
         assert verdict.code == "signature_malformed" and "body" in verdict.detail
+
+
+def test_another_method_is_for_the_handshake_alone_whatever_it_proves() -> None:
+    rules = protected(handshake=Handshake("dropbox"))
+    asking = call(method="GET", query=b"challenge=1")
+    assert judged(rules, asking).outcome == "handshake"
+    verdict = judged(rules, call(b"{}", TOKEN, method="GET"))
+    assert (verdict.outcome, verdict.code) == ("rejected", "method_not_allowed")
+    assert verdict.trace[-1][:2] == ("method", False)
+
+
+def test_of_those_who_prove_nothing_and_come_too_often_one_a_minute_is_kept_for_each_address() -> None:
+    now = 0.0
+    limits = Limits(lambda: now)
+    anybody = webhook(calls_per_second=1.0, burst=1.0)
+    shaking = protected(handshake=Handshake("dropbox"))
+    for _ in range(60):
+        assert judged(shaking, call(method="GET", query=b"challenge=1"), limits).outcome == "handshake"
+    assert judged(anybody, call(), limits).outcome == "accepted"
+
+    def too_often(rules: Webhook, received: Call) -> Verdict:
+        verdict = judged(rules, received, limits)
+        assert (verdict.code, verdict.retry_after) == ("rate_limited", 2)
+        return verdict
+
+    asking = call(method="GET", query=b"challenge=1")
+    assert [too_often(anybody, call()).counted_only for _ in range(2)] == [False, True]
+    assert not too_often(anybody, call(address="192.0.2.2")).counted_only
+    limits = Limits(lambda: now)
+    for _ in range(60):
+        judged(shaking, asking, limits)
+    verdict = too_often(shaking, asking)
+    assert (verdict.counted_only, verdict.trace[-1][0]) == (False, "set-up handshake")
+    assert too_often(shaking, asking).counted_only

@@ -105,3 +105,24 @@ def test_what_a_workflow_answers_stays_in_a_sandbox_that_loads_nothing_of_ours()
     }
     assert headers[b"x-content-type-options"] == b"nosniff"
     assert (told.status, headers[b"x-invocation-id"], told.body) == (201, b"inv_1", b"<p>")
+
+
+def test_what_a_server_adds_by_itself_is_no_part_of_a_workflows_answer() -> None:
+    headers = [
+        ("X-Powered-By", "PHP"),
+        ("Set-Cookie", "a=b"),
+        ("ETag", '"1"'),
+        ("X-Own", "1"),
+        ("X-own", "2"),
+    ]
+    told = answer.response_of_http(201, headers, b"\xff\0")
+    own = ("content-type", "application/octet-stream")
+    assert told == WorkflowResponse(201, (own, ("etag", '"1"'), ("x-own", "2")), b"\xff\0")
+    typed = answer.response_of_http(200, [("Content-Type", "text/csv")], b"a,b")
+    assert typed == WorkflowResponse(200, (("content-type", "text/csv"),), b"a,b")
+    assert answer.response_of_http(200, [], b"") == WorkflowResponse(200, (), b"")
+    for status in (204, 304):
+        assert answer.response_of_http(status, [], b"left out") == WorkflowResponse(status, (), b"")
+    assert len(answer.response_of_http(200, [], b"x" * LARGEST_RESPONSE).body) == LARGEST_RESPONSE
+    with pytest.raises(InvalidResponse, match="1 MiB"):
+        answer.response_of_http(200, [], b"x" * (LARGEST_RESPONSE + 1))

@@ -78,3 +78,8 @@ def test_a_parameter_of_ones_own(name: str, taken: bool) -> None:
 )
 def test_a_username_of_ones_own(name: str, taken: bool) -> None:
     assert (username_problem(name) is None) is taken
+
+
+def test_authorization_is_a_placement_of_its_own() -> None:
+    for name in ("Authorization", "authorization"):
+        assert "Bearer and Basic" in str(header_name_problem(name))

@@ -149,3 +149,16 @@ def test_walking_any_bytes_is_total(document: bytes) -> None:
     for path in ("a.b", "a[0].b", "0"):
         value = walk(document, parse_path(path))
         assert value is None or isinstance(as_text(value), str)
+
+
+def test_a_value_is_handed_on_as_a_text() -> None:
+    assert [as_text(value) for value in (b'"a\\n"', b"null", b"10.00", b"true")] == [
+        "a\n",
+        "",
+        "10.00",
+        "true",
+    ]
+    assert as_text(b'{"a": [1,\n 2]}') == '{"a":[1,2]}'
+    assert as_text(b'[ "\xc3\xa4" ]') == '["\u00e4"]'
+    # Half a character: JSON by its grammar, and no text.
+    assert as_text(rb'"\ud83d"') == r'"\ud83d"'

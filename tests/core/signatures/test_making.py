@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from postern.core.signatures.making import CannotMake, Draft, Occasion, Value, signed, unsigned
+from postern.core.signatures.making import CannotMake, Draft, Occasion, Value, Wrong, signed, unsigned
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 
@@ -46,3 +46,37 @@ def test_where_the_body_is_not_signed_no_call_has_another_one() -> None:
     credential = SignatureCredential(scheme, b"a secret of the tests")
     with pytest.raises(CannotMake, match="does not sign the body"):
         signed(credential, Draft(), Occasion(0.0, b"1"), {}, "body")
+
+
+def test_what_cannot_be_signed_is_said() -> None:
+    def credential(**document: object) -> SignatureCredential:
+        scheme = SignatureScheme.from_document({"signature": "header:X-Signature", **document})
+        return SignatureCredential(scheme, b"a secret of the tests")
+
+    def why(by: SignatureCredential, draft: Draft = Draft(), wrong: Wrong | None = None) -> str:
+        with pytest.raises(CannotMake) as cannot:
+            signed(by, draft, Occasion(1_700_000_000.0, b"1"), {}, wrong)
+        return str(cannot.value)
+
+    assert "signs no time" in why(credential(), wrong="stale")
+    ageless = credential(timestamp="header:X-Time", toleranceSeconds=0)
+    assert "any age" in why(ageless, wrong="stale")
+    assert "characters that HTTP does not carry" in why(credential(), Draft((("X-A", "\u4e00"),)))
+    twice = Draft((("X-A", "1"), ("X-A", "2")))
+    assert "sent 2 times" in why(credential(signedContent="{header:X-A}.{body}"), twice)
+    parts = credential(timestamp="item:t", keySeparator="=", signedContent="{timestamp}.{body}")
+    assert "does not say what divides the parts" in why(parts)
+    assert "the body is not JSON" in why(credential(timestamp="body:at"), Draft(body=b"a=1"))
+
+
+def test_a_signature_that_is_too_old_is_so_by_a_minute() -> None:
+    scheme = SignatureScheme.from_document(
+        {
+            "signature": "header:X-Signature",
+            "timestamp": "header:X-Time",
+            "signedContent": "{timestamp}.{body}",
+        }
+    )
+    credential = SignatureCredential(scheme, b"a secret of the tests")
+    made = signed(credential, Draft(), Occasion(1_700_000_000.0, b"1"), {}, "stale")
+    assert dict(made.headers)["X-Time"] == str(1_700_000_000 - 300 - 60)

@@ -601,6 +601,8 @@ class TestDocuments:
         assert [warning.field for warning in warnings(scheme(signedContent="{header:X-A}"))] == [
             "signedContent"
         ]
+        ageless = scheme(**{**STRIPE, "toleranceSeconds": 0})
+        assert [warning.field for warning in warnings(ageless)] == ["toleranceSeconds"]
         assert warnings(scheme(**STRIPE)) == []
 
 

@@ -140,3 +140,13 @@ def test_every_value_at_a_place_is_found_in_its_order() -> None:
         "item:t": [],
     }
     assert (finder(parse_ref("body:a.b"))(came), finder(parse_ref("body:n"))(came)) == ([b"text"], [])
+
+
+def test_no_value_of_signed_headers_runs_into_the_next() -> None:
+    for headers, why in (
+        (((b"x-one", b"1\n2"),), "line break"),
+        (((b"x-one", b"1"), (b"x-one", b"2")), "sent twice"),
+        ((), "was sent"),
+    ):
+        found = signed("{headers:X-*}", call(b"{}", b"", *headers))
+        assert isinstance(found, Missing) and why in found.detail

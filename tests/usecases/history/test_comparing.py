@@ -80,6 +80,8 @@ def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:
         ("line 2", "b", "B"),
         ("line 5", None, "e"),
     ]
+    first = compare.lines("a\nb\nb", "A\nb\nb")
+    assert first is not None and [(one.place, one.kind) for one in first.shown] == [("line 1", "changed")]
     same = compare.lines("a\na", "a")
     assert same is not None and [(one.place, one.kind) for one in same.shown] == [("line 2", "removed")]
     assert compare.lines("\n".join(map(str, range(1000))), "\n".join(map(str, range(1, 2000, 2)))) is None

@@ -1,5 +1,6 @@
 """How secrets and digests are written as text: hex, base64 and its URL-safe form, or the plain characters."""
 
+import base64
 import binascii
 import unicodedata
 from collections.abc import Callable
@@ -70,6 +71,15 @@ def _base64url(text: bytes) -> bytes | None:
 def decode_digest(text: bytes) -> bytes | None:
     """A SHA-256 digest in hex or base64, told apart by its length."""
     return _hex(text) if len(text) == _HEX_DIGITS else _base64(text)
+
+
+def write_digest(digest: bytes, encoding: Encoding) -> str:
+    """As a sender writes it that uses this encoding."""
+    if encoding == "base64":
+        return base64.b64encode(digest).decode()
+    if encoding == "base64url":
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return digest.hex()
 
 
 DIGEST_DECODERS: dict[Encoding, Callable[[bytes], bytes | None]] = {

@@ -16,7 +16,7 @@ from urllib.parse import quote_plus
 from postern.core.calls.call import Call
 from postern.core.calls.paths import Path, parse_path, walk
 from postern.core.signatures.credential import Unproven
-from postern.core.signatures.encoding import Encoding
+from postern.core.signatures.encoding import write_digest
 from postern.core.signatures.freshness import TimestampFormat, write_timestamp
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Ref, covers, parse_ref
@@ -151,11 +151,11 @@ def signed(
     draft = replace(
         draft, headers=_put(draft.headers, _DIGEST, digest), query=_put(draft.query, _DIGEST, digest)
     )
-    stand_in = _written(bytes(32), scheme.encoding)
+    stand_in = write_digest(bytes(32), scheme.encoding)
     content = _content(credential, draft, occasion, stand_in)
     signed = content + (other if scheme.signs_body else b"")
     made = hmac.digest(occasion.chance, signed, "sha256") if wrong == "secret" else credential.sign(signed)
-    text = _written(made, scheme.encoding)
+    text = write_digest(made, scheme.encoding)
     if _content(credential, draft, occasion, text) != content:
         raise CannotMake("by this scheme the signature is a part of what it signs")
     return Made(
@@ -290,14 +290,6 @@ def _put(pairs: tuple[tuple[str, str], ...], placeholder: str, text: str) -> tup
 def _query(occasion: Occasion, pairs: tuple[tuple[str, str], ...]) -> str:
     own = [occasion.query] if occasion.query else []
     return "&".join([*own, *(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs)])
-
-
-def _written(digest: bytes, encoding: Encoding) -> str:
-    if encoding == "base64":
-        return base64.b64encode(digest).decode()
-    if encoding == "base64url":
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
-    return digest.hex()
 
 
 def _changed(draft: Draft, changes: Mapping[str, Value]) -> Draft:

@@ -4,7 +4,6 @@ Every answer is tried, not guessed: a change is offered only after the one verif
 it. The work is bounded, by a number of tries and by the bytes they hash.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -24,7 +23,7 @@ from postern.core.signatures.diagnosis.variants import (
     changed_times,
     changed_urls,
 )
-from postern.core.signatures.encoding import Encoding
+from postern.core.signatures.encoding import write_digest
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import finder, parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
@@ -233,17 +232,9 @@ def _steps(
 def _expected(credential: SignatureCredential, setup: Setup, content: bytes) -> Iterator[tuple[Matched, str]]:
     scheme = credential.scheme
     before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
-    yield "main", before + _encoded(credential.sign(content), scheme.encoding)
+    yield "main", before + write_digest(credential.sign(content), scheme.encoding)
     if setup.second is not None:
-        yield "second", before + _encoded(credential.sign(content, second=True), scheme.encoding)
-
-
-def _encoded(digest: bytes, encoding: Encoding) -> str:
-    if encoding == "base64":
-        return base64.b64encode(digest).decode()
-    if encoding == "base64url":
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
-    return digest.hex()
+        yield "second", before + write_digest(credential.sign(content, second=True), scheme.encoding)
 
 
 def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:

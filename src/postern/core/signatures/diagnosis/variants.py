@@ -15,7 +15,7 @@ import msgspec
 
 from postern.core.calls.call import Call
 from postern.core.documents import Patch
-from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import SECRET_ENCODINGS
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS
 from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
@@ -69,10 +69,7 @@ class Setup:
         return verdict if isinstance(verdict, Unproven) else None
 
     def verifies(self, call: Call) -> bool:
-        try:
-            return isinstance(self.credential().check(call), VerifiedCall)
-        except ValueError:
-            return False
+        return self.rejection(call) is None
 
 
 @dataclass(frozen=True, slots=True)
