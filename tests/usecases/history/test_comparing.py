@@ -32,6 +32,11 @@ def documents(before: str, after: str) -> list[tuple[str, str, str | None, str |
         ('{"a": null}', "{}", [("a", "removed", "null", None)]),
         ('{"a": true}', '{"a": 1}', [("a", "changed", "true", "1")]),
         ("[1]", '{"a": 1}', [("(all of it)", "changed", "[1]", '{"a": 1}')]),
+        (
+            r'{"\ud83d": "\ud83d", "b": 1}',
+            r'{"\ud83d": "\ude00"}',
+            [(r"\ud83d", "changed", r'"\ud83d"', r'"\ude00"'), ("b", "removed", "1", None)],
+        ),
     ],
 )
 def test_json_is_compared_by_path(before: str, after: str, told: list[Any]) -> None:

@@ -44,6 +44,13 @@ async def test_another_body_goes_to_the_workflow_and_the_call_stays(house: House
     assert len(house.engine.started) == 2
 
 
+async def test_what_was_half_a_character_is_named_as_it_was_written(house: House) -> None:
+    call = await recorded(house, rb'{"\ud83d": 1, "order": {"number": "\ude00"}}')
+    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": 2}}')
+    made = await history.show(house.gateway, OWNER, done.invocation_id)
+    assert made.edited is not None and made.edited.changed == [r"\ud83d removed", "order.number changed"]
+
+
 async def test_values_are_set_by_hand_over_those_of_the_mapping_or_the_recorded_ones(house: House) -> None:
     call = await recorded(house)
     item = await history.show(house.gateway, OWNER, call)

@@ -164,4 +164,8 @@ def _short(text: str) -> str: ...
 @overload
 def _short(text: str | None) -> str | None: ...
 def _short(text: str | None) -> str | None:
-    return text if text is None or len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    if text is None:
+        return None
+    short = text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    # JSON may name half a character, which no text can hold: it stays as it was written.
+    return short.encode("utf-8", "backslashreplace").decode()
