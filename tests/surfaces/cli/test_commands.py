@@ -230,6 +230,9 @@ def test_a_recorded_call_as_curl_and_what_paths_find_in_it(
             )
             == NOT_FOUND
         )
+    # words that are parts of paths at the places of ids
+    assert refused(folder, "history", "show", "count") == NOT_FOUND
+    assert refused(folder, "webhooks", "show", "many") == NOT_FOUND
 
 
 def test_rest_offers_the_same_preview_and_the_beginning_of_a_workflow(

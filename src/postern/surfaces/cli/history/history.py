@@ -8,12 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.run import (
     FAILED,
+    NOT_FOUND,
     UNAVAILABLE,
     USAGE,
     Cursor,
@@ -139,6 +141,8 @@ def count(
 @commands.command("show")
 def show(invocation: InvocationId, as_json: Json = False) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
+    if invocation == "count":  # at this place of a path the API has something else
+        end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
     show_found(api.get(Invocation, "invocations", invocation), as_json)
 
 
