@@ -12,9 +12,11 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.usecases.history import marks, samples, saved_views
 from postern.usecases.operations import export
+from postern.usecases.webhooks import webhooks
 from support.first_version import expected, unpack_database
-from support.house import OWNER, a_house
+from support.house import OWNER, House, a_house
 from support.program import run_postern
 
 THEN = expected()
@@ -59,6 +61,25 @@ async def test_every_row_is_a_line_and_the_last_line_counts_them(tmp_path: Path)
             assert (None if body is None else base64.b64decode(body)) == bodies[line["id"]]
     assert (lines[0]["kind"], lines[0]["format"], lines[-1]["kind"]) == ("export", 1, "end")
     assert lines[-1]["counts"] == {kind: kinds[kind] for kind in kinds if kind not in ("export", "end")}
+
+
+@pytest.mark.anyio
+async def test_what_is_kept_beside_webhooks_and_calls_is_in_it(house: House) -> None:
+    recorded, deleted = await house.webhook(name="Recorded"), await house.webhook(name="Deleted")
+    await samples.arm(house.gateway, OWNER, recorded.id)
+    call = (await house.call(recorded, b'{"n": 1}')).json["invocationId"]
+    await marks.bookmark(house.gateway, OWNER, call)
+    await marks.add_note(house.gateway, OWNER, call, "look at this")
+    await webhooks.remove(house.gateway, OWNER, deleted.id)
+    view = await saved_views.save(house.gateway, OWNER, "Mine", "status=failed")
+    written: list[bytes] = []
+    await export.everything(house.gateway, OWNER, written.append)
+    lines = {line["kind"]: line for line in map(json.loads, written)}
+    assert (lines["sample"]["webhookId"], lines["sample"]["event"]["payload"]) == (recorded.id, {"n": 1})
+    assert (lines["deletedWebhook"]["id"], lines["webhook"]["id"]) == (deleted.id, recorded.id)
+    assert lines["call"]["bookmark"] and lines["call"]["notes"][0]["text"] == "look at this"
+    shown = {name: lines["savedView"][name] for name in ("id", "by", "name", "query")}
+    assert shown == {"id": view.id, "by": view.owner, "name": "Mine", "query": "status=failed"}
 
 
 @pytest.mark.anyio

@@ -17,8 +17,14 @@ class SavedViews:
         self._writer = writer
 
     async def of(self, owner: str) -> list[SavedView]:
+        return await self._where(saved_views.c.owner == owner)
+
+    async def all(self) -> list[SavedView]:
+        return await self._where()
+
+    async def _where(self, *conditions: ColumnElement[bool]) -> list[SavedView]:
         def query(connection: Connection) -> list[SavedView]:
-            found = select(saved_views).where(saved_views.c.owner == owner).order_by(saved_views.c.id)
+            found = select(saved_views).where(*conditions).order_by(saved_views.c.id)
             return [
                 SavedView(row.id, row.owner, row.name, row.query, seconds(row.created_at))
                 for row in connection.execute(found)

@@ -17,10 +17,10 @@ from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit
 from postern.usecases.answers import Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
-from postern.usecases.history import history
+from postern.usecases.history import history, samples
 from postern.usecases.history.views import InvocationSummary, invocation_of
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.webhooks import listing
+from postern.usecases.webhooks import bin, listing
 
 FORMAT = 1
 PAGE = 200
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 
 async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], object]) -> None:
-    """Every webhook, user, API key, change, replay of many and call, a line of JSON each. No secret, key or password
-    is in it."""
+    """Every webhook, those in the bin and what was recorded for them too, user, saved view, API key, change, replay of many
+    and call, a line of JSON each. No secret, key or password is in it."""
     require(actor, "admin")
     counts: Counter[str] = Counter()
 
@@ -50,13 +50,29 @@ async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]
         page = await listing.listing(gateway, actor, PAGE, cursor)
         for webhook in page.items:
             yield "webhook", webhook
+            recorded = await samples.sample(gateway, actor, webhook.id)
+            if recorded.recorded_at is not None:
+                yield "sample", recorded
         for unreadable in page.unreadable or []:
             yield "unreadableWebhook", unreadable
         cursor = page.next_cursor
         if cursor is None:
             break
+    async for deleted in _pages(lambda after: bin.listing(gateway, actor, PAGE, after)):
+        yield "deletedWebhook", deleted
     for user in await accounts.users(gateway, actor):
         yield "user", user
+    for view in await gateway.store.saved_views.all():
+        yield (
+            "savedView",
+            {
+                "id": view.id,
+                "by": view.owner,
+                "name": view.name,
+                "query": view.query,
+                "at": iso(view.created_at),
+            },
+        )
     for key in await accounts.keys(gateway, actor):
         yield "apiKey", key
     async for entry in _pages(lambda after: audit.listing(gateway, actor, PAGE, after)):
