@@ -1,14 +1,19 @@
 """Ends that were heard of and are on their way to where they are written down."""
 
+import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from postern.core.deliveries.delivery import End, EngineUnavailable, Started
+from postern.core.history.invocation import Answered, StoreUnavailable
 from postern.observe import runs_ended
+from postern.usecases.history import endings as endings_module
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from support.desk import ACTOR, Desk
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -95,3 +100,113 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_told(desk: Desk) ->
     engine.ends_of[at_work] = End("completed", began + 1_300)
     assert (await states(1_400.0))[2] == ("completed", None)
     desk.gateway.engine = None
+
+
+async def test_an_engine_that_cannot_tell_or_is_not_here_is_not_asked(desk: Desk) -> None:
+    engine, loop = Asked(), EndingsLoop(desk.gateway)
+    asked: list[int] = []
+
+    async def claim(*given: Any) -> dict[str, float]:
+        asked.append(1)
+        return {}
+
+    desk.store.endings.claim_to_ask, before = claim, desk.store.endings.claim_to_ask
+    engine.asked_after = None  # type: ignore[assignment]
+    for engine_here in (None, engine):
+        desk.gateway.engine = engine_here  # type: ignore[assignment]
+        assert await loop.ask() is False
+    assert asked == []
+    engine.asked_after = 5.0
+    assert await loop.ask() is False
+    assert asked == [1]
+    desk.store.endings.claim_to_ask, desk.gateway.engine = before, None
+
+
+async def test_it_asks_once_a_second_unless_there_are_more_and_writes_down_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, now, done = EndingsLoop(desk.gateway), 1000.0, []
+    more = False
+
+    async def ask() -> bool:
+        done.append("asked")
+        return more
+
+    async def write() -> None:
+        done.append("wrote")
+
+    monkeypatch.setattr(loop, "ask", ask)
+    monkeypatch.setattr(loop, "write", write)
+    monkeypatch.setattr(endings_module.time, "monotonic", lambda: now)
+
+    async def rounds(*later: float) -> list[str]:
+        nonlocal now
+        done.clear()
+        for seconds in later:
+            now += seconds
+            assert await loop._work() is (more and done[-1] == "asked")
+        return list(done)
+
+    assert await rounds(0.0, 0.9) == ["wrote", "asked", "wrote"]
+    assert await rounds(0.1) == ["wrote", "asked"]
+    now += 1.0
+    more = True
+    assert await rounds(0.0, 0.0) == ["wrote", "asked", "wrote", "asked"]
+
+
+async def test_as_many_as_are_asked_about_at_once_mean_that_there_are_more(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings_module, "ASKED_AT_ONCE", 2)
+    engine, loop = Asked(), EndingsLoop(desk.gateway)
+    began = desk.gateway.clock()
+    webhook = await desk.webhook()
+    for number in range(3):
+        await desk.accepted(webhook, {"n": number})
+    for delivery in await desk.store.deliveries.claim(began + 1, 60.0, 3):
+        await desk.store.deliveries.started(delivery, Started(1, ("flow",)), began, began)
+    desk.gateway.engine = engine  # type: ignore[assignment]
+    assert [await loop.ask(), await loop.ask(), await loop.ask()] == [True, False, False]
+    desk.gateway.engine = None
+
+
+async def test_what_could_not_be_written_down_is_kept_and_what_was_is_told_to_those_who_watch(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invocation = await desk.accepted(await desk.webhook(), {})
+    (delivery,) = await desk.store.deliveries.claim(desk.gateway.clock(), 60.0, 1)
+    await desk.store.deliveries.started(delivery, Started(1, ("flow",)), desk.gateway.clock())
+    endings, loop, told = desk.gateway.runtime.endings, EndingsLoop(desk.gateway), []
+    endings.take()
+    endings.ended(delivery.key, End("completed", desk.gateway.clock()))
+    endings.answered(Answered(invocation, 200, desk.gateway.clock(), True))
+    monkeypatch.setattr(desk.gateway.runtime.live, "touch", told.append)
+
+    async def away(*given: Any) -> set[str]:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(desk.store.endings, "note", away)
+        with pytest.raises(StoreUnavailable):
+            await loop.write()
+    assert told == []
+    await loop.write()
+    assert told == [invocation, invocation]
+    assert (await history.show(desk.gateway, ACTOR, invocation)).answered_at is not None
+    await loop.write()
+    assert told == [invocation, invocation]
+
+
+async def test_the_loop_wakes_for_news_and_stops_when_it_is_told(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings_module, "LOOK_EVERY", 3600.0)
+    monkeypatch.setattr(endings_module, "GATHER", 0.0)
+    loop, endings = EndingsLoop(desk.gateway), desk.gateway.runtime.endings
+    running = asyncio.create_task(loop.run())
+    endings.ended("inv_none.1", End("completed", 1.0))
+    async with asyncio.timeout(PATIENCE):
+        while endings.news.is_set() or endings._noticed:
+            await asyncio.sleep(0.001)
+        loop.stop()
+        await running

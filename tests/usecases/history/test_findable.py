@@ -5,6 +5,7 @@ from sqlalchemy import select
 
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter
+from postern.identity import time_of
 from postern.stores.sql.tables import call_values
 from postern.usecases.history import findable, history
 from postern.usecases.operations.retention import prune
@@ -104,3 +105,70 @@ async def test_what_retention_takes_is_not_found_any_more(desk: Desk) -> None:
     later(desk.gateway, 3 * 86_400)
     assert (await prune(desk.gateway, ACTOR))["invocations"] == 1
     assert await desk.rows(select(call_values.c.value)) == []
+
+
+def held(house: House) -> float:
+    now = float(int(house.gateway.clock()))
+    house.gateway.clock = lambda: now
+    return now
+
+
+async def test_a_call_is_made_findable_when_no_earlier_one_can_still_be_stored(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(fieldMapping=FIELDS)
+    call = (await house.call(webhook, b'{"order":"A-1"}')).json["invocationId"]
+    came = time_of(call)
+    house.gateway.clock = lambda: came + 4.9
+    assert await findable.step(house.gateway) == 0
+    house.gateway.clock = lambda: came + 5.1
+    assert await findable.step(house.gateway) == 1
+    assert await found(house, value="A-1") == [call]
+
+
+async def test_since_when_calls_cannot_be_found_is_told_once_it_is_longer_than_ever(house: House) -> None:
+    assert await findable.behind(house.gateway, OWNER) is None
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    came = time_of(call)
+    for seconds, told in ((9.9, None), (10.1, came)):
+        house.gateway.clock = lambda now=came + seconds: now  # type: ignore[misc]
+        assert await findable.behind(house.gateway, OWNER) == told
+    await findable.step(house.gateway)
+    assert await findable.behind(house.gateway, OWNER) is None
+
+
+async def test_a_step_takes_so_many_and_an_event_is_read_as_its_sender_writes_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findable, "STEP", 2)
+    shop = await house.webhook(authentication={"method": "hmac", "provider": "slack", "secret": "a" * 32})
+    for number in range(3):
+        await house.call(shop, b'{"command":"/order-%d"}' % number)
+    later(house.gateway, findable.SETTLED + 1)
+    assert [await findable.step(house.gateway) for _ in range(3)] == [2, 1, 0]
+    assert len(await found(house, value="/order-2")) == 1
+
+
+@pytest.mark.parametrize(("waiting", "rest"), [(0, 7.0), (1, 72.0)])
+async def test_it_takes_its_share_of_the_time_and_less_of_it_while_calls_wait(
+    house: House, monkeypatch: pytest.MonkeyPatch, waiting: int, rest: float
+) -> None:
+    loop, rests, now = findable.FindableLoop(house.gateway), [], iter([100.0, 103.0])
+
+    async def noted(seconds: float, *until: object) -> None:
+        rests.append(round(seconds, 6))
+
+    async def whole_step(gateway: object) -> int:
+        return findable.STEP
+
+    monkeypatch.setattr(loop._loop, "rest", noted)
+    monkeypatch.setattr(findable, "step", whole_step)
+    monkeypatch.setattr(type(house.gateway.store), "waiting", property(lambda _: waiting))
+    monkeypatch.setattr(findable.time, "perf_counter", lambda: next(now))
+    assert await loop._work() is True, "there may be more"
+    assert rests == [rest]
+
+
+async def test_where_no_more_is_to_be_done_the_loop_rests(house: House) -> None:
+    loop = findable.FindableLoop(house.gateway)
+    assert await loop._work() is False

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -9,6 +10,7 @@ import pytest
 from mypy import api as mypy
 
 from postern.core.problems import Refused
+from postern.usecases.history import payload_types as payload_types_module
 from postern.usecases.history.payload_types import payload_types
 from postern.workflows.scaffold import module_of_types
 from postern.workflows.shapes import Shape
@@ -143,3 +145,60 @@ async def test_it_reads_the_newest_accepted_calls_of_the_webhook(house: House) -
     with pytest.raises(Refused) as caught:
         await payload_types(house.gateway, OWNER, "wh_" + "0" * 32)
     assert caught.value.code == "not_found"
+
+
+async def numbered(house: House, count: int) -> str:
+    """A webhook with so many calls, each with a field of its own beside the common one."""
+    webhook = await house.webhook()
+    for number in range(count):
+        await house.call(webhook, b'{"n":%d,"of_%d":1}' % (number, number))
+    return webhook.id
+
+
+@pytest.mark.anyio
+async def test_as_many_calls_are_read_as_were_asked_for_over_any_number_of_pages(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload_types_module, "AT_ONCE", 2)
+    webhook = await numbered(house, 5)
+    for asked, read in ((1, 1), (2, 2), (3, 3), (5, 5), (1_000, 5)):
+        found = await payload_types(house.gateway, OWNER, webhook, calls=asked)
+        assert (found.calls, found.webhook_id, found.name) == (read, webhook, "Orders")
+        newest = {f"of_{number}" for number in range(5 - read, 5)}
+        assert set(re.findall(r"of_\d", found.source)) == newest
+    for asked in (0, 1_001):
+        with pytest.raises(Refused) as caught:
+            await payload_types(house.gateway, OWNER, webhook, calls=asked)
+        assert [one.field for one in caught.value.errors] == ["calls"]
+
+
+@pytest.mark.anyio
+async def test_a_large_body_is_not_read_and_after_so_many_bytes_it_is_enough(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload_types_module, "AT_ONCE", 1)
+    webhook = await numbered(house, 4)  # of 16 bytes each
+    with monkeypatch.context() as patched:
+        patched.setattr(payload_types_module, "MOST_BYTES", 2 * 16)
+        assert (await payload_types(house.gateway, OWNER, webhook)).calls == 2
+    await house.call(await house.webhook(), b"{}")
+    with monkeypatch.context() as patched:
+        patched.setattr(payload_types_module, "LARGEST_BODY", 15)
+        assert (await payload_types(house.gateway, OWNER, webhook)).calls == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(payload_types_module, "LARGEST_BODY", 16)
+        assert (await payload_types(house.gateway, OWNER, webhook)).calls == 4
+
+
+@pytest.mark.anyio
+async def test_a_payload_that_cannot_be_read_is_left_out_and_the_others_are_not(house: House) -> None:
+    webhook = await house.webhook()
+    for body in (b'{"first":1}', b'{"large":1e999}', b'{"last":1}'):
+        await house.call(webhook, body)
+    found = await payload_types(house.gateway, OWNER, webhook.id)
+    assert (found.calls, "first" in found.source, "last" in found.source, "large" in found.source) == (
+        2,
+        True,
+        True,
+        False,
+    )

@@ -40,3 +40,25 @@ async def test_of_a_large_body_nothing_is_said(house: House, monkeypatch: pytest
     path = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "order.id")
     header = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "header:X-Event-ID")
     assert (path.calls, header.calls, header.found) == (0, 1, 1)
+
+
+async def test_the_newest_call_is_the_example_and_a_long_one_is_cut(house: House) -> None:
+    webhook = await house.webhook()
+    for number in range(3):
+        await house.call(
+            webhook,
+            b'{"id": "%d%s"}' % (number, b"x" * 100),
+            headers={"X-Event-ID": f"evt_{number}"},
+        )
+    path = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "id")
+    assert (path.calls, path.found, path.example) == (3, 3, "2" + "x" * 79)
+    for key in ("header:X-Event-ID", "HEADER:x-event-id"):
+        header = await trying.duplicate_key(house.gateway, OWNER, webhook.id, key)
+        assert (header.found, header.example, header.instead) == (3, "evt_2", None)
+
+
+async def test_a_call_whose_body_is_nothing_to_read_has_no_path(house: House) -> None:
+    webhook = await house.webhook()
+    await house.call(webhook, b"not json", headers={"X-Event-ID": "evt_1"})
+    tried = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "X-Event-ID")
+    assert (tried.calls, tried.found, tried.instead) == (1, 0, "header:X-Event-ID")

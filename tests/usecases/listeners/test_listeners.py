@@ -2,22 +2,26 @@
 
 import asyncio
 import base64
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from postern.core.access.accounts import Actor
 from postern.core.listeners import LEASE
 from postern.core.problems import Refused
+from postern.observe import runs_ended
 from postern.usecases.access import audit
 from postern.usecases.history import history
-from postern.usecases.listeners import listeners
+from postern.usecases.listeners import listeners, watching
 from postern.usecases.listeners.listeners import AskRequest, EnterRequest, LocalAnswer
-from postern.usecases.listeners.views import Entered, HandedCall
+from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House, HttpReply
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -307,3 +311,260 @@ async def test_a_recorded_call_is_replayed_to_a_listener_alone(house: House) -> 
     with pytest.raises(Refused) as caught:
         await listeners.replay(house.gateway, READER, listener.id, recorded)
     assert caught.value.code == "access_denied"
+
+
+def forward(house: House, seconds: float) -> None:
+    now = house.gateway.clock() + seconds
+    house.gateway.clock = lambda: now
+
+
+async def refused(doing: Awaitable[Any]) -> str:
+    with pytest.raises(Refused) as caught:
+        await doing
+    return caught.value.code
+
+
+async def notes(house: House, subject: str) -> list[str]:
+    found = (await audit.listing(house.gateway, OWNER, subject=subject)).items
+    return [one.action for one in found if one.action.startswith("listener")]
+
+
+async def test_what_a_listener_calls_itself_can_be_read(house: House) -> None:
+    entered = await enter(house, None, name="  ada@laptop ")
+    assert (entered.name, entered.by, entered.address, entered.answers, entered.ask_within) == (
+        "ada@laptop",
+        "ada",
+        "192.0.2.7",
+        None,
+        LEASE,
+    )
+    for name in ("   ", "ada\n", "ada\x00", "\u202e"):
+        with pytest.raises(Refused) as caught:
+            await enter(house, None, name=name)
+        assert [one.field for one in caught.value.errors] == ["name"]
+    far = await listeners.enter(house.gateway, ADA, EnterRequest(name="x"), "f" * 100)
+    assert len(far.address) == 80
+    shown = await listeners.listing(house.gateway, READER)
+    assert [(one.id, one.name) for one in shown] == [(entered.id, "ada@laptop"), (far.id, "x")]
+
+
+async def test_so_many_listeners_are_there_of_one_user_and_of_all(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listeners, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(listeners, "MOST_LISTENERS", 4)
+    namesake = replace(ADA, id="usr_another")
+    came = []
+    for who in (ADA, ADA, ADA, namesake, BOB, READER):
+        try:
+            await enter(house, None, who)
+            came.append(who.id)
+        except Refused as problem:
+            assert (problem.code, problem.retry_after) == ("rate_limited", 10)
+            came.append("refused")
+    assert came == ["usr_ada", "usr_ada", "refused", "usr_another", "usr_bob", "refused"]
+    forward(house, LEASE)  # whose time is over takes no place, though nobody has put them out yet
+    await enter(house, None)
+    assert len(await listeners.listing(house.gateway, READER)) == 1
+
+
+async def test_the_lease_is_renewed_after_a_while_and_not_with_each_question(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward(house, 0)
+    listener = await enter(house, None)
+    renewed, renew = [], house.gateway.store.listeners.renew
+
+    async def noted(listener_id: str, until: float) -> bool:
+        renewed.append(until - house.gateway.clock())
+        return await renew(listener_id, until)
+
+    monkeypatch.setattr(house.gateway.store.listeners, "renew", noted)
+    for seconds in (0.0, 1.9, 0.2, 1.9):
+        forward(house, seconds)
+        await ask(house, listener, wait=0)
+    assert renewed == [LEASE]
+
+
+def test_who_asks_as_long_as_it_may_can_miss_one_answer() -> None:
+    assert 2 * listeners.ASK_EVERY + listeners.RENEW_AFTER <= LEASE
+    for seconds in (-0.1, listeners.ASK_EVERY + 0.1):
+        with pytest.raises(ValidationError):
+            AskRequest(wait_seconds=seconds)
+    assert AskRequest().wait_seconds == listeners.ASK_EVERY
+
+
+async def test_who_waits_for_calls_is_told_at_once_that_it_was_ended_or_that_the_gateway_ends(
+    house: House,
+) -> None:
+    async def waiting(listener: Entered) -> "asyncio.Task[HandedCalls]":
+        for_long = AskRequest.model_construct(known=[], wait_seconds=3600.0)
+        task = asyncio.create_task(listeners.ask(house.gateway, ADA, listener.id, for_long))
+        async with asyncio.timeout(PATIENCE):
+            while listener.id not in house.gateway.runtime.listeners._waiting:
+                await asyncio.sleep(0.001)
+        return task
+
+    house.gateway.runtime.waiters.look_every = 3600.0
+    async with asyncio.timeout(PATIENCE):
+        ended = await enter(house, None)
+        task = await waiting(ended)
+        await listeners.end(house.gateway, BOB, ended.id)
+        assert (await task).calls == []
+        with pytest.raises(Refused, match="bob has ended this listener"):
+            await ask(house, ended)
+        other = await enter(house, None)
+        task = await waiting(other)
+        house.gateway.runtime.listeners.close()
+        assert (await task).calls == []
+        assert await ask(house, other) == [], "and nobody begins to wait"
+
+
+async def test_a_call_is_answered_once_and_by_whom_it_was_given_to(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    other = await enter(house, None, BOB, "bob@desk")
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    (stored,) = await house.history()
+    deadline = (await house.gateway.store.deliveries.get(f"{stored.id}.1")).deadline  # type: ignore[union-attr]
+    assert (call.until, call.asked_by) == (deadline, None)
+    given = LocalAnswer(status=200)
+    answered = listeners.answer
+    assert await refused(answered(house.gateway, BOB, other.id, call.id, given)) == "not_found"
+    assert await refused(answered(house.gateway, ADA, listener.id, "hnd_none", given)) == "not_found"
+    with pytest.raises(Refused) as caught:
+        await answered(house.gateway, ADA, listener.id, call.id, LocalAnswer(status=200, body_base64="%"))
+    assert [one.field for one in caught.value.errors] == ["bodyBase64"]
+    before = {state: runs_ended.labels(state)._value.get() for state in ("completed", "failed")}
+    first = await answer(house, listener, call, b"first")
+    again = await answer(house, listener, call, b"second")
+    assert (first.heard, first.detail, again.heard) == (True, "", False)
+    assert (await calling).body == b"first"
+    assert {state: runs_ended.labels(state)._value.get() - before[state] for state in before} == {
+        "completed": 1.0,
+        "failed": 0.0,
+    }
+
+
+async def test_a_program_that_fails_is_told_what_its_caller_heard(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    failed = {"status": None, "error": "  Connection\n refused " + "x" * 970}
+    before = runs_ended.labels("failed")._value.get()
+    told = await answer(house, listener, call, **failed)
+    assert told.detail == f"Connection refused {'x' * 970}; the caller heard 502"
+    assert (await calling).status == 502
+    again = await answer(house, listener, call, **failed)
+    assert (again.heard, again.detail) == (False, f"Connection refused {'x' * 970}")
+    assert runs_ended.labels("failed")._value.get() - before == 1
+
+
+async def test_whoever_ends_a_listener_is_written_down_where_it_concerns_somebody_else(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    answering = await enter(house, webhook)
+    await listeners.end(house.gateway, ADA, answering.id)
+    assert await notes(house, webhook.id) == ["listener ended", "listener answers"]
+    own, of_another = await enter(house, None), await enter(house, None)
+    await listeners.end(house.gateway, ADA, own.id)
+    await listeners.end(house.gateway, BOB, of_another.id)
+    assert (await notes(house, own.id), await notes(house, of_another.id)) == ([], ["listener ended"])
+    assert await refused(listeners.end(house.gateway, BOB, of_another.id)) == "not_found"
+    silent = await enter(house, None)
+    forward(house, LEASE)
+    assert await listeners.sweep(house.gateway) is True
+    assert await notes(house, silent.id) == [], "it answered nobody"
+    assert await listeners.sweep(house.gateway) is False
+
+
+async def test_who_answers_which_webhook_is_told_while_it_is_there(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    await enter(house, None)
+    listener = await enter(house, webhook)
+    found = await listeners.answering(house.gateway)
+    assert {key: one.id for key, one in found.items()} == {webhook.id: listener.id}
+    forward(house, LEASE)
+    assert await listeners.answering(house.gateway) == {}
+
+
+async def test_a_webhook_that_is_gone_has_no_listener(house: House) -> None:
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    assert await refused(ask(house, listener, wait=0)) == "not_found"
+    assert await listeners.listing(house.gateway, READER) == []
+    assert await refused(enter(house, webhook)) == "not_found"
+
+
+async def test_a_replay_to_a_listener_wakes_it_and_is_written_down(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    recorded = (await house.call(webhook)).json["invocationId"]
+    listener = await enter(house, None)
+    house.gateway.runtime.waiters.look_every = 3600.0
+    for_long = AskRequest.model_construct(known=[], wait_seconds=3600.0)
+    asking = asyncio.create_task(listeners.ask(house.gateway, ADA, listener.id, for_long))
+    async with asyncio.timeout(PATIENCE):
+        while listener.id not in house.gateway.runtime.listeners._waiting:
+            await asyncio.sleep(0.001)
+        told: list[str] = []
+        monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+        run = await listeners.replay(house.gateway, BOB, listener.id, recorded)
+        (call,) = (await asking).calls
+    assert (call.id, call.until, run.by, run.listener) == (run.id, None, "ada", "ada@laptop")
+    (note, *_) = (await audit.listing(house.gateway, OWNER, subject=recorded)).items
+    assert (note.action, note.changes) == ("replayed to a listener", {"listener": "ada@laptop"})
+    done = await answer(house, listener, call)
+    assert (done.heard, done.detail) == (False, "")
+    assert (await answer(house, listener, call)).detail == "this was told before"
+    assert told == [recorded] * 3
+    forward(house, LEASE)
+    assert await refused(listeners.replay(house.gateway, BOB, listener.id, recorded)) == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "whole"),
+    [(b"", 0, True), (None, 0, True), (None, 2, False), (b"{", 2, False), (b"{}", 2, True)],
+)
+async def test_only_a_call_that_is_kept_whole_is_replayed_to_a_listener(
+    house: House, monkeypatch: pytest.MonkeyPatch, body: bytes | None, size: int, whole: bool
+) -> None:
+    recorded = (await house.call(await house.webhook())).json["invocationId"]
+    story = await house.gateway.store.history.get(recorded)
+    assert story is not None
+    story.invocation.body, story.invocation.body_size = body, size
+
+    async def found(invocation_id: str) -> object:
+        return story
+
+    monkeypatch.setattr(house.gateway.store.history, "get", found)
+    listener = await enter(house, None)
+    if whole:
+        await listeners.replay(house.gateway, ADA, listener.id, recorded)
+    else:
+        assert await refused(listeners.replay(house.gateway, ADA, listener.id, recorded)) == "conflict"
+
+
+async def test_a_serving_process_takes_in_who_came_elsewhere_and_puts_out_who_died(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LOOK_EVERY", 3600.0)
+    runtime = house.gateway.runtime.listeners
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    runtime.take_in([])  # as if it had come through another process
+    loop = watching.ListenersLoop(house.gateway)
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(PATIENCE):
+        while runtime.answering(webhook.id, house.gateway.clock()) is None:
+            await asyncio.sleep(0.001)
+        forward(house, LEASE)
+        runtime.changed.set()  # a word from another process: it looks at once
+        while await house.gateway.store.listeners.get(listener.id) is not None:
+            await asyncio.sleep(0.001)
+    loop._loop.stop()
+    await running
+    assert not runtime.changed.is_set()

@@ -1,0 +1,184 @@
+"""A stream of events: how long it goes on, what it tells of what was missed, and who hears it."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.identity import time_of
+from postern.usecases.history import live
+from postern.usecases.history.live import Stream, follow, watch
+from postern.usecases.runtime import live_feed
+from postern.usecases.runtime.live_feed import Event
+from support.house import OWNER, House
+from support.waiting import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+class Asked:
+    """Says who is asking, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.may = True
+
+    async def __call__(self) -> Actor:
+        self.times += 1
+        if not self.may:
+            raise Refused("not_authenticated", "signed out")
+        return OWNER
+
+
+async def called(house: House, webhook: Any, number: int = 0) -> str:
+    return str((await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"])
+
+
+def as_long_ago(stream: Stream) -> None:
+    """As if it had last been asked for so long ago that it is asked again."""
+    stream._checked -= live.CHECK_EVERY
+
+
+async def some(stream: Stream, count: int) -> list[str]:
+    found: list[str] = []
+    async with asyncio.timeout(PATIENCE), aclosing(stream.events()) as events:
+        async for event in events:
+            if event is not None:
+                found.append(event.invocation_id)
+            if len(found) == count:
+                break
+    return found
+
+
+async def test_where_nothing_happens_a_stream_says_so_now_and_then_and_goes_on(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "HEARTBEAT", 0.001)
+    stream, webhook = await follow(house.gateway, OWNER, Asked()), await house.webhook()
+    async with asyncio.timeout(PATIENCE), aclosing(stream.events()) as events:
+        assert [await anext(events) for _ in range(3)] == [None, None, None]
+        call = await called(house, webhook)
+        async for event in events:
+            if event is not None:
+                break
+    assert event is not None and event.invocation_id == call
+    stream.close()
+
+
+async def test_whoever_follows_is_asked_for_now_and_then_and_sent_away_once_they_may_not(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "HEARTBEAT", 0.0)
+    asked = Asked()
+    following, watching = [await way(house.gateway, OWNER, asked) for way in (follow, watch)]
+    async with aclosing(following.events()) as events, aclosing(watching.batches(0.0)) as batches:
+        for stream, told in ((following, events), (watching, batches)):
+            asked.times = 0
+            await anext(told)
+            assert asked.times == 0, "who has just come was asked for"
+            as_long_ago(stream)
+            for _ in range(2):
+                await anext(told)
+            assert asked.times == 1
+        asked.may = False
+        for stream, told in ((following, events), (watching, batches)):
+            as_long_ago(stream)
+            with pytest.raises(StopAsyncIteration):
+                await anext(told)
+    for stream in (following, watching):
+        stream.close()
+    assert not house.gateway.runtime.live._watchers
+
+
+async def test_when_the_server_ends_every_stream_does(house: House) -> None:
+    following, watching = [await way(house.gateway, OWNER, Asked()) for way in (follow, watch)]
+    house.gateway.runtime.live.close()
+    async with asyncio.timeout(PATIENCE):
+        assert [event async for event in following.events()] == []
+        assert [batch async for batch in watching.batches(3600.0)] == []
+
+
+async def test_what_came_together_is_told_together_and_once(house: House) -> None:
+    webhook = await house.webhook()
+    for number in range(2):
+        await called(house, webhook, number)
+    newest, oldest = await house.history()
+    stream = await watch(house.gateway, OWNER, Asked())
+    for one in (oldest, newest):
+        stream._watcher.add(Event("invocation", one))
+    stream._watcher.skipped = 3
+    async with aclosing(stream.batches(0.01)) as batches:
+        first, second = await anext(batches), await anext(batches)
+    assert ([one.invocation_id for one in first.events], first.skipped) == ([oldest.id, newest.id], 3)
+    assert (second.events, second.skipped) == ([], 0)
+    stream.close()
+
+
+async def test_who_comes_back_is_told_what_came_shortly_before_too(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that arrive together may be recorded in another order."""
+    webhook = await house.webhook()
+    call = await called(house, webhook)
+    since: list[float | None] = []
+    page = house.gateway.store.history.page
+
+    async def noted(wanted: Any, *given: Any) -> Any:
+        since.append(wanted.since)
+        return await page(wanted, *given)
+
+    monkeypatch.setattr(house.gateway.store.history, "page", noted)
+    stream = await follow(house.gateway, OWNER, Asked(), webhook.id, call)
+    assert await some(stream, 1) == [call]
+    assert time_of(call) - live.OVERLAP in since
+    stream.close()
+    old = await follow(house.gateway, OWNER, Asked(), webhook.id, "inv_" + "0" * 32)
+    assert await some(old, 1) == [call]
+    assert 0.0 in since, "there is no time before 1970"
+    old.close()
+
+
+async def test_of_very_much_that_was_missed_the_newest_part_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "RESUMED", 3)
+    webhook = await house.webhook()
+    calls = [await called(house, webhook, number) for number in range(6)]
+    page = house.gateway.store.history.page
+
+    async def short(wanted: Any, limit: int, before: str | None = None) -> Any:
+        return await page(wanted, 2, before)
+
+    monkeypatch.setattr(house.gateway.store.history, "page", short)
+    stream = await follow(house.gateway, OWNER, Asked(), webhook.id, calls[0])
+    missed = [event.invocation_id async for event in stream._missed(calls[0])]
+    assert missed == calls[2:]
+    assert stream._after == calls[-1], "from there it would go on"
+    stream.close()
+
+
+async def test_who_was_too_slow_hears_from_where_they_were_and_then_what_is_new(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    stream = await follow(house.gateway, OWNER, Asked(), webhook.id)
+    calls = [await called(house, webhook, number) for number in range(3)]
+    summaries = {one.id: one for one in await house.history()}
+    monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 1)
+    for call in calls[:2]:
+        stream._watcher.add(Event("invocation", summaries[call]))
+    assert stream._watcher.lost
+    found = await some(stream, 3)
+    assert (found, stream._watcher.lost) == (calls, False)
+    stream.close()
+
+
+async def test_a_stream_of_a_webhook_needs_one(house: House) -> None:
+    webhook = await house.webhook()
+    assert (live.is_there(house.gateway, webhook.id), live.is_there(house.gateway, "wh_none")) == (
+        True,
+        False,
+    )
