@@ -144,7 +144,8 @@ def main() -> None:
         print(f"{_share(len(bugs) - len(survivors), len(bugs))} noticed by {choice.name} tests", flush=True)
         return survivors
 
-    survivors = asked_of(QUICK, mutants, lambda one: quick.noticed(one, coverage))
+    quick_tests = quick.QuickTests(coverage)
+    survivors = asked_of(QUICK, mutants, quick_tests.noticed)
     if by_programs is not None and survivors:
         with asked_of_programs(by_programs) as programs:
             survivors = asked_of(SLOW, survivors, programs.noticed)

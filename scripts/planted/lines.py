@@ -209,8 +209,9 @@ class Coverage:
             for one, lines in said["lines"].items():
                 for line in lines:
                     self._add(one, line, by)
-        imported = {one for one in sys.modules if one not in before and not _is_ours(one)}
-        self.modules = sorted({*self.modules, *imported})
+        imported = [one for one in sys.modules if one not in before and not _is_ours(one)]
+        # In the order in which they were imported: some parts of libraries cannot be imported before the others.
+        self.modules = list(dict.fromkeys([*self.modules, *imported]))
 
     def _add(self, path: str, line: int, tests: Any) -> None:
         file = str(Path(path).relative_to(SOURCE))

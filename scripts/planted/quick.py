@@ -31,37 +31,56 @@ class Asking:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            os.write(self._told, report.nodeid.encode())
+            os.write(self._told, report.nodeid.encode() + b"\n")
 
 
-def noticed(mutant: Mutant, coverage: Coverage) -> str:
-    """By which test; empty where none notices it."""
-    tests = coverage.tests_of(mutant)
-    if not tests:
+class QuickTests:
+    def __init__(self, coverage: Coverage) -> None:
+        self._coverage = coverage
+        self._reliable: dict[str, bool] = {}
+
+    def noticed(self, mutant: Mutant) -> str:
+        """By which test; empty where none notices it. A test that fails without the bug, too, has noticed nothing."""
+        tests = [test for test in self._coverage.tests_of(mutant) if self._reliable.get(test, True)]
+        while tests:
+            by = self._failed(tests, mutant)
+            if by not in tests:
+                return by
+            if by not in self._reliable:
+                self._reliable[by] = not self._failed([by], None)
+            if self._reliable[by]:
+                return by.removeprefix("tests/")
+            print(f"fails without any bug: {by}", file=sys.stderr, flush=True)
+            tests = tests[tests.index(by) + 1 :]
         return ""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        code = 1
-        try:
-            sys.meta_path.insert(0, Finder(module_of(mutant), str(SOURCE / mutant.file), planted(mutant)))
-            files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-            code = int(pytest.main([*OPTIONS, "-x", *files], plugins=[Asking(tests, writing)]))
-        finally:
-            os._exit(code)
-    os.close(writing)
-    expected = sum(coverage.seconds.get(test, 1.0) for test in tests)
-    code = _ended(child, time.monotonic() + 30 + 6 * expected)
-    with open(reading, "rb") as told:
-        by = told.read().decode().partition("tests/")[2]
-    if code == 0:
-        return ""
-    return by or (TIME_OUT if code == -signal.SIGKILL else NO_IMPORT)
+
+    def _failed(self, tests: list[str], mutant: Mutant | None) -> str:
+        """The first of them that fails, or what else has ended them."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(nothing, descriptor)
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            code = 1
+            try:
+                if mutant is not None:
+                    path = str(SOURCE / mutant.file)
+                    sys.meta_path.insert(0, Finder(module_of(mutant), path, planted(mutant)))
+                files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+                code = int(pytest.main([*OPTIONS, "-x", *files], plugins=[Asking(tests, writing)]))
+            finally:
+                os._exit(code)
+        os.close(writing)
+        expected = sum(self._coverage.seconds.get(test, 1.0) for test in tests)
+        code = _ended(child, time.monotonic() + 30 + 6 * expected)
+        with open(reading, "rb") as told:
+            by = told.read().decode().partition("\n")[0]
+        if code == 0:
+            return ""
+        return by or (TIME_OUT if code == -signal.SIGKILL else NO_IMPORT)
 
 
 def _ended(child: int, until: float) -> int:
