@@ -27,6 +27,9 @@ from postern.core.signatures.signature import SignatureCredential
 NOW = 1_700_000_000
 SECRET = b"it is no secret here"
 BODY = b'{"id":"evt_1","text":"gr\xc3\xbc\xc3\x9fe","total":10}'
+UMLAUT, SHARP = "ü".encode(), "ß".encode()
+SPACED = BODY.replace(b",", b", ").replace(b":", b": ")
+COMPACT = b'{"b":"/","a":1}'
 KNOWN = presets.load()
 SHOPIFY, STRIPE, GITHUB, SQUARE, GENERIC = (
     KNOWN[name].scheme for name in ("shopify", "stripe", "github", "square", "generic")
@@ -144,6 +147,21 @@ class TestSecrets:
         )
         assert [change.change for change in found.would_verify_if] == ["Use the secret decoded from hex"]
 
+    def test_a_prefix_that_is_no_part_of_the_secret(self) -> None:
+        pasted = b"acme_" + SECRET.hex().encode()
+        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), pasted)
+        (change,) = found.would_verify_if
+        assert change.change == "Use the secret decoded from hex, after taking acme_ off its front"
+        assert change.patch is not None and change.patch["scheme"]["secretPrefix"] == "acme_"
+        plain = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), b"acme_" + SECRET)
+        assert plain.would_verify_if[0].change.startswith("Use the secret as the plain text it is, after")
+
+    def test_blanks_around_a_pasted_second_secret(self) -> None:
+        found = diagnosed(
+            SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), b"another", b'"' + SECRET + b'"'
+        )
+        assert "without blanks or quotes" in found.would_verify_if[0].change
+
     def test_blanks_around_a_pasted_secret(self) -> None:
         found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET + b"\n")
         assert "without blanks" in found.would_verify_if[0].change and found.would_verify_if[0].patch is None
@@ -176,21 +194,35 @@ class TestTime:
 
 class TestBodies:
     @pytest.mark.parametrize(
-        ("signed", "words"),
+        ("sent", "signed", "words"),
         [
-            (BODY + b"\n", "line feed at its end"),
-            (BODY.replace(b",", b", ").replace(b":", b": "), "blank after commas"),
-            (b'{\n  "id": "evt_1",\n  "text": "gr\xc3\xbc\xc3\x9fe",\n  "total": 10\n}', "indented by 2"),
-            (BODY.replace("ü".encode(), b"\\u00fc").replace("ß".encode(), b"\\u00df"), "in ASCII"),
+            (BODY + b"\r\n", BODY, "without the line break at its end"),
+            (BODY, BODY + b"\n", "with a line feed at its end"),
+            (BODY, BODY + b"\r\n", "with a line break (CR LF) at its end"),
+            (b"  {} ", b"{}", "without blanks around it"),
+            (b"{\r\n}", b"{\n}", "with line feeds (LF) for line breaks"),
+            (b"{\n}", b"{\r\n}", "with CR LF for line breaks"),
+            (b"\xef\xbb\xbf" + BODY, BODY, "without the byte order mark"),
+            (BODY, b"", "left out altogether"),
+            (COMPACT.replace(b":", b" : "), COMPACT, "written compactly:"),
+            (
+                BODY,
+                BODY.replace(UMLAUT, b"\\u00fc").replace(SHARP, b"\\u00df"),
+                "written compactly, in ASCII",
+            ),
+            (BODY, SPACED, "written with a blank after commas and colons:"),
+            (BODY, SPACED.replace(UMLAUT, b"\\u00fc").replace(SHARP, b"\\u00df"), "and colons, in ASCII"),
+            (COMPACT, b'{\n  "b": "/",\n  "a": 1\n}', "indented by 2"),
+            (COMPACT, b'{\n    "b": "/",\n    "a": 1\n}', "indented by 4"),
+            (COMPACT, b'{"a":1,"b":"/"}', "written compactly, keys sorted"),
+            (COMPACT, b'{"b":"\\/","a":1}', "written compactly, slashes escaped"),
         ],
     )
-    def test_a_body_that_was_written_anew_on_its_way_is_recognised(self, signed: bytes, words: str) -> None:
-        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(signed)}))
+    def test_a_body_that_was_written_anew_on_its_way_is_recognised(
+        self, sent: bytes, signed: bytes, words: str
+    ) -> None:
+        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(signed)}, sent))
         assert words in found.would_verify_if[0].explanation and found.would_verify_if[0].patch is None
-
-    def test_changed_line_breaks_are_recognised(self) -> None:
-        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(b"{\r\n}")}, b"{\n}"))
-        assert "CR LF" in found.would_verify_if[0].explanation
 
 
 class TestUrls:
@@ -212,6 +244,17 @@ class TestUrls:
         assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": url}]
         assert diagnosed(SQUARE, request, public_url=url).verified
 
+    def test_a_port_that_the_sender_does_not_know_is_left_out(self) -> None:
+        url = b"https://hooks.example.com/webhook/abc"
+        request = call({"x-square-hmacsha256-signature": based(url + BODY)})
+        request.base_url = "http://hooks.example.com:8080"
+        assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": url.decode()}]
+
+    def test_a_public_url_that_cannot_be_read_hides_no_other(self) -> None:
+        url = "https://hooks.example.com/webhook/abc"
+        request = call({"x-square-hmacsha256-signature": based(url.encode() + BODY)})
+        assert patches(diagnosed(SQUARE, request, public_url="https://[no")) == [{"publicUrl": url}]
+
     def test_a_query_string_that_was_not_signed_is_the_senders_to_change(self) -> None:
         request = call(
             {"x-square-hmacsha256-signature": based(b"https://hooks.example.com/webhook/abc" + BODY)},
@@ -224,6 +267,9 @@ class TestOtherSchemes:
     def test_another_preset_is_recognised(self) -> None:
         found = diagnosed(GENERIC, call(stripe()))
         assert {"provider": "stripe", "scheme": None} in patches(found)
+        # A window that was set for the other sender goes with it.
+        found = diagnosed(GENERIC, call(stripe()), tolerance_seconds=7)
+        assert {"provider": "stripe", "scheme": None, "toleranceSeconds": None} in patches(found)
 
     def test_a_preset_that_would_verify_only_with_a_longer_window_says_so(self) -> None:
         found = diagnosed(GENERIC, call(stripe(at=NOW - 1000)))
@@ -233,9 +279,22 @@ class TestOtherSchemes:
         found = diagnosed(GENERIC, call({"X-Signature": based(BODY), "X-Webhook-Id": "1"}))
         assert any("body signature" in change.explanation for change in found.would_verify_if)
 
-    def test_headers_joined_in_another_way_are_recognised(self) -> None:
-        request = call({"X-Webhook-B": "2", "X-Webhook-A": "1", "X-Signature": digest(b"12").hex()})
-        assert "with nothing" in diagnosed(GENERIC, request).would_verify_if[0].explanation
+    @pytest.mark.parametrize(
+        ("joined", "words"),
+        [
+            *[(b"12", "sorted by name with nothing"), (b"21", "in the order they were sent with nothing")],
+            *[
+                (b"2\n1", "sent with a line feed"),
+                (b"1,2", "a comma"),
+                (b"1.2", "a dot"),
+                (b"1&2", "an ampersand"),
+            ],
+            *[(b"1|2", "a bar"), (b"2 1", "sent with a blank")],
+        ],
+    )
+    def test_headers_joined_in_another_way_are_recognised(self, joined: bytes, words: str) -> None:
+        request = call({"X-Webhook-B": "2", "X-Webhook-A": "1", "X-Signature": digest(joined).hex()})
+        assert words in diagnosed(GENERIC, request).would_verify_if[0].explanation
 
     @pytest.mark.parametrize(
         ("headers", "expected"),
