@@ -24,6 +24,7 @@ from postern.usecases.signatures import remedies, signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.configuration import validated
+from postern.usecases.webhooks.preparing import TAKES_OURS
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
@@ -127,7 +128,7 @@ async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: 
     (exported,) = (await as_code.export(house.gateway, OWNER)).webhooks
     assert set(exported["authentication"]["secret"]) == {"env"}
 
-    for provider in webhooks.TAKES_OURS:
+    for provider in TAKES_OURS:
         scheme = {"scheme": {"signature": ["header:X-Own"]}} if provider == "custom" else {}
         ours = await house.webhook(authentication=signed_by(provider, secret=generated, **scheme))
         assert await seen(ours) == (False, False)

@@ -132,6 +132,15 @@ async def test_a_header_without_a_value_is_refused_and_the_names_alone_are_enoug
     assert await kept(house, made) == {"x-b": "two"}, "capitals make no other header"
 
 
+async def test_a_header_may_be_called_as_a_setting_is(house: House) -> None:
+    made = await scheduled(house, headers={"authentication": "one", "method": "two"})
+    with pytest.raises(Refused) as refused:
+        await change(house, made, headers={"authentication": {"method": "none"}})
+    assert [error.field for error in refused.value.errors] == ["schedule.headers.authentication"]
+    await change(house, made, headers={"authentication": None})
+    assert await kept(house, made) == {"method": "two"}
+
+
 @pytest.mark.parametrize(
     ("url", "is_another"),
     [

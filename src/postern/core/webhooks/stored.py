@@ -38,6 +38,11 @@ class StoredWebhook:
     def name(self) -> str:
         return self.settings.name
 
+    @property
+    def secret_fields(self) -> set[str]:
+        """Of the secrets that are stored, readable or not."""
+        return {*self.secrets, *self.unreadable_secrets}
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableWebhook:

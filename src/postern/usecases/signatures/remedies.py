@@ -17,6 +17,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import SECRETS
+from postern.usecases.webhooks.preparing import tried
 from postern.usecases.webhooks.views import Webhook
 
 LAST_CALLS = 50
@@ -60,9 +61,7 @@ async def effects(
             continue
         webhook = await webhooks.stored(gateway, webhook_id)
         try:
-            credential = webhooks.tried(
-                gateway, webhook, {"authentication": _with_secrets(webhook, patch)}
-            ).credential
+            credential = tried(gateway, webhook, {"authentication": _with_secrets(webhook, patch)}).credential
         except (Refused, ValueError):
             found.append(None)
             continue

@@ -26,10 +26,11 @@ from postern.usecases.webhooks.configuration import (
     WebhookRequest,
     validated,
 )
+from postern.usecases.webhooks.preparing import prepared, replaced
 from postern.usecases.webhooks.resolving import provider_errors
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Difference, Named
-from postern.usecases.webhooks.webhooks import prepared, replaced, save
+from postern.usecases.webhooks.webhooks import save
 
 VERSION = 1
 

@@ -254,7 +254,7 @@ def some_tags(written: list[str]) -> list[str]:
 
 # What pydantic names in a path beside the fields: the member of a union that it tried.
 _METHODS = {"none", "token", "hmac"}
-_KINDS_OF_SECRET = {"str", "Generate", "function-before[_secret_length(), str]"}
+_KINDS_OF_VALUE = {"str", "int", "function-before[_secret_length(), str]"}
 
 
 def validated(shape: type[Shape], data: object) -> Any:
@@ -273,7 +273,8 @@ def field_errors(error: ValidationError) -> list[FieldError]:
         path = [str(step) for step in one["loc"]]
         if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
             del path[1]
-        while path and path[-1] in _KINDS_OF_SECRET:
+        path = [step for step in path if step != Generate.__name__]
+        while path and path[-1] in _KINDS_OF_VALUE:
             path.pop()
         cause = one.get("ctx", {}).get("error")
         if isinstance(cause, FieldProblem):

@@ -28,7 +28,7 @@ from postern.usecases.schedules.states import schedule_states
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
-from postern.usecases.webhooks.webhooks import presented, unreadable
+from postern.usecases.webhooks.showing import presented, unreadable
 
 MOST = 200
 

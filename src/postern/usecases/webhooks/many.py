@@ -22,7 +22,8 @@ from postern.usecases.webhooks.activity import activities
 from postern.usecases.webhooks.configuration import some_tags
 from postern.usecases.webhooks.listing import FilterRequest, all_that_match
 from postern.usecases.webhooks.picking import names
-from postern.usecases.webhooks.webhooks import NO_WEBHOOK, compiles
+from postern.usecases.webhooks.preparing import compiles
+from postern.usecases.webhooks.webhooks import NO_WEBHOOK
 
 AT_ONCE = 100
 """Webhooks in one transaction: calls are stored between two."""

@@ -1,0 +1,166 @@
+"""What a request makes of a webhook: its settings and which of its secrets change, tried as a call would use them. Nothing
+is stored here."""
+
+from dataclasses import replace
+from typing import Any
+
+from postern.core.documents import Document, Patch
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.settings import Authentication, Resolved, as_document
+from postern.core.webhooks.stored import StoredSecret, StoredWebhook
+from postern.core.webhooks.webhook import Webhook
+from postern.identity import new_id, new_short_code, new_signing_secret, new_stand_in, new_token
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks.compiling import compile_webhook
+from postern.usecases.webhooks.configuration import SECRETS, Generate, WebhookRequest, parts, validated
+from postern.usecases.webhooks.resolving import resolved
+from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX, check_address, header_changes
+
+TAKES_OURS = ("generic", "custom", "standardwebhooks")
+"""Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
+stands in for it."""
+
+
+def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
+    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
+    yet."""
+    settings, sent = parts(request)
+    secrets = _made(settings.authentication, sent)
+    _needs_main(settings.authentication, "main" in secrets)
+    header_changes(settings.schedule, set(secrets))
+    check_address(gateway.outbound.allowed, settings.schedule)
+    now = gateway.clock()
+    webhook = StoredWebhook(
+        id=new_id("wh"),
+        short_code=new_short_code(),
+        enabled=request.enabled,
+        held=False,
+        settings=settings,
+        resolved=_resolved(request),
+        version=1,
+        created_at=now,
+        updated_at=now,
+    )
+    compiles(webhook, dict(secrets))
+    return webhook, dict(secrets)
+
+
+def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str, bytes | None]:
+    """Gives the webhook what a merge patch changes. The answer says which secrets change."""
+    asked, given = _as_request(webhook), patch.get("authentication")
+    removed: set[str] = set()
+    if isinstance(given, dict):
+        removed = {name for name, value in given.items() if value is None}
+        method = webhook.settings.authentication.method
+        if given.get("method", method) != method:
+            del asked["authentication"]  # nothing of the old method's settings belongs to another one
+    request: WebhookRequest = validated(WebhookRequest, _merged(asked, patch))
+    return replaced(gateway, webhook, request, removed)
+
+
+def tried(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> Webhook:
+    """The webhook as calls would meet it after this change. Nothing is stored."""
+    changes = altered(gateway, webhook, patch)
+    return compiles(webhook, changes)
+
+
+def replaced(
+    gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]
+) -> dict[str, bytes | None]:
+    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which
+    secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
+    yet."""
+    settings, sent = parts(request)
+    changes: dict[str, bytes | None] = dict(_made(settings.authentication, sent))
+    keeps = _same_sender(webhook.settings.authentication, settings.authentication)
+    for name, field in SECRETS[settings.authentication.method].items():
+        if name in removed:
+            changes[field] = None
+    if not keeps:
+        changes = {
+            **dict.fromkeys(field for field in webhook.secret_fields if not field.startswith(SECRET_PREFIX)),
+            **changes,
+        }
+    changes |= header_changes(
+        settings.schedule, {field for field, value in changes.items() if value}, webhook
+    )
+    after = webhook.secret_fields - changes.keys() | {field for field, value in changes.items() if value}
+    _needs_main(settings.authentication, "main" in after)
+    check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
+    webhook.resolved = _resolved(request, webhook.resolved if keeps else None)
+    webhook.settings, webhook.enabled = settings, request.enabled
+    compiles(webhook, changes)
+    return changes
+
+
+def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhook:
+    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried
+    first."""
+    secrets = {field: secret for field, secret in webhook.secrets.items() if field not in changes}
+    secrets |= {field: StoredSecret("", value, 0.0) for field, value in changes.items() if value}
+    unreadable = {field: why for field, why in webhook.unreadable_secrets.items() if field not in changes}
+    try:
+        return compile_webhook(replace(webhook, secrets=secrets, unreadable_secrets=unreadable))
+    except ValueError as error:
+        raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
+
+
+# --- its parts -------------------------------------------------------------------------------------------------------
+
+
+def _as_request(webhook: StoredWebhook) -> Document:
+    """The settings as a request would ask for them, without the secrets."""
+    asked = {**as_document(webhook.settings), "enabled": webhook.enabled}
+    if webhook.settings.schedule is not None:
+        asked["schedule"]["headers"] = dict.fromkeys(webhook.settings.schedule.headers)
+    return asked
+
+
+def _resolved(request: WebhookRequest, saved: Resolved | None = None) -> Resolved:
+    asked = request.authentication
+    return resolved(asked, saved) if asked.method == "hmac" else Resolved()
+
+
+def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> dict[str, bytes]:
+    return {
+        field: (_generated(authentication, field) if isinstance(value, Generate) else value).encode()
+        for field, value in sent.items()
+    }
+
+
+def _generated(authentication: Authentication, field: str) -> str:
+    if authentication.method != "hmac":
+        return new_token()
+    is_known_to_the_sender = field == "verifyToken" or authentication.provider in TAKES_OURS
+    return new_signing_secret() if is_known_to_the_sender else new_stand_in()
+
+
+def _needs_main(authentication: Authentication, is_set: bool) -> None:
+    method = authentication.method
+    if method != "none" and not is_set:
+        name = "token" if method == "token" else "secret"
+        raise Refused(
+            "invalid_request",
+            errors=[
+                FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')
+            ],
+        )
+
+
+def _same_sender(before: Authentication, after: Authentication) -> bool:
+    if before.method == "hmac" and after.method == "hmac":
+        return before.provider == after.provider
+    return before.method == after.method
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    """As RFC 7396 says it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), value)
+    return result

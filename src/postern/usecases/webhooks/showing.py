@@ -1,0 +1,111 @@
+"""A webhook as every surface shows it. Of its secrets: whether they are set, how often each matched, and when last."""
+
+from msgspec.structs import asdict, replace
+
+from postern.core.webhooks.settings import SignatureAuthentication, TokenAuthentication
+from postern.core.webhooks.stored import StoredWebhook, Tally, UnreadableWebhook
+from postern.usecases.answers import UNSET, Time, UnsetType
+from postern.usecases.listeners.views import Listener
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.schedules.views import ScheduleState
+from postern.usecases.webhooks import views
+from postern.usecases.webhooks.compiling import answer_timeout
+from postern.usecases.webhooks.resolving import preset_update, scheme_of
+from postern.usecases.webhooks.rotation import rotation
+from postern.usecases.webhooks.warnings import awaits_secret, warnings
+
+
+def presented(
+    gateway: Gateway,
+    webhook: StoredWebhook,
+    tallies: dict[str, Tally],
+    schedule: ScheduleState | None,
+    listener: Listener | None,
+) -> views.Webhook:
+    """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
+    last."""
+    settings, calls = webhook.settings, tallies.get("calls")
+    is_recording = webhook.armed_until is not None and webhook.armed_until > gateway.clock()
+    waits = answer_timeout(settings, webhook.resolved) or settings.synchronous_response.timeout_seconds
+    return views.Webhook(
+        id=webhook.id,
+        url=gateway.site.webhook_url(webhook.short_code),
+        enabled=webhook.enabled,
+        held=webhook.held,
+        recording_until=Time.maybe(webhook.armed_until) if is_recording else None,
+        version=webhook.version,
+        created_at=Time(webhook.created_at),
+        updated_at=Time(webhook.updated_at),
+        call_count=calls.count if calls else 0,
+        last_call_at=Time(calls.last_at) if calls else None,
+        name=settings.name,
+        folder=settings.folder,
+        tags=settings.tags,
+        authentication=_authentication(webhook, tallies, gateway.clock()),
+        field_mapping=settings.field_mapping,
+        synchronous_response=replace(settings.synchronous_response, timeout_seconds=waits),
+        duplicate_protection=settings.duplicate_protection,
+        cors=settings.cors,
+        ip_allowlist=settings.ip_allowlist,
+        payload_limit_bytes=settings.payload_limit_bytes,
+        rate_limit=settings.rate_limit,
+        schedule=settings.schedule,
+        history_retention_days=settings.history_retention_days,
+        body_retention_days=settings.body_retention_days,
+        schedule_state=schedule,
+        answered_by=listener,
+        warnings=warnings(webhook, schedule),
+    )
+
+
+def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: float) -> views.Authentication:
+    def is_set(field: str) -> bool:
+        return field in webhook.secret_fields
+
+    def use(field: str) -> views.SecretUse | UnsetType:
+        secret = webhook.secrets.get(field)
+        if secret is None:
+            return UNSET
+        tally = tallies.get(f"secret:{secret.id}")
+        return views.SecretUse(
+            match_count=tally.count if tally else 0,
+            last_matched_at=Time(tally.last_at) if tally else None,
+            set_at=Time(secret.created_at),
+        )
+
+    how, judged_by = webhook.settings.authentication, webhook.resolved
+    match how:
+        case TokenAuthentication():
+            return views.WithToken(
+                **asdict(how),
+                token_set=is_set("main"),
+                token_use=use("main"),
+                second_token_set=is_set("second"),
+                second_token_use=use("second"),
+                rotation=rotation(webhook.secrets, tallies, now),
+            )
+        case SignatureAuthentication():
+            return views.WithSignature(
+                **asdict(how) | {"scheme": scheme_of(judged_by).to_document()},
+                secret_set=is_set("main"),
+                secret_use=use("main"),
+                second_secret_set=is_set("second"),
+                second_secret_use=use("second"),
+                verify_token_set=is_set("verifyToken"),
+                rotation=rotation(webhook.secrets, tallies, now),
+                secret_awaited=awaits_secret(webhook),
+                announced_secret="captured" in webhook.secrets,
+                preset_version=judged_by.preset_version,
+                preset_update=preset_update(how.provider, judged_by),
+            )
+    return views.WithoutAuthentication()
+
+
+def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:
+    return views.Unreadable(
+        id=webhook.id,
+        name=webhook.name,
+        url=gateway.site.webhook_url(webhook.short_code),
+        version=webhook.version,
+        detail=webhook.explanation,
+    )
