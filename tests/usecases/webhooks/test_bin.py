@@ -5,6 +5,7 @@ from sqlalchemy import select
 
 from postern.core.problems import Refused
 from postern.stores.sql.tables import secrets
+from postern.usecases.access import audit
 from postern.usecases.deliveries import holds
 from postern.usecases.operations.retention import prune
 from postern.usecases.webhooks import bin, webhooks
@@ -83,3 +84,66 @@ async def test_what_is_not_in_the_bin_cannot_be_taken_out_of_it(house: House) ->
     await bin.delete_for_good(house.gateway, OWNER, webhook_id)
     with pytest.raises(Refused, match="in the bin"):
         await bin.restore(house.gateway, OWNER, webhook_id)
+
+
+async def test_the_bin_is_told_page_by_page_the_last_deleted_first(house: House) -> None:
+    began = float(int(house.gateway.clock()))
+    made = []
+    for number in range(3):
+        house.gateway.clock = lambda number=number: began + number  # type: ignore[misc]
+        made.append(await house.webhook(name=f"Number {number}"))
+        await webhooks.remove(house.gateway, OWNER, made[-1].id)
+
+    async def page(limit: int, cursor: str | None = None) -> tuple[list[str], bool, int]:
+        found = await bin.listing(house.gateway, OWNER, limit, cursor)
+        return [one.name for one in found.items], found.next_cursor is not None, found.total
+
+    assert await page(2) == (["Number 2", "Number 1"], True, 3)
+    assert await page(2, made[1].id) == (["Number 0"], False, 3)
+    assert await page(3) == (["Number 2", "Number 1", "Number 0"], False, 3)
+    assert await page(0) == await page(-1) == await page(1) == (["Number 2"], True, 3)
+    (one,) = (await bin.listing(house.gateway, OWNER, only=made[1].id)).items
+    assert (one.id, one.url, one.call_count) == (made[1].id, made[1].url, 0)
+    assert (one.deleted_at, one.gone_at) == (began + 1, began + 1 + 7 * 86_400)
+
+
+async def test_what_is_done_with_the_bin_is_noted_and_done_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook_id = await guarded(house)
+    await webhooks.remove(house.gateway, OWNER, webhook_id)
+    house.gateway.runtime.due.clear()
+    await bin.restore(house.gateway, OWNER, webhook_id)
+    assert house.gateway.runtime.due.is_set(), "what it holds may be due"
+    await webhooks.remove(house.gateway, OWNER, webhook_id)
+    await bin.delete_for_good(house.gateway, OWNER, webhook_id)
+    notes = (await audit.listing(house.gateway, OWNER, 5, None, webhook_id)).items
+    assert [(note.action, note.changes) for note in notes[:4]] == [
+        ("webhook deleted for good", {"name": "Orders"}),
+        ("webhook deleted", {"name": "Orders"}),
+        ("webhook restored", {"name": "Orders"}),
+        ("webhook deleted", {"name": "Orders"}),
+    ]
+
+    async def too_late(*_: object) -> bool:
+        return False
+
+    other = await guarded(house)
+    await webhooks.remove(house.gateway, OWNER, other)
+    for name in ("restore", "purge"):
+        monkeypatch.setattr(house.gateway.store.webhooks, name, too_late)
+    for action in (bin.restore, bin.delete_for_good):
+        with pytest.raises(Refused, match="in the bin") as refused:
+            await action(house.gateway, OWNER, other)
+        assert refused.value.code == "not_found"
+
+
+async def test_only_what_has_been_in_the_bin_for_its_days_is_emptied(house: House) -> None:
+    began = float(int(house.gateway.clock()))
+    for after in (0, 1, 2):
+        house.gateway.clock = lambda after=after: began + after  # type: ignore[misc]
+        await webhooks.remove(house.gateway, OWNER, (await house.webhook()).id)
+    for after, gone in ((0, 0), (1.5, 2), (1.6, 0), (3, 1)):
+        house.gateway.clock = lambda after=after: began + 7 * 86_400 + after  # type: ignore[misc]
+        assert await bin.empty(house.gateway) == gone
+    assert (await bin.listing(house.gateway, OWNER)).total == 0

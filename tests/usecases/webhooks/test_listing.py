@@ -152,6 +152,9 @@ async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_pa
     assert await page(2, 3) == (["A", "B", "C"], 1, 1), "a page that is just full is the last one"
     found = await listing.page(house.gateway, OWNER, WebhookFilter(search="b"), "created", False, 1, 50)
     assert (found.total, found.failing, found.groups.folders) == (1, 0, {"Shops": 2, "Shops/Europe": 1})
+    assert (await house.call(found.items[0], b"not JSON")).status == 400
+    found = await listing.page(house.gateway, OWNER, listing.EVERYTHING, "name", False, 1, 1)
+    assert (found.total, found.failing) == (4, 1), "of all that match, not of this page alone"
 
 
 async def test_folders_tell_how_many_are_in_them_and_how_many_of_these_fail(

@@ -1,0 +1,119 @@
+"""A creation that is sent again: whose key it is, how long it is somebody's, and who waits."""
+
+import asyncio
+
+import pytest
+
+from postern.core.access.accounts import Actor
+from postern.core.problems import Refused
+from postern.usecases.access import idempotency
+from postern.usecases.access.idempotency import Answered, once
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+
+class Creation:
+    """Answers so, and counts how often it was done."""
+
+    def __init__(self, house: House, status: int = 201) -> None:
+        self.house, self.status, self.times = house, status, 0
+
+    async def __call__(self) -> Answered:
+        self.times += 1
+        return self.status, [("location", f"/things/{self.times}")], b"{}"
+
+    async def asked(self, actor: Actor = OWNER, key: str = "a key") -> bool:
+        """Whether it was known."""
+        return (await once(self.house.gateway, actor, key, b"a request", self))[1]
+
+
+async def test_a_key_is_its_owners_and_stands_for_one_thing(house: House) -> None:
+    create = Creation(house)
+    for actor in (
+        Actor("a", "write", "key_1"),
+        Actor("a", "write", "key_2"),
+        Actor("a", "write"),
+        Actor("b", "write"),
+    ):
+        for key in ("one", "two"):
+            assert [await create.asked(actor, key) for _ in range(2)] == [False, True]
+    assert create.times == 8
+    assert await create.asked(Actor("renamed", "write", "key_1"), "one")
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(200, True), (399, True), (400, False), (503, False)])
+async def test_only_what_was_done_is_answered_again(house: House, status: int, is_kept: bool) -> None:
+    create = Creation(house, status)
+    assert [await create.asked() for _ in range(2)] == [False, is_kept]
+
+
+async def test_what_broke_may_be_tried_again_at_once(house: House) -> None:
+    create = Creation(house)
+
+    async def broken() -> Answered:
+        raise Refused("conflict", "a reason")
+
+    with pytest.raises(Refused, match="a reason"):
+        await once(house.gateway, OWNER, "a key", b"a request", broken)
+    assert await create.asked() is False
+
+
+async def test_a_key_whose_process_died_is_free_after_a_minute(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "LONGEST_WAIT", 0)
+    create, began = Creation(house), float(int(house.gateway.clock()))
+
+    async def dies() -> Answered:
+        raise asyncio.CancelledError
+
+    async def nothing(*_: object) -> None: ...
+
+    house.gateway.clock = lambda: began
+    with monkeypatch.context() as dead:
+        dead.setattr(house.gateway.store.idempotency, "forget", nothing)
+        with pytest.raises(asyncio.CancelledError):
+            await once(house.gateway, OWNER, "a key", b"a request", dies)
+    house.gateway.clock = lambda: began + 59
+    with pytest.raises(Refused) as refused:
+        await create.asked()
+    assert refused.value.code == "conflict" and "still at work" in refused.value.detail
+    house.gateway.clock = lambda: began + 60
+    assert await create.asked() is False
+
+
+async def test_who_comes_second_waits_ten_seconds_for_the_answer_of_the_first(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, looked, slept = Creation(house), asyncio.Event(), []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        looked.set()
+        await asyncio.sleep(0)
+
+    class Asyncio:
+        CancelledError = asyncio.CancelledError
+
+    monkeypatch.setattr(Asyncio, "sleep", staticmethod(sleep), raising=False)
+    monkeypatch.setattr(idempotency, "asyncio", Asyncio)
+
+    async def first() -> Answered:
+        waiting = asyncio.create_task(create.asked())
+        await looked.wait()
+        answered.append(waiting)
+        return 201, [], b"{}"
+
+    answered: list[asyncio.Task[bool]] = []
+    await once(house.gateway, OWNER, "a key", b"a request", first)
+    assert await answered[0] is True and create.times == 0
+
+    async def too_long() -> Answered:
+        slept.clear()
+        with pytest.raises(Refused, match="still at work"):
+            await create.asked(key="another")
+        return 201, [], b"{}"
+
+    await once(house.gateway, OWNER, "another", b"a request", too_long)
+    assert sum(slept) == pytest.approx(10, abs=0.11)

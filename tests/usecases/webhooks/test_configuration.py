@@ -1,0 +1,325 @@
+"""What may be set on a webhook: the bounds of each setting, which of its fields is named where one is wrong, and what
+calls meet of it."""
+
+from typing import Any
+
+import pytest
+
+from postern.core.calls.paths import parse_path
+from postern.core.problems import Refused
+from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT, Webhook
+from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from support.house import House
+
+pytestmark = pytest.mark.anyio
+
+TOKEN = {"method": "token", "token": "a token of the tests"}
+HMAC = {"method": "hmac", "provider": "generic", "secret": "whsec_main"}
+CUSTOM = {**HMAC, "provider": "custom", "scheme": {"signature": "header:X-Sig"}}
+
+
+def request(**settings: Any) -> WebhookRequest:
+    given = {"name": "Orders", "authentication": {"method": "none"}, **settings}
+    made: WebhookRequest = validated(WebhookRequest, given)
+    return made
+
+
+def wrong(**settings: Any) -> dict[str, str]:
+    with pytest.raises(Refused) as refused:
+        request(**settings)
+    assert refused.value.code == "invalid_request"
+    return {error.field: error.message for error in refused.value.errors}
+
+
+async def compiled(house: House, **settings: Any) -> Webhook:
+    """As calls meet it."""
+    made = await house.webhook(**settings)
+    found = house.gateway.runtime.directory.by_id(made.id)
+    assert found is not None
+    return found
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return value  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("path", "least", "most", "step"),
+    [
+        ("synchronousResponse.timeoutSeconds", 1, 60, 0.1),
+        ("duplicateProtection.windowSeconds", 60, 7 * 86_400, 1),
+        ("payloadLimitBytes", 1, LARGEST_PAYLOAD_LIMIT, 1),
+        ("rateLimit.callsPerSecond", 0.001, 100_000, 0.001),
+        ("rateLimit.burst", 1, 1_000_000, 1),
+        ("historyRetentionDays", 1, 3650, 1),
+        ("bodyRetentionDays", 0, 3650, 1),
+    ],
+)
+def test_a_number_has_its_bounds(path: str, least: float, most: float, step: float) -> None:
+    for number in (least, most):
+        request(**nested(path, number))
+    for number in (least - step, most + step):
+        ((field, said),) = wrong(**nested(path, number)).items()
+        assert field == path and said.startswith("input should be")
+
+
+def test_a_signature_may_be_as_old_as_thirty_days() -> None:
+    for seconds in (0, 30 * 86_400):
+        request(authentication={**HMAC, "toleranceSeconds": seconds})
+    for seconds in (-1, 30 * 86_400 + 1):
+        assert wrong(authentication={**HMAC, "toleranceSeconds": seconds}).keys() == {
+            "authentication.toleranceSeconds"
+        }
+
+
+@pytest.mark.parametrize(
+    ("settings", "longest", "field"),
+    [
+        (lambda text: {"name": text}, 200, "name"),
+        (lambda text: {"folder": text}, 200, "folder"),
+        (lambda text: {"tags": [text]}, 40, "tags.0"),
+        (lambda text: {"authentication": {**TOKEN, "headerName": text}}, 100, "authentication.headerName"),
+        (
+            lambda text: {"authentication": {**TOKEN, "placement": "url", "parameterName": text}},
+            100,
+            "authentication.parameterName",
+        ),
+        (
+            lambda text: {"authentication": {**TOKEN, "placement": "basic", "username": text}},
+            100,
+            "authentication.username",
+        ),
+        (lambda text: {"authentication": {**TOKEN, "token": text}}, 1024, "authentication.token"),
+        (lambda text: {"authentication": {**TOKEN, "secondToken": text}}, 1024, "authentication.secondToken"),
+        (lambda text: {"authentication": {**HMAC, "secret": text}}, 1024, "authentication.secret"),
+        (
+            lambda text: {"authentication": {**HMAC, "secondSecret": text}},
+            1024,
+            "authentication.secondSecret",
+        ),
+        (lambda text: {"authentication": {**HMAC, "verifyToken": text}}, 1024, "authentication.verifyToken"),
+        (
+            lambda text: {"authentication": {**HMAC, "publicUrl": f"https://{text[8:]}"}},
+            2000,
+            "authentication.publicUrl",
+        ),
+        (
+            lambda text: {"duplicateProtection": {"key": f"header:{text}"}},
+            100,
+            "duplicateProtection.key",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_text_has_its_longest(settings: Any, longest: int, field: str) -> None:
+    request(**settings("x" * longest))
+    assert wrong(**settings("x" * (longest + 1))).keys() == {field}
+
+
+def test_a_list_has_its_longest() -> None:
+    origins = [f"https://{number}.example.com" for number in range(101)]
+    ranges = [f"10.{number // 250}.{number % 250}.0/24" for number in range(1001)]
+    tags = [f"tag {number}" for number in range(21)]
+    request(cors={"origins": origins[:100]}, ipAllowlist=ranges[:1000], tags=tags[:20] * 10)
+    assert wrong(cors={"origins": origins}).keys() == {"cors.origins"}
+    assert wrong(ipAllowlist=ranges).keys() == {"ipAllowlist"}
+    assert wrong(tags=tags) == {"tags": "a webhook has at most 20 tags"}
+    assert wrong(tags=["eu"] * 201).keys() == {"tags"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "said"),
+    [
+        ({"name": " "}, "name", "printable text on one line"),
+        ({"name": "a\nb"}, "name", "printable text on one line"),
+        ({"name": None}, "name", ""),
+        ({"authentication": {}}, "authentication", "none, token or hmac"),
+        ({"authentication": {"method": "magic"}}, "authentication", "none, token or hmac"),
+        ({"authentication": {**TOKEN, "token": ""}}, "authentication.token", "1 to 1024 bytes"),
+        ({"authentication": {**TOKEN, "token": 7}}, "authentication.token", ""),
+        ({"authentication": {**TOKEN, "placement": "basic"}}, "authentication.username", "needs a username"),
+        (
+            {"authentication": {**TOKEN, "placement": "basic", "username": "a:b"}},
+            "authentication.username",
+            "no colon",
+        ),
+        ({"authentication": {**TOKEN, "headerName": "Host"}}, "authentication.headerName", "reserved"),
+        ({"authentication": {**TOKEN, "secret": "x"}}, "authentication.secret", "is not a known setting"),
+        (
+            {"authentication": {**HMAC, "publicUrl": "hooks.example.com"}},
+            "authentication.publicUrl",
+            "https://",
+        ),
+        ({"authentication": {**HMAC, "publicUrl": "https://a b"}}, "authentication.publicUrl", "https://"),
+        ({"authentication": {**HMAC, "publicUrl": "https://é"}}, "authentication.publicUrl", "https://"),
+        ({"authentication": {**HMAC, "publicUrl": "https://a\n"}}, "authentication.publicUrl", "https://"),
+        ({"authentication": {"method": "hmac"}}, "authentication.provider", "is required"),
+        ({"fieldMapping": {"fieldOne": "a..b"}}, "fieldMapping.fieldOne", ""),
+        ({"fieldMapping": {"fieldFive": "a"}}, "fieldMapping.fieldFive", "is not a known setting"),
+        ({"duplicateProtection": {"key": "a..b"}}, "duplicateProtection.key", ""),
+        ({"duplicateProtection": {"key": "body:a..b"}}, "duplicateProtection.key", ""),
+        ({"cors": {"origins": ["https://a.example", "nowhere"]}}, "cors.origins.1", ""),
+        ({"ipAllowlist": ["10.0.0.0/8", "nowhere"]}, "ipAllowlist.1", ""),
+        ({"tags": ["eu", "a,b"]}, "tags.1", "without a comma"),
+        ({"enabled": "perhaps"}, "enabled", ""),
+        ({"schedule": {"every": "15m"}}, "schedule.url", "is required"),
+        ({"schedule": {"url": "https://a.example", "cron": "never"}}, "schedule.cron", ""),
+        (
+            {"schedule": {"url": "https://a.example", "every": 60, "timeZone": "Mars"}},
+            "schedule.timeZone",
+            "",
+        ),
+        ({"names": "x"}, "names", "is not a known setting"),
+    ],
+)
+def test_what_is_wrong_is_named_by_the_field_that_its_writer_knows(
+    settings: dict[str, Any], field: str, said: str
+) -> None:
+    errors = wrong(**settings)
+    assert errors.keys() == {field} and said in errors[field]
+
+
+def test_the_url_that_a_sender_signs_may_be_one_behind_a_proxy() -> None:
+    for url in ("http://behind.example.com/w", "https://hooks.example.com/w?a=b"):
+        how = request(authentication={**HMAC, "publicUrl": url}).authentication
+        assert how.public_url == url  # type: ignore[union-attr]
+
+
+def test_no_type_of_the_program_is_named_in_the_place_of_a_field() -> None:
+    for secret in ({"generate": False}, {"generate": True, "length": 7}, {}):
+        fields = wrong(authentication={**TOKEN, "token": secret}).keys()
+        assert {field.removeprefix("authentication.token") for field in fields} <= {
+            "",
+            ".generate",
+            ".length",
+        }
+    assert wrong(schedule={"url": "https://a.example", "every": []}).keys() == {"schedule.every"}
+
+
+def test_every_wrong_field_is_told_at_once_and_none_twice() -> None:
+    errors = wrong(
+        name="", payloadLimitBytes=0, authentication={**TOKEN, "token": 7, "headerName": "a b", "more": 1}
+    )
+    assert errors.keys() == {
+        *("name", "payloadLimitBytes"),
+        *("authentication.token", "authentication.headerName", "authentication.more"),
+    }
+    assert validated(WebhookRequest, {"name": "n", "authentication": {"method": "none"}}).enabled is True
+
+
+@pytest.mark.parametrize("placement", ["header", "bearer", "basic", "url"])
+def test_only_a_token_in_a_header_is_printable_ascii(placement: str) -> None:
+    how = {**TOKEN, "placement": placement, "username": "ada"}
+    for token in (" a", "a ", "ä", "a\x7f"):
+        for given in ({"token": token}, {"secondToken": token}):
+            if placement in ("header", "bearer"):
+                assert wrong(authentication={**how, **given}).keys() == {"authentication.token"}
+            else:
+                request(authentication={**how, **given})
+    request(authentication={**how, "token": "a b"})
+
+
+async def test_a_secret_may_be_bytes_that_are_no_text_of_one_alphabet(house: House) -> None:
+    assert wrong(authentication={**HMAC, "secret": "é" * 513}).keys() == {"authentication.secret"}
+    made = await compiled(house, authentication={**HMAC, "secret": "é" * 512})
+    assert isinstance(made.credential, SignatureCredential)
+
+
+@pytest.mark.parametrize(
+    ("key", "header", "path"),
+    [
+        (None, None, None),
+        ("", None, None),
+        ("header:X-Event_Id", b"x-event_id", None),
+        ("HEADER:X-Event", b"x-event", None),
+        ("order.id", None, "order.id"),
+        ("body:order.id", None, "order.id"),
+    ],
+)
+async def test_by_what_duplicates_are_known(
+    house: House, key: str | None, header: bytes | None, path: str | None
+) -> None:
+    made = await compiled(house, duplicateProtection={"enabled": True, "key": key, "windowSeconds": 60})
+    assert made.duplicates is not None and made.duplicates.window_seconds == 60
+    assert made.duplicates.header == header
+    assert made.duplicates.path == (None if path is None else parse_path(path))
+    off = await compiled(house, duplicateProtection={"enabled": False, "key": key})
+    assert off.duplicates is None
+
+
+async def test_what_is_not_switched_on_is_not_asked_of_calls(house: House) -> None:
+    plain = await compiled(house, cors={"origins": ["https://a.example"]})
+    assert (plain.cors, plain.allowlist, plain.handshake, plain.answer_timeout) == (None, None, None, None)
+    assert (plain.method, plain.provider, plain.wraps_arrays, plain.recording_until) == (
+        "none",
+        "",
+        False,
+        0.0,
+    )
+    made = await compiled(
+        house,
+        cors={"enabled": True, "origins": ["https://a.example"]},
+        ipAllowlist=["10.0.0.0/8"],
+        payloadLimitBytes=77,
+        rateLimit={"callsPerSecond": 5, "burst": 7},
+        authentication={**HMAC, "provider": "meta", "verifyToken": "three"},
+        synchronousResponse={"enabled": True},
+    )
+    assert made.cors is not None and made.allowlist is not None and made.handshake is not None
+    assert (made.payload_limit, made.calls_per_second, made.burst) == (77, 5, 7)
+    assert (made.method, made.provider, made.answer_timeout) == ("hmac", "meta", 25)
+    assert made.secret_ids.keys() == {"main", "verifyToken"}
+    assert (await compiled(house, authentication=TOKEN)).handshake is None
+    assert (await compiled(house, authentication={**HMAC, "provider": "github"})).handshake is None
+
+
+async def test_what_a_signature_covers_and_how_old_it_may_be_is_the_webhooks_own(house: House) -> None:
+    made = await compiled(
+        house,
+        authentication={
+            **CUSTOM,
+            "secondSecret": "whsec_second",
+            "toleranceSeconds": 7,
+            "publicUrl": "https://public.example.com/w",
+            "requireTimestampAndDigest": True,
+        },
+    )
+    how = made.credential
+    assert isinstance(how, SignatureCredential)
+    assert (how.tolerance, how.scheme.signature) == (7, ("header:X-Sig",))
+    assert list(made.secret_ids) == ["main", "second"]
+
+
+@pytest.mark.parametrize(
+    ("how", "field", "said"),
+    [
+        ({**HMAC, "provider": "custom"}, "authentication.scheme", "is required for a custom scheme"),
+        (
+            {**HMAC, "scheme": {"signature": "header:X"}},
+            "authentication.scheme",
+            "belongs to the provider custom",
+        ),
+        ({**HMAC, "presetVersion": 99}, "authentication.presetVersion", "the present version is"),
+        ({**HMAC, "provider": "nobody"}, "authentication.provider", "choose one of"),
+    ],
+)
+async def test_a_sender_brings_its_own_scheme(
+    house: House, how: dict[str, Any], field: str, said: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        await house.webhook(authentication=how)
+    (error,) = refused.value.errors
+    assert (refused.value.code, error.field) == ("invalid_request", field) and said in error.message
+
+
+async def test_a_scheme_that_is_sent_back_as_it_was_shown_is_taken(house: House) -> None:
+    for how in (HMAC, {**HMAC, "provider": "stripe"}, CUSTOM):
+        made: Any = (await house.webhook(authentication=how)).authentication
+        again = {**how, "scheme": made.scheme}
+        if how is not CUSTOM:
+            again["presetVersion"] = made.preset_version
+        assert (await house.webhook(authentication=again)).authentication.scheme == made.scheme  # type: ignore[union-attr]
+    assert made.preset_version is None and made.preset_update is None
