@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,6 +12,7 @@ from screenshots import PAGES as PICTURED
 from sqlalchemy import Table
 
 from postern import presets
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
 from postern.settings import ENGINES, Settings
@@ -18,10 +20,15 @@ from postern.stores.calls import recorder
 from postern.stores.deliveries import delivery_of
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
+from postern.surfaces.cli.history import filters as options_of_calls
+from postern.surfaces.cli.webhooks import filters as options_of_webhooks
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.console.views.operations.settings import ENGINES as TITLES
 from postern.surfaces.console.words import CODE_WORDS
+from postern.usecases.deliveries.views import ReplayedCalls
+from postern.usecases.history.filters import FilterRequest, filter_of
+from postern.usecases.webhooks import listing as webhooks_listing
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
 
@@ -215,6 +222,19 @@ def test_a_kind_of_handshake_is_answered(kind: handshake.HandshakeKind) -> None:
     made = handshake.Handshake(kind, verify_token=b"token", sign=lambda _: b"")
     answered = made._before is not None or made._after is not None
     assert answered, f"core/signatures/handshake.py has no answer for {kind}"
+
+
+def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
+    fields = set(HistoryFilter.__dataclass_fields__)
+    assert set(FilterRequest.model_fields) == fields, "FilterRequest in usecases/history/filters.py"
+    assert set(signature(filter_of).parameters) - {"within"} == fields, "filter_of in the same file"
+    assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"
+    assert set(options_of_calls.OPTIONS) == fields, "OPTIONS in surfaces/cli/history/filters.py"
+
+
+def test_a_field_of_the_webhooks_filter_is_an_option() -> None:
+    fields = set(webhooks_listing.FilterRequest.model_fields)
+    assert set(options_of_webhooks.OPTIONS) == fields, "OPTIONS in surfaces/cli/webhooks/filters.py"
 
 
 SPELLED = re.compile(r"\b(\d+) (?:built-in )?(?:senders|presets|signature providers)\b")

@@ -7,7 +7,7 @@ import pytest
 from postern.core.problems import Refused
 from postern.usecases.answers import first_page
 from postern.usecases.history import samples
-from postern.usecases.history.history import moment
+from postern.usecases.history.filters import moment
 from support.house import OWNER, House
 
 

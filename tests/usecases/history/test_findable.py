@@ -8,6 +8,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.identity import time_of
 from postern.stores.sql.tables import call_values
 from postern.usecases.history import findable, history
+from postern.usecases.history.filters import filter_of
 from postern.usecases.operations.retention import prune
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
@@ -29,7 +30,7 @@ async def all_findable(house: House) -> None:
 
 
 async def found(house: House, **wanted: str) -> list[str]:
-    page = await history.listing(house.gateway, OWNER, history.filter_of(**wanted))  # type: ignore[arg-type]
+    page = await history.listing(house.gateway, OWNER, filter_of(**wanted))  # type: ignore[arg-type]
     return [item.id for item in page.items]
 
 

@@ -8,6 +8,7 @@ from postern.core.operations.retention import RetentionPolicy
 from postern.core.problems import Refused
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history, marks
+from postern.usecases.history.filters import filter_of
 from postern.usecases.operations import retention
 from support.house import OWNER, House
 
@@ -28,7 +29,7 @@ async def test_a_marked_call_is_found_again(house: House) -> None:
     assert (await marks.bookmark(house.gateway, BEN, second)).by == "anna", "marked twice is marked once"
     assert [one.id for one in await house.history(bookmarked=True)] == [second]
     assert [one.bookmarked for one in await house.history()] == [False, True, False]
-    plan = await replays.plan(house.gateway, ANNA, history.filter_of(bookmarked=True))
+    plan = await replays.plan(house.gateway, ANNA, filter_of(bookmarked=True))
     assert plan.count == 1 and plan.filter.bookmarked
     await marks.remove_bookmark(house.gateway, BEN, second)
     await marks.remove_bookmark(house.gateway, BEN, second)

@@ -6,12 +6,12 @@ from pydantic import Field
 
 from postern.core.deliveries.replay import Values
 from postern.core.documents import BodyChanges, Patch
-from postern.core.history.invocation import Status
 from postern.core.signatures.making import Wrong
 from postern.core.webhooks.listing import Sort
 from postern.usecases.history.code import Language
+from postern.usecases.history.filters import FilterRequest as CallFilter
 from postern.usecases.webhooks.configuration import FieldMapping, Shape
-from postern.usecases.webhooks.listing import FilterRequest
+from postern.usecases.webhooks.listing import FilterRequest as WebhookFilter
 
 WebhookId = Annotated[
     str, Field(description="The webhook's id, like wh_…; list_webhooks tells it.", max_length=80)
@@ -106,7 +106,7 @@ class ReplayToListener(OneInvocation):
     listener_id: ListenerId
 
 
-class ListWebhooks(FilterRequest):
+class ListWebhooks(WebhookFilter):
     sort: Annotated[
         Sort,
         Field(
@@ -130,63 +130,16 @@ class ChangeWebhook(Shape):
     version: Version = None
 
 
-class Filter(Shape):
-    """Which calls: every part that is given must hold."""
-
-    webhook_id: Annotated[str | None, Field(description="Only calls to this webhook.", max_length=80)] = None
-    status: Annotated[Status | None, Field(description="Only invocations in this status.")] = None
-    code: Annotated[
-        str | None, Field(description="Only this reason, like signature_mismatch.", max_length=80)
-    ] = None
-    since: Annotated[str | None, Field(description="Not before this time, ISO 8601.", max_length=40)] = None
-    until: Annotated[str | None, Field(description="Before this time, ISO 8601.", max_length=40)] = None
-    search: Annotated[
-        str | None,
-        Field(description="Only calls whose headers, query or body hold this text.", max_length=200),
-    ] = None
-    answer: Annotated[
-        str | None,
-        Field(
-            description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left.",
-            max_length=4,
-        ),
-    ] = None
-    value: Annotated[
-        str | None,
-        Field(
-            description="Only calls with this whole mapped value or event name, in capitals or not, or its beginning and a *; quick in a history of any length.",
-            max_length=200,
-        ),
-    ] = None
-    address: Annotated[str | None, Field(description="Only calls from this address.", max_length=80)] = None
-    bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
-    header: Annotated[
-        str | None,
-        Field(
-            description="Only calls with this header: its name, name=value, or name=beginning*.",
-            max_length=300,
-        ),
-    ] = None
-    field: Annotated[
-        str | None,
-        Field(
-            description="Only calls with this mapped value (fieldOne=1001) or this value at a path of the payload (customer.id=7); a * at "
-            "the end stands for any ending. A replay can be planned by mapped values alone.",
-            max_length=300,
-        ),
-    ] = None
-
-
-class SearchHistory(Filter):
+class SearchHistory(CallFilter):
     limit: Limit = 20
     cursor: Cursor = None
 
 
-class CountHistory(Filter):
+class CountHistory(CallFilter):
     """Which calls to count: every part that is given must hold."""
 
 
-class PlanReplay(Filter):
+class PlanReplay(CallFilter):
     """Which calls to replay, accepted ones and those admitted later: every part that is given must hold."""
 
 

@@ -24,15 +24,14 @@ async def search_history(
     """The recorded calls in short, newest first, rejected ones too: when, to which webhook, status, reason
     code, HTTP status, duration. nobodyListens means that it was started and no workflow wanted it. Payloads
     are told by show_invocation."""
-    wanted = history.filter_of(**asked.model_dump(exclude={"limit", "cursor"}))
-    return await history.listing(gateway, actor, wanted, asked.limit, asked.cursor)
+    return await history.listing(gateway, actor, asked.wanted(), asked.limit, asked.cursor)
 
 
 @tool("Count calls", "read", ask.CountHistory)
 async def count_history(gateway: Gateway, actor: Actor, asked: ask.CountHistory) -> history_views.Count:
     """How many recorded calls a filter finds, up to 10,000: orMore tells that there are more, lookedBackTo
     that only the calls since then were counted."""
-    return await history.count(gateway, actor, history.filter_of(**asked.model_dump()))
+    return await history.count(gateway, actor, asked.wanted())
 
 
 @tool(
@@ -141,7 +140,7 @@ async def delete_note(gateway: Gateway, actor: Actor, asked: ask.DeleteNote) -> 
 async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Replay:
     """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the
     count to whoever asked for it before run_replay; calls that come in later are not part of it."""
-    return await replays.plan(gateway, actor, history.filter_of(**asked.model_dump()))
+    return await replays.plan(gateway, actor, asked.wanted())
 
 
 @tool("Run a planned replay", "write", ask.RunReplay, repeatable=False)

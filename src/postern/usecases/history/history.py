@@ -1,17 +1,14 @@
 """Reading what happened, and having it happen again."""
 
 import re
-from datetime import UTC, datetime
-from typing import cast
 
 import msgspec
 
 from postern.core.access.accounts import Actor
-from postern.core.calls.paths import InvalidPath, as_text, parse_path, path_problem, walk_members
+from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State, Trigger
 from postern.core.deliveries.replay import Values
-from postern.core.history.invocation import STATUSES, Gone, HistoryFilter, Invocation, Status, Story
-from postern.core.history.part import part_of
+from postern.core.history.invocation import Gone, HistoryFilter, Invocation, Story
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
@@ -24,12 +21,7 @@ from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.rows import event_of
 from postern.usecases.runtime.gateway import Gateway, require
 
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
-_ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
-
-LAST_MOMENT = 253402300800.0
-"""The end of the year 9999."""
 
 
 async def listing(
@@ -165,95 +157,6 @@ async def recorded(gateway: Gateway, invocation_id: str) -> Story:
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
     return found
-
-
-def filter_of(
-    *,
-    webhook_id: str | None = None,
-    status: str | None = None,
-    code: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    search: str | None = None,
-    answer: str | None = None,
-    value: str | None = None,
-    address: str | None = None,
-    bookmarked: bool = False,
-    header: str | None = None,
-    field: str | None = None,
-    within: str = "",
-) -> HistoryFilter:
-    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
-    refused by its field's name, with what it stands ``within`` before it."""
-    errors = []
-    texts = {
-        "webhookId": webhook_id,
-        "code": code,
-        "search": search,
-        "value": value,
-        "header": header,
-        "field": field,
-    }
-    for name, text in texts.items():
-        # Neither can be in what is stored, and Postgres will not even be asked for it.
-        if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
-            errors.append(FieldError(within + name, "holds a character that no text has"))
-    if header and not _HEADER.fullmatch(part_of(header).name):
-        errors.append(
-            FieldError(f"{within}header", "write a header's name, or name=value, like x-event=paid")
-        )
-    if field:
-        try:
-            parse_path(part_of(field).name)
-        except InvalidPath as error:
-            errors.append(FieldError(f"{within}field", f"{error}; then = and a value"))
-    if status and status not in STATUSES:
-        errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
-    if answer and not _ANSWER.fullmatch(answer):
-        errors.append(
-            FieldError(f"{within}answer", "write a status like 504, all of a kind like 5xx, or gone")
-        )
-    times: list[float | None] = []
-    for name, text in (("since", since), ("until", until)):
-        try:
-            times.append(moment(text, within + name))
-        except Refused as refused:
-            errors += refused.errors
-    if errors:
-        raise Refused("invalid_request", errors=errors)
-    return HistoryFilter(
-        webhook_id or None,
-        cast(Status, status) if status else None,
-        code or None,
-        times[0],
-        times[1],
-        search or None,
-        answer or None,
-        value or None,
-        address or None,
-        bookmarked,
-        header or None,
-        field or None,
-    )
-
-
-def moment(text: str | None, field: str) -> float | None:
-    """A time given as ISO 8601 or seconds since 1970."""
-    if text is None or text == "":
-        return None
-    try:
-        if text.replace(".", "", 1).isdecimal():
-            seconds = float(text)
-        else:
-            given = datetime.fromisoformat(text)
-            seconds = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
-        if not 0 <= seconds < LAST_MOMENT:
-            raise ValueError
-    except (ValueError, OverflowError):
-        raise Refused(
-            "invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]
-        ) from None
-    return seconds
 
 
 def _payload(invocation: Invocation) -> msgspec.Raw | None:

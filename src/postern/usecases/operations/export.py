@@ -18,6 +18,7 @@ from postern.usecases.access import accounts, audit
 from postern.usecases.answers import Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history, samples
+from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views import InvocationSummary, invocation_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks import bin, listing
@@ -79,7 +80,7 @@ async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]
         yield "change", entry
     async for replay in _pages(lambda after: replays.listing(gateway, actor, PAGE, after)):
         yield "replay", replay
-    wanted = history.filter_of()
+    wanted = filter_of()
     async for summary in _pages(lambda after: history.listing(gateway, actor, wanted, PAGE, after)):
         call = await _call(gateway, summary)
         if call is not None:

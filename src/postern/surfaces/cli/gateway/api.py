@@ -111,7 +111,7 @@ class Api:
         """``query`` in snake case; what is None is not asked."""
         if not all(PLACE.fullmatch(part) for part in path):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
-        asked = {_camel(name): _text(value) for name, value in query.items() if value is not None}
+        asked = {camel(name): _text(value) for name, value in query.items() if value is not None}
         try:
             answer = self.source().ask(
                 method,
@@ -232,7 +232,7 @@ def end_refused(refused: Refused) -> NoReturn:
     end(refused.detail or refused.problem.help, status, refused.code, fields)
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others)) if others else name
 

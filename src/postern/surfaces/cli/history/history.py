@@ -13,6 +13,7 @@ from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
+from postern.surfaces.cli.options import Given
 from postern.surfaces.cli.run import (
     FAILED,
     NOT_FOUND,
@@ -54,19 +55,9 @@ InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The inv
 
 
 @commands.command("list")
+@filters.with_filter
 def listing(
-    webhook: filters.Webhook = None,
-    status: filters.Status = None,
-    code: filters.Code = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    search: filters.Search = None,
-    answer: filters.AnswerHeard = None,
-    value: filters.Value = None,
-    address: filters.Address = None,
-    bookmarked: filters.Bookmarked = False,
-    header: filters.Header = None,
-    field: filters.Field = None,
+    wanted: Given,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: Json = False,
@@ -75,18 +66,7 @@ def listing(
     page = api.get(
         Listing[InvocationSummary],
         "invocations",
-        webhook_id=webhook,
-        status=status,
-        code=code,
-        since=since,
-        until=until,
-        search=search,
-        answer=answer,
-        value=value,
-        address=address,
-        bookmarked="true" if bookmarked else None,
-        header=header,
-        field=field,
+        **wanted,
         limit=limit,
         cursor=cursor,
     )
@@ -100,19 +80,9 @@ def listing(
 
 
 @commands.command("count")
+@filters.with_filter
 def count(
-    webhook: filters.Webhook = None,
-    status: filters.Status = None,
-    code: filters.Code = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    search: filters.Search = None,
-    answer: filters.AnswerHeard = None,
-    value: filters.Value = None,
-    address: filters.Address = None,
-    bookmarked: filters.Bookmarked = False,
-    header: filters.Header = None,
-    field: filters.Field = None,
+    wanted: Given,
     as_json: Json = False,
 ) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
@@ -120,18 +90,7 @@ def count(
         Count,
         "invocations",
         "count",
-        webhook_id=webhook,
-        status=status,
-        code=code,
-        since=since,
-        until=until,
-        search=search,
-        answer=answer,
-        value=value,
-        address=address,
-        bookmarked="true" if bookmarked else None,
-        header=header,
-        field=field,
+        **wanted,
     )
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.gateway.api import api, camel
 from postern.surfaces.cli.history import filters
+from postern.surfaces.cli.options import Given
 from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, Recorded, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
@@ -25,19 +26,9 @@ LOOK_EVERY = 0.5
 
 
 @commands.command("plan")
+@filters.with_filter
 def plan(
-    webhook: filters.Webhook = None,
-    status: filters.Status = None,
-    code: filters.Code = None,
-    since: filters.Since = None,
-    until: filters.Until = None,
-    search: filters.Search = None,
-    answer: filters.AnswerHeard = None,
-    value: filters.Value = None,
-    address: filters.Address = None,
-    bookmarked: filters.Bookmarked = False,
-    header: filters.Header = None,
-    field: filters.Field = None,
+    wanted: Given,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
@@ -47,21 +38,9 @@ def plan(
 
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
-    wanted = {
-        "webhookId": webhook,
-        "status": status,
-        "code": code,
-        "since": since,
-        "until": until,
-        "search": search,
-        "answer": answer,
-        "value": value,
-        "address": address,
-        "bookmarked": bookmarked,
-        "header": header,
-        "field": field,
-    }
-    made = api.post(Replay, "replays", body={"filter": wanted})
+    made = api.post(
+        Replay, "replays", body={"filter": {camel(name): value for name, value in wanted.items()}}
+    )
     report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)
 
 

@@ -6,6 +6,7 @@ import typer
 
 from postern.core.webhooks.many import ACTIONS
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import Given
 from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, err, out, plain, show_json
 from postern.surfaces.cli.webhooks import filters
 from postern.surfaces.cli.webhooks.webhooks import commands
@@ -28,16 +29,14 @@ DONE = {
 
 
 @commands.command("many")
+@filters.with_filter
 def many(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")],
     webhooks: Annotated[
         list[str] | None, typer.Argument(metavar="[WEBHOOK]...", help="Their ids. Or filter them.")
     ] = None,
-    search: filters.Search = None,
-    sender: filters.Sender = None,
-    state: filters.State = None,
-    tag: filters.Tag = None,
-    folder: filters.Folder = None,
+    *,
+    wanted: Given,
     everything: Annotated[bool, typer.Option("--all", help="Every webhook there is.")] = False,
     tags: Annotated[str | None, typer.Option(help="For tag and untag: which, divided by commas.")] = None,
     to: Annotated[
@@ -60,7 +59,6 @@ def many(
 
       postern webhooks many move --tag europe --to Shops/Europe
     """
-    wanted = filters.given(search, sender, state, tag, folder)
     if (bool(webhooks) + bool(wanted) + everything) != 1:
         end("Say which webhooks: their ids, or a filter, or --all.", USAGE)
     request: dict[str, Any] = {"action": action}

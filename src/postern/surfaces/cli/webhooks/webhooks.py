@@ -10,6 +10,7 @@ import typer
 
 from postern.core.documents import Document, Patch
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import Given
 from postern.surfaces.cli.run import (
     USAGE,
     Cursor,
@@ -150,12 +151,9 @@ def create(
 
 
 @commands.command("list")
+@filters.with_filter
 def listing(
-    search: filters.Search = None,
-    sender: filters.Sender = None,
-    state: filters.State = None,
-    tag: filters.Tag = None,
-    folder: filters.Folder = None,
+    wanted: Given,
     sort: Annotated[
         str,
         typer.Option(
@@ -175,7 +173,6 @@ def listing(
 
       postern webhooks list --tag europe --folder Shops --sort last_call
     """
-    wanted = filters.given(search, sender, state, tag, folder)
     page = api.get(
         Webhooks, "webhooks", limit=limit, cursor=cursor, sort=sort, reverse=reverse or None, **wanted
     )

@@ -1,38 +1,22 @@
 """Replaying many over HTTP: plan, run, watch, cancel."""
 
-from pydantic import Field
-
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import Status
 from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.rest.framework.parameters import OnePage
 from postern.surfaces.rest.history.requests import ReplayQuery
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
-from postern.usecases.history import history
+from postern.usecases.history.filters import FilterRequest
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
 row = Rows("History")
 
 
-class ReplayFilter(Shape):
+class ReplayFilter(FilterRequest):
     """Which invocations: every part that is given must hold. Only calls that were accepted, or admitted
     later, can be replayed; the others are skipped."""
-
-    webhook_id: str | None = Field(None, max_length=80)
-    status: Status | None = None
-    code: str | None = Field(None, max_length=40)
-    since: str | None = Field(None, max_length=40)
-    until: str | None = Field(None, max_length=40)
-    search: str | None = Field(None, max_length=200)
-    answer: str | None = Field(None, max_length=4)
-    value: str | None = Field(None, max_length=200)
-    address: str | None = Field(None, max_length=80)
-    bookmarked: bool = False
-    header: str | None = Field(None, max_length=300)
-    field: str | None = Field(None, max_length=300, description="A mapped one, like fieldOne=1001.")
 
 
 class ReplayRequest(Shape):
@@ -42,8 +26,7 @@ class ReplayRequest(Shape):
 @row("POST", "/replays", "Plan a replay of many", level="write", status=201, place="replays", idempotent=True)
 async def plan_replay(gateway: Gateway, actor: Actor, body: ReplayRequest) -> Replay:
     """Counts what the filter finds; nothing is started yet. What comes in later is not part of it."""
-    wanted = history.filter_of(**body.filter.model_dump(), within="filter.")
-    return await replays.plan(gateway, actor, wanted)
+    return await replays.plan(gateway, actor, body.filter.wanted("filter."))
 
 
 @row("GET", "/replays", "List replays", level="read")

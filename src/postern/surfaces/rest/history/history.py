@@ -10,7 +10,6 @@ from postern.surfaces.rest.history.requests import (
     CodeQuery,
     CompareQuery,
     EditedReplayRequest,
-    FilterQuery,
     HistoryQuery,
     PreviewQuery,
     ReplayQuery,
@@ -18,6 +17,7 @@ from postern.surfaces.rest.history.requests import (
 )
 from postern.usecases.answers import Listing
 from postern.usecases.history import comparing, editing, fixtures, history, views, volumes
+from postern.usecases.history.filters import FilterRequest
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
@@ -29,17 +29,17 @@ row = Rows("History")
 async def list_invocations(
     gateway: Gateway, request: Request, actor: Actor, query: HistoryQuery
 ) -> Listing[views.InvocationSummary]:
-    wanted = history.filter_of(**query.model_dump(exclude={"limit", "cursor"}))
+    wanted = query.wanted()
     looking = history.listing(gateway, actor, wanted, query.limit, query.cursor)
     return await (while_connected(request, looking) if looks_into_calls(wanted) else looking)
 
 
 @row("GET", "/invocations/count", "Count invocations", level="read")
 async def count_invocations(
-    gateway: Gateway, request: Request, actor: Actor, query: FilterQuery
+    gateway: Gateway, request: Request, actor: Actor, query: FilterRequest
 ) -> views.Count:
     """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
-    wanted = history.filter_of(**query.model_dump())
+    wanted = query.wanted()
     counting = history.count(gateway, actor, wanted)
     return await (while_connected(request, counting) if looks_into_calls(wanted) else counting)
 

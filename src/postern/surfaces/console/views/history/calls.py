@@ -21,6 +21,7 @@ from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import Time
 from postern.usecases.calls import readmission
 from postern.usecases.history import findable, history, rows, samples, saved_views
+from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies
@@ -213,7 +214,7 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
             )
         given["since"] = str(visit.gateway.clock() - int(span))
     marked = bool(given.pop("marked"))
-    return history.filter_of(webhook_id=chosen["webhook"], bookmarked=marked, **given)
+    return filter_of(webhook_id=chosen["webhook"], bookmarked=marked, **given)
 
 
 async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:

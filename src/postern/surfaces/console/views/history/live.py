@@ -23,6 +23,7 @@ from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
+from postern.usecases.history.filters import filter_of
 from postern.usecases.history.live import HEARTBEAT, OVERLAP, Batch, Stream, is_there, watch
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.webhooks import picking
@@ -42,7 +43,7 @@ _ID = re.compile(r"inv_[0-9a-f]{32}")
 
 async def everything(visit: Visit) -> Response:
     chosen = chosen_in(visit.query)
-    history.filter_of(status=chosen["status"])
+    filter_of(status=chosen["status"])
     chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
     picked = await picker.picked(visit, chosen["webhook"])
     return visit.page("live/page.html", feed_id="", picked=picked, **filters(chosen))
@@ -65,9 +66,7 @@ async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
     chosen = chosen_in(visit.query)
     chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    wanted = history.filter_of(
-        webhook_id=chosen["webhook"], status=chosen["status"], address=chosen["address"]
-    )
+    wanted = filter_of(webhook_id=chosen["webhook"], status=chosen["status"], address=chosen["address"])
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
 
@@ -89,7 +88,7 @@ async def count(visit: Visit) -> Response:
     """For a tab that nobody sees: how many calls have come since it was left."""
     chosen = chosen_in(visit.query)
     chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    wanted = history.filter_of(
+    wanted = filter_of(
         webhook_id=chosen["webhook"],
         status=chosen["status"],
         address=chosen["address"],

@@ -11,6 +11,7 @@ from postern.surfaces.console.views.history.calls import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import history, saved_views
+from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.operations import settings
 from postern.usecases.webhooks import listing
@@ -59,11 +60,11 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     ]
     if not wanted:
         return [*saved, *pages]
-    calls = await history.listing(visit.gateway, visit.actor, history.filter_of(value=wanted), EACH)
+    calls = await history.listing(visit.gateway, visit.actor, filter_of(value=wanted), EACH)
     beginning = f"{wanted.rstrip('*')}*"
     is_whole = bool(calls.items)
     if not calls.items and len(wanted) >= SHORTEST_BEGINNING:
-        wanted_alike = history.filter_of(value=beginning)
+        wanted_alike = filter_of(value=beginning)
         calls = await history.listing(visit.gateway, visit.actor, wanted_alike, EACH)
     named = await listing.listing(visit.gateway, visit.actor, EACH, None, WebhookFilter(wanted))
     names = await names_of(visit, {item.webhook_id for item in calls.items})

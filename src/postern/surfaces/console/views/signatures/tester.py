@@ -12,6 +12,7 @@ from postern.surfaces.console import senders
 from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Form, Visit, problem_of
 from postern.usecases.history import history
+from postern.usecases.history.filters import filter_of, moment
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.signatures.views import SignatureResult
@@ -38,7 +39,7 @@ async def _page(
     visit: Visit, form: Form, found: SignatureResult | None, status: int = 200, **context: Any
 ) -> Response:
     picked = await picker.picked(visit, form.text("webhook"), signed=True)
-    recent = await history.listing(visit.gateway, visit.actor, history.filter_of(webhook_id=picked.id), 30)
+    recent = await history.listing(visit.gateway, visit.actor, filter_of(webhook_id=picked.id), 30)
     shown = list({item.webhook_id for item in recent.items})
     return visit.page(
         "tester.html",
@@ -68,7 +69,7 @@ def _request(form: Form) -> Document:
     else:
         request["call"] = asdict(read_request(form.get("request", ""), form.text("url")))
     if form.text("at"):
-        request["at"] = history.moment(form.text("at"), "at")
+        request["at"] = moment(form.text("at"), "at")
     return request
 
 

@@ -7,6 +7,7 @@ from postern.identity import time_of
 from postern.stores.history import reading
 from postern.usecases.deliveries import replays
 from postern.usecases.history import findable, history
+from postern.usecases.history.filters import filter_of
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 from usecases.history.test_findable import later
@@ -35,15 +36,13 @@ async def test_one_invocations_replay_does_not_hide_the_others_from_a_status_fil
 )
 def test_what_is_wrong_in_a_filter_is_named_all_at_once(asked: dict[str, str], wrong: list[str]) -> None:
     with pytest.raises(Refused) as refused:
-        history.filter_of(**asked, within="filter.")
+        filter_of(**asked, within="filter.")
     assert [error.field for error in refused.value.errors] == wrong
 
 
 def test_a_filter_of_empty_texts_asks_for_nothing() -> None:
-    assert (
-        history.filter_of(webhook_id="", status="", code="", since="", until="", search="") == HistoryFilter()
-    )
-    assert history.filter_of(status="held", since="0", until="1970-01-01T00:01:00Z") == HistoryFilter(
+    assert filter_of(webhook_id="", status="", code="", since="", until="", search="") == HistoryFilter()
+    assert filter_of(status="held", since="0", until="1970-01-01T00:01:00Z") == HistoryFilter(
         None, "held", None, 0.0, 60.0
     )
 
@@ -91,7 +90,7 @@ async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch
 
 
 async def looked(desk: Desk, **asked: str) -> list[str]:
-    page = await history.listing(desk.gateway, ACTOR, history.filter_of(**asked))  # type: ignore[arg-type]
+    page = await history.listing(desk.gateway, ACTOR, filter_of(**asked))  # type: ignore[arg-type]
     return [item.id for item in page.items]
 
 
@@ -107,7 +106,7 @@ async def test_a_header_finds_its_calls_by_name_value_and_beginning(house: House
     ]
 
     async def found(text: str) -> list[str]:
-        page = await history.listing(house.gateway, OWNER, history.filter_of(header=text))
+        page = await history.listing(house.gateway, OWNER, filter_of(header=text))
         return [item.id for item in page.items]
 
     assert await found("x-topic") == [made, paid]
@@ -129,10 +128,10 @@ async def test_a_value_of_the_payload_finds_its_calls(desk: Desk) -> None:
     assert await looked(desk, field="tags[1]=b") == [other, text, seven]
     assert await looked(desk, field="tags[2]") == []
     assert await looked(desk, field="order.number=7", status="rejected") == []
-    count = await history.count(desk.gateway, ACTOR, history.filter_of(field="order.number=7*"))
+    count = await history.count(desk.gateway, ACTOR, filter_of(field="order.number=7*"))
     assert (count.calls, count.or_more) == (2, False)
     with pytest.raises(Refused) as refused:
-        await replays.plan(desk.gateway, ACTOR, history.filter_of(field="order.number=7"))
+        await replays.plan(desk.gateway, ACTOR, filter_of(field="order.number=7"))
     assert "not mapped" in refused.value.errors[0].message
 
 
@@ -144,7 +143,7 @@ async def test_a_payload_is_looked_for_stretch_by_stretch(
     for number in range(5):
         await desk.accepted(webhook, {"n": number})
     monkeypatch.setattr(reading, "LONGEST_LOOK", 2)
-    wanted, cursor, pages = history.filter_of(field="n=wanted"), None, 0
+    wanted, cursor, pages = filter_of(field="n=wanted"), None, 0
     found: list[str] = []
     while pages == 0 or cursor is not None:
         page = await history.listing(desk.gateway, ACTOR, wanted, 50, cursor)
@@ -164,7 +163,7 @@ async def test_mapped_values_are_found_by_their_field_and_by_their_beginning(hou
         pass
 
     async def found(**asked: str) -> list[str]:
-        page = await history.listing(house.gateway, OWNER, history.filter_of(**asked))  # type: ignore[arg-type]
+        page = await history.listing(house.gateway, OWNER, filter_of(**asked))  # type: ignore[arg-type]
         return [item.id for item in page.items]
 
     assert await found(field="fieldOne=B-1") == [two]
@@ -175,7 +174,7 @@ async def test_mapped_values_are_found_by_their_field_and_by_their_beginning(hou
     assert await found(value="a-19*") == []
     assert await found(field="fieldThree") == []
     assert await found(field="fieldOne") == [two, one]
-    planned = await replays.plan(house.gateway, OWNER, history.filter_of(field="fieldOne=B-1"))
+    planned = await replays.plan(house.gateway, OWNER, filter_of(field="fieldOne=B-1"))
     assert planned.count == 1
 
 
@@ -188,7 +187,7 @@ async def test_what_begins_alike_too_often_is_still_found(
     while await findable.step(house.gateway):
         pass
     monkeypatch.setattr(reading, "MANY", 2)
-    page = await history.listing(house.gateway, OWNER, history.filter_of(value="A-*"))
+    page = await history.listing(house.gateway, OWNER, filter_of(value="A-*"))
     assert [item.id for item in page.items] == calls[::-1]
 
 
@@ -216,5 +215,5 @@ async def test_how_far_the_index_is_behind_is_told(house: House) -> None:
 )
 def test_a_header_or_field_that_is_none_is_refused_by_name(asked: dict[str, str], field: str) -> None:
     with pytest.raises(Refused) as refused:
-        history.filter_of(**asked)  # type: ignore[arg-type]
+        filter_of(**asked)  # type: ignore[arg-type]
     assert [error.field for error in refused.value.errors] == [field]

@@ -1,0 +1,172 @@
+"""Which calls: how it is asked for on every surface, and what it says once it is read."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from postern.core.calls.paths import InvalidPath, parse_path
+from postern.core.history.invocation import STATUSES, HistoryFilter, Status
+from postern.core.history.part import part_of
+from postern.core.problems import FieldError, Refused
+from postern.usecases.shapes import Shape
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
+
+LAST_MOMENT = 253402300800.0
+"""The end of the year 9999."""
+
+Id = Annotated[str, Field(max_length=80)]
+Moment = Annotated[str, Field(max_length=40)]
+Text = Annotated[str, Field(max_length=200)]
+Part = Annotated[str, Field(max_length=300)]
+
+
+class FilterRequest(Shape):
+    """Which calls: every part that is given must hold."""
+
+    webhook_id: Annotated[Id | None, Field(description="Only calls to this webhook.")] = None
+    status: Annotated[Status | None, Field(description="Only invocations in this status.")] = None
+    code: Annotated[Id | None, Field(description="Only this reason, like signature_mismatch.")] = None
+    since: Annotated[
+        Moment | None,
+        Field(
+            description="Not before this time, ISO 8601 or seconds since 1970.",
+            examples=["2026-11-21T09:00:00Z"],
+        ),
+    ] = None
+    until: Annotated[
+        Moment | None,
+        Field(
+            description="Before this time, ISO 8601 or seconds since 1970.", examples=["2026-11-21T09:00:00Z"]
+        ),
+    ] = None
+    search: Annotated[
+        Text | None, Field(description="Only calls whose headers, query or body hold this text.")
+    ] = None
+    answer: Annotated[
+        Annotated[str, Field(max_length=4)] | None,
+        Field(
+            description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left."
+        ),
+    ] = None
+    value: Annotated[
+        Text | None,
+        Field(
+            description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
+            "beginning. Quick in a history of any length; found some seconds after the call."
+        ),
+    ] = None
+    address: Annotated[
+        Id | None,
+        Field(description="Only calls from this address. Found some seconds after the call."),
+    ] = None
+    bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
+    header: Annotated[
+        Part | None,
+        Field(
+            description="Only calls with this header: its name, name=value, or name=beginning*. The calls are gone through."
+        ),
+    ] = None
+    field: Annotated[
+        Part | None,
+        Field(
+            description="Only calls with this mapped value (fieldOne=1001), or this value at a path of the payload (customer.id=7), for "
+            "which the calls are gone through; a * at the end stands for any ending. A replay can be planned by mapped values alone."
+        ),
+    ] = None
+
+    def wanted(self, within: str = "") -> HistoryFilter:
+        asked = {name: getattr(self, name) for name in FilterRequest.model_fields}
+        return filter_of(**asked, within=within)
+
+
+def filter_of(
+    *,
+    webhook_id: str | None = None,
+    status: str | None = None,
+    code: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    search: str | None = None,
+    answer: str | None = None,
+    value: str | None = None,
+    address: str | None = None,
+    bookmarked: bool = False,
+    header: str | None = None,
+    field: str | None = None,
+    within: str = "",
+) -> HistoryFilter:
+    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
+    refused by its field's name, with what it stands ``within`` before it."""
+    errors = []
+    texts = {
+        "webhookId": webhook_id,
+        "code": code,
+        "search": search,
+        "value": value,
+        "header": header,
+        "field": field,
+    }
+    for name, text in texts.items():
+        # Neither can be in what is stored, and Postgres will not even be asked for it.
+        if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+            errors.append(FieldError(within + name, "holds a character that no text has"))
+    if header and not _HEADER.fullmatch(part_of(header).name):
+        errors.append(
+            FieldError(f"{within}header", "write a header's name, or name=value, like x-event=paid")
+        )
+    if field:
+        try:
+            parse_path(part_of(field).name)
+        except InvalidPath as error:
+            errors.append(FieldError(f"{within}field", f"{error}; then = and a value"))
+    if status and status not in STATUSES:
+        errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
+    if answer and not _ANSWER.fullmatch(answer):
+        errors.append(
+            FieldError(f"{within}answer", "write a status like 504, all of a kind like 5xx, or gone")
+        )
+    times: list[float | None] = []
+    for name, text in (("since", since), ("until", until)):
+        try:
+            times.append(moment(text, within + name))
+        except Refused as refused:
+            errors += refused.errors
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    return HistoryFilter(
+        webhook_id or None,
+        cast(Status, status) if status else None,
+        code or None,
+        times[0],
+        times[1],
+        search or None,
+        answer or None,
+        value or None,
+        address or None,
+        bookmarked,
+        header or None,
+        field or None,
+    )
+
+
+def moment(text: str | None, field: str) -> float | None:
+    """A time given as ISO 8601 or seconds since 1970."""
+    if text is None or text == "":
+        return None
+    try:
+        if text.replace(".", "", 1).isdecimal():
+            seconds = float(text)
+        else:
+            given = datetime.fromisoformat(text)
+            seconds = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+        if not 0 <= seconds < LAST_MOMENT:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise Refused(
+            "invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]
+        ) from None
+    return seconds
