@@ -10,7 +10,7 @@ from postern.identity import first_id_at
 from postern.stores.history.volumes import parts
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import DELIVERIES_APART, deliveries, tallies
+from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, tallies
 
 _CALLS = tallies.c.name == "calls"
 
@@ -70,7 +70,7 @@ def _not_started(connection: Connection, recent: int) -> dict[str, int]:
     """Deliveries of the latest calls that were given up or had a run that failed, and those that are tried again."""
     given_up = select(deliveries.c.webhook_id, func.count()).where(
         deliveries.c.state == "failed",
-        DELIVERIES_APART,
+        UNUSUAL_DELIVERIES,
         deliveries.c.webhook_id.in_(_called_since(recent)),
         deliveries.c.key >= first_id_at("inv", recent * 60),
     )

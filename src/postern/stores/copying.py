@@ -113,14 +113,14 @@ def _prepare(source: Database, target: Database) -> None:
     if "alembic_version" not in present:
         schema.migrate(target)
     schema.verify(target)
-    whence = _origin(source)
+    origin = _origin(source)
     with target.writer.begin() as connection:
         _notes.create_all(connection)
         begun = connection.scalar(select(progress.c.state).where(progress.c.name == ""))
         if begun is None:
             connection.execute(delete(epochs))  # the one row that the migration has put in
-            connection.execute(insert(progress).values(name="", state=whence))
-        elif begun != whence:
+            connection.execute(insert(progress).values(name="", state=origin))
+        elif begun != origin:
             raise CannotCopy(
                 f"another copy was begun into this target, {begun}: go on with that one, or empty the target"
             )
@@ -128,13 +128,13 @@ def _prepare(source: Database, target: Database) -> None:
 
 def _copy_table(reading: Connection, target: Database, table: Table, on_progress: OnProgress) -> None:
     total = _count(reading, table)
-    columns = tuple(column.name for column in table.columns)
+    columns = tuple(column.key for column in table.columns)
     done, after = _reached(target, table)
     on_progress(table.name, done, total)
     for rows in _steps(reading, table, after):
         done += len(rows)
         last = rows[-1]
-        after = [last[columns.index(column.name)] for column in table.primary_key.columns]
+        after = [last[columns.index(column.key)] for column in table.primary_key.columns]
         with target.writer.begin() as writing:
             insert_rows(writing, table, columns, rows)
             # With the rows in one transaction: however this ends, the next attempt knows where to go on.

@@ -21,7 +21,7 @@ from postern.stores.history.marks import insert_edited
 from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import DELIVERIES_APART, deliveries, invocations
+from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, invocations
 from postern.stores.sql.wake import ANSWER, DUE, announce
 from postern.stores.sql.writer import Writer
 
@@ -265,7 +265,9 @@ class Deliveries:
         def job(connection: Connection) -> int:
             oldest = (
                 select(deliveries.c.key)
-                .where(deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id)
+                .where(
+                    deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
+                )
                 .order_by(deliveries.c.key)
                 .limit(limit)
                 .with_for_update()
@@ -283,7 +285,7 @@ class Deliveries:
         """How many wait behind each hold."""
 
         def query(connection: Connection) -> dict[str, int]:
-            among = deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id.in_(webhook_ids)
+            among = deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id.in_(webhook_ids)
             rows = connection.execute(
                 select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
             )
@@ -351,7 +353,7 @@ class Deliveries:
         def query(connection: Connection) -> dict[str, int]:
             given_up = select(deliveries.c.webhook_id).where(
                 deliveries.c.state == "failed",
-                DELIVERIES_APART,
+                UNUSUAL_DELIVERIES,
                 deliveries.c.webhook_id.in_(webhook_ids),
                 deliveries.c.key >= first_id_at("inv", since),
             )

@@ -48,9 +48,7 @@ class Idempotency:
                     if row is None
                     else self._seen(row.request, row.answer, actor, key)
                 )
-            except (
-                VaultError
-            ):  # sealed with a key that is no longer there: nobody can be told, and nothing may be made again
+            except VaultError:  # sealed with a key that is no longer there: the answer cannot be repeated, and nothing may be made again
                 return SeenRequest(request, None)
 
         return await self._writer.write(job)

@@ -118,7 +118,7 @@ class Listeners:
         return await self._writer.write(job)
 
     async def under_way(self, listener_id: str) -> list[Handed]:
-        """What it was given and has not told the end of, the oldest first."""
+        """What it was given and has not answered, the oldest first."""
         mine = handed.c.listener_id == listener_id, handed.c.ended_at.is_(None)
         return await self._handed(select(handed).where(*mine).order_by(handed.c.id))
 

@@ -93,7 +93,7 @@ class Store:
             await wake.listen(self.database.url, on_message)
 
     def alone(self) -> bool:
-        """Whether no other process has said the same of itself; ours until this one ends. On SQLite there is
+        """Whether no other process has claimed the same; ours until this one ends. On SQLite there is
         a file lock."""
         if self.database.is_sqlite:
             return True

@@ -28,7 +28,7 @@ from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
-    DELIVERIES_APART,
+    UNUSUAL_DELIVERIES,
     deliveries,
     duplicate_keys,
     epochs,
@@ -186,7 +186,7 @@ class Webhooks:
                 return False
             # Nobody can release or drop them any more, and what is held is never taken by retention.
             held = update(deliveries).where(
-                deliveries.c.state == "held", DELIVERIES_APART, deliveries.c.webhook_id == webhook_id
+                deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
             )
             connection.execute(held.values(state="dropped"))
             for table in (secrets, duplicate_keys, samples, tables.schedules):

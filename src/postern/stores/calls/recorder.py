@@ -59,7 +59,7 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     waiting = [
         entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"
     ]
-    released = settle_holds(connection, waiting) if waiting else set()
+    released = no_longer_held(connection, waiting) if waiting else set()
     recorded = []
     starting = []
     to_listeners = []
@@ -135,7 +135,7 @@ def _answered_by_listener(connection: Connection, call: Handed) -> None:
     hand_over(connection, call)
 
 
-def settle_holds(connection: Connection, waiting: list[Delivery]) -> set[str]:
+def no_longer_held(connection: Connection, waiting: list[Delivery]) -> set[str]:
     """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written
     down as held after the release has gone through the others would wait for ever."""
     ids = {delivery.webhook_id for delivery in waiting}
@@ -162,7 +162,7 @@ def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now:
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:
     """Held only if its webhook still is."""
-    if delivery.state == "held" and settle_holds(connection, [delivery]):
+    if delivery.state == "held" and no_longer_held(connection, [delivery]):
         delivery.state = "queued"
     insert_rows(connection, deliveries, _DELIVERY_COLUMNS, [_delivery_row(delivery)])
 

@@ -39,7 +39,7 @@ class Endings:
         self, answered: list[Answered], ends: Mapping[str, End], counted: Counted, now: float
     ) -> set[str]:
         """Write down what callers heard and how deliveries ended. The keys of those whose start is not written
-        down yet: their ends are to be told again."""
+        down yet: their ends are to be noted again."""
 
         def job(connection: Connection) -> set[str]:
             if answered:

@@ -42,9 +42,9 @@ from postern.stores.history.marks import shown_marks
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import seconds
 from postern.stores.sql.tables import (
-    ANSWERS_APART,
-    APART,
-    DELIVERIES_APART,
+    UNUSUAL_ANSWERS,
+    UNUSUAL_DELIVERIES,
+    UNUSUAL_INVOCATIONS,
     answers,
     belongs,
     bookmarks,
@@ -70,8 +70,8 @@ MANY = 20_000
 
 _BULKY = ("body", "trace", "headers")
 _LISTED = [column for column in invocations.c if column.name not in _BULKY]
-_APART = ("rejected", "duplicate", "handshake")
-_MOST = ("started", "responded", "completed")
+_NOT_STARTED = ("rejected", "duplicate", "handshake")
+_USUAL = ("started", "responded", "completed")
 
 
 class History:
@@ -217,7 +217,7 @@ def _with_value(
     part: Part,
     most: int,
 ) -> list[str]:
-    """The newest calls that have it in their payload, told by reading one body after another."""
+    """The newest calls that have it in their payload, found by reading one body after another."""
     whole: Select[Any] = select(*_LISTED, invocations.c.headers, invocations.c.body)
     newest_first = whole.where(*conditions).order_by(invocations.c.id.desc())
     rows = connection.execute(newest_first, execution_options={"yield_per": 100})
@@ -254,13 +254,13 @@ def conditions_of(
         conditions.append(invocations.c.id >= first_id_at("inv", wanted.since))
     if wanted.until is not None:
         conditions.append(invocations.c.id < first_id_at("inv", wanted.until))
-    if wanted.status in _APART:
-        conditions += [invocations.c.outcome == wanted.status, APART]
+    if wanted.status in _NOT_STARTED:
+        conditions += [invocations.c.outcome == wanted.status, UNUSUAL_INVOCATIONS]
         if wanted.status == "rejected":  # not those admitted since: they show what became of them
             conditions.append(~was_started())
     elif wanted.status is not None:
         conditions.append(_newest_state() == wanted.status)
-        if wanted.status in _MOST or many:
+        if wanted.status in _USUAL or many:
             indexed = False
         else:
             # Few rows and an index of their own: come from there, not from the history.
@@ -272,9 +272,9 @@ def conditions_of(
     if wanted.code is not None:
         conditions.append(invocations.c.code == wanted.code)
         if wanted.code == "edited":
-            conditions += [invocations.c.outcome == "edited", APART]
-        elif wanted.code not in ("accepted", *_APART):
-            conditions += [invocations.c.outcome == "rejected", APART]
+            conditions += [invocations.c.outcome == "edited", UNUSUAL_INVOCATIONS]
+        elif wanted.code not in ("accepted", *_NOT_STARTED):
+            conditions += [invocations.c.outcome == "rejected", UNUSUAL_INVOCATIONS]
     if wanted.answer is not None:
         answered, few = _answered_with(wanted.answer, many)
         conditions.append(answered)
@@ -351,7 +351,7 @@ def _answered_with(answer: str, many: bool) -> tuple[ColumnElement[bool], bool]:
     meant = (
         ~answers.c.reached if answer == "gone" else answers.c.status.between(first, last) & answers.c.reached
     )
-    return invocations.c.id.in_(select(answers.c.invocation_id).where(meant, ANSWERS_APART)), True
+    return invocations.c.id.in_(select(answers.c.invocation_id).where(meant, UNUSUAL_ANSWERS)), True
 
 
 def _statuses(answer: str) -> tuple[int, int]:
@@ -384,7 +384,7 @@ def _in_state(status: str) -> list[ColumnElement[bool]]:
     """For the states that few deliveries are in and an index holds."""
     if status == "accepted":
         return [deliveries.c.state == literal_column("'queued'")]
-    return [deliveries.c.state == status, DELIVERIES_APART]
+    return [deliveries.c.state == status, UNUSUAL_DELIVERIES]
 
 
 def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
@@ -395,14 +395,14 @@ def _holds(column: Any, text: bytes, dialect: str) -> ColumnElement[bool]:
 
 def too_many_for_an_index(connection: Connection, wanted: HistoryFilter) -> bool:
     if wanted.answer is not None:
-        apart = select(answers.c.invocation_id).where(ANSWERS_APART)
+        apart = select(answers.c.invocation_id).where(UNUSUAL_ANSWERS)
         if connection.scalar(apart.offset(FEW).limit(1)) is not None:
             return True
     for beginning in _beginnings(wanted):
         within = call_values.c.value.between(beginning, beginning + b"\xff")
         if connection.scalar(select(call_values.c.invocation_id).where(within).offset(MANY).limit(1)):
             return True
-    if wanted.status is None or wanted.status in (*_APART, *_MOST):
+    if wanted.status is None or wanted.status in (*_NOT_STARTED, *_USUAL):
         return False
     return (
         connection.scalar(select(deliveries.c.key).where(*_in_state(wanted.status)).offset(FEW).limit(1))

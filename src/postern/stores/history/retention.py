@@ -26,7 +26,7 @@ from postern.stores.history.marks import forget_marks
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
-    APART,
+    UNUSUAL_INVOCATIONS,
     answers,
     audit,
     belongs,
@@ -116,7 +116,11 @@ class Retention:
         them."""
         wanted = (
             select(invocations.c.id, invocations.c.address, invocations.c.body_size)
-            .where(invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART)
+            .where(
+                invocations.c.webhook_id == webhook_id,
+                invocations.c.outcome == "rejected",
+                UNUSUAL_INVOCATIONS,
+            )
             .where(not_(exists().where(belongs())))
         )
 
@@ -293,7 +297,11 @@ class Retention:
         )
 
     async def count_rejected(self, webhook_id: str, since: float) -> int:
-        rejected = invocations.c.webhook_id == webhook_id, invocations.c.outcome == "rejected", APART
+        rejected = (
+            invocations.c.webhook_id == webhook_id,
+            invocations.c.outcome == "rejected",
+            UNUSUAL_INVOCATIONS,
+        )
         return await self._count(
             select(func.count())
             .select_from(invocations)
@@ -307,7 +315,7 @@ class Retention:
         return await self._database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
     async def reached(self, name: str) -> str:
-        """How far this chore had come when it was last left."""
+        """How far this work had come when it was last left."""
         asked = select(maintenance.c.reached).where(maintenance.c.name == name)
         return await self._database.read(
             lambda connection: connection.execute(asked).scalar_one_or_none() or ""
@@ -315,16 +323,15 @@ class Retention:
 
     async def last_done(self, name: str) -> tuple[float, str] | None:
         def query(connection: Connection) -> tuple[float, str] | None:
-            row = connection.execute(
-                select(maintenance.c.at, maintenance.c.told).where(maintenance.c.name == name)
-            ).first()
-            return None if row is None else (seconds(row.at), row.told)
+            asked = select(maintenance.c.at, maintenance.c.summary).where(maintenance.c.name == name)
+            row = connection.execute(asked).first()
+            return None if row is None else (seconds(row[0]), row[1])
 
         return await self._database.read(query)
 
     async def reach(self, name: str, place: str, now: float, summary: str = "") -> None:
         def job(connection: Connection) -> None:
-            values = {"at": milliseconds(now), "reached": place, "told": summary}
+            values = {"at": milliseconds(now), "reached": place, "summary": summary}
             if (
                 connection.execute(
                     update(maintenance).where(maintenance.c.name == name).values(values)
@@ -336,7 +343,7 @@ class Retention:
         await self._writer.write(job)
 
     async def my_turn(self, name: str, now: float, every: float) -> bool:
-        """Whether this process is to do a chore that one of them does now and then."""
+        """Whether this process is to do what one of them does now and then."""
 
         def job(connection: Connection) -> bool:
             due = update(maintenance).where(

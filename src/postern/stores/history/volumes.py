@@ -1,7 +1,7 @@
 """Counts per minute, and their sums per quarter of an hour, in which whatever is longer ago than that is
 read.
 
-The quarters are summed up afterwards, when nothing is counted into them any more: counting is on every call's
+The sums are made afterwards, when nothing is counted into them any more: counting is on every call's
 way, summing is not.
 """
 
@@ -99,7 +99,7 @@ class Volumes:
         await self._writer.write(lambda connection: count_unrecorded(connection, summed, now))
 
     async def roll_up(self, now: float) -> bool:
-        """Sum up the next quarters that are over, a few hours of them at most. Whether there are more."""
+        """Sum up the next quarters of an hour that are over, a few hours of them at most. Whether there are more."""
         over = int(now // 60) - SETTLED_AFTER
         over -= over % QUARTER
 
@@ -119,7 +119,7 @@ class Volumes:
 
 
 def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:
-    """What to read the range from: quarters as far as they have been summed up, minutes from there on."""
+    """What to read the range from: sums as far as they have been made, minutes from there on."""
     reached = (
         connection.scalar(select(maintenance.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
     )

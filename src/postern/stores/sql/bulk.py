@@ -135,7 +135,7 @@ def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: 
 
 @lru_cache(maxsize=64)
 def _copy_statement(table: Table, columns: tuple[str, ...]) -> tuple[str, list[str]]:
-    names = ", ".join(f'"{name}"' for name in columns)
+    names = ", ".join(f'"{table.c[key].name}"' for key in columns)
     return f"COPY {table.name} ({names}) FROM STDIN (FORMAT BINARY)", [
         _BINARY.get(table.c[name].type.__visit_name__, "text") for name in columns
     ]

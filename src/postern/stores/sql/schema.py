@@ -1,4 +1,4 @@
-"""The schema's version: brought up to date on SQLite by itself, on Postgres only when told to.
+"""The schema's version: brought up to date on SQLite by itself, on Postgres only on demand.
 
 Alembic is asked only when something has to be done: importing it takes longer than most commands.
 """

@@ -37,7 +37,7 @@ def Ascii(length: int) -> String:
 
 
 def _partial(name: str, *columns: str, where: str) -> Index:
-    """Of the rows where that is so. Postgres is told in ``for_migrations``: to say it here would load its
+    """Of the rows where that is so. Postgres gets it in ``for_migrations``: to write it here would load its
     dialect at every start."""
     return Index(name, *columns, sqlite_where=text(where), info={"where": where})
 
@@ -154,11 +154,11 @@ answers = Table(
     sqlite_with_rowid=False,
 )
 
-# The conditions of the partial indexes, to be repeated in whatever is to use one: SQLite does not conclude
+# The conditions of the partial indexes `…_apart`, to be repeated in whatever is to use one: SQLite does not conclude
 # from `outcome = ?` that the outcome is not 'accepted', and would read the whole table instead.
-APART = invocations.c.outcome != literal_column("'accepted'")
-ANSWERS_APART = text("(status >= 500 OR NOT reached)")
-DELIVERIES_APART = deliveries.c.state.in_(
+UNUSUAL_INVOCATIONS = invocations.c.outcome != literal_column("'accepted'")
+UNUSUAL_ANSWERS = text("(status >= 500 OR NOT reached)")
+UNUSUAL_DELIVERIES = deliveries.c.state.in_(
     [literal_column(f"'{state}'") for state in ("failed", "held", "dropped")]
 )
 
@@ -296,7 +296,8 @@ meta = Table(
     "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)
 )
 
-# `maintenance`, `engine_deletions` and `volume_rollups` have other names in the database, from the first version.
+# `maintenance` with its `summary`, `engine_deletions` and `volume_rollups` have other names in the database, from the
+# first version.
 
 # How far what is done now and then has come: when retention last went round and what it did, up to which
 # invocation a webhook's bodies are gone, up to which minute volumes are summed up.
@@ -306,7 +307,7 @@ maintenance = Table(
     Column("name", Ascii(60), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("reached", Ascii(40), nullable=False),
-    Column("told", Text, nullable=False, server_default=""),
+    Column("told", Text, key="summary", nullable=False, server_default=""),
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.

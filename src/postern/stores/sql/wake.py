@@ -36,7 +36,7 @@ def announce(connection: Connection, word: str) -> None:
 
 
 async def listen(url: URL, on_message: Callable[[str], None]) -> None:
-    """Runs until it is cancelled. ``LISTENING`` is heard at every beginning: what was said before went
+    """Runs until it is cancelled. ``LISTENING`` comes at every beginning: what was announced before went
     unheard."""
     import psycopg  # not at the top: see `upsert.py`
 
