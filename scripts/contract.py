@@ -147,7 +147,7 @@ def meaning(value: Any) -> Any:
             found[name] = sorted(found[name], key=lambda one: json.dumps(one, sort_keys=True))
     schema = found.get("schema")
     if isinstance(schema, dict) and schema.get("description") == found.get("description"):
-        schema.pop("description", None)  # of a parameter, said twice
+        schema.pop("description", None)  # of a parameter, written twice
     if found.get("additionalProperties") is True:
         del found["additionalProperties"]
     return found

@@ -104,7 +104,7 @@ def compile_once() -> None:
 
 
 def follow_pip_configuration() -> None:
-    """uv does not read pip's configuration: hand it the mirror and the certificates that pip was told to
+    """uv does not read pip's configuration: hand it the mirror and the certificates that pip was configured to
     use."""
     for setting, variable in (("index-url", "UV_DEFAULT_INDEX"), ("cert", "SSL_CERT_FILE")):
         value = os.environ.get("PIP_" + setting.upper().replace("-", "_")) or pip_setting(f"global.{setting}")

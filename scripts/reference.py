@@ -1,4 +1,4 @@
-"""Write docs/reference from the code: what can be set, refused, verified, typed and asked for is said once,
+"""Write docs/reference from the code: what can be set, refused, verified, typed and asked for is written once,
 where it is made.
 
 A page is a function from nothing to its text; PAGES names them all, and tests/test_docs.py fails while a page

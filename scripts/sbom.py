@@ -69,14 +69,14 @@ def _python_package(name: str, version: str, only_where: str, hashes: str) -> di
 def _licence(name: str) -> str | None:
     """As the installed package says; not every platform's are installed here."""
     try:
-        said = metadata.metadata(name)
+        about = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return None
     of_classifiers = [
-        one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or [] if one.startswith("License ::")
+        one.rpartition(" :: ")[2] for one in about.get_all("Classifier") or [] if one.startswith("License ::")
     ]
     expression, own_words = (
-        said[name].strip() if name in said else "" for name in ("License-Expression", "License")
+        about[name].strip() if name in about else "" for name in ("License-Expression", "License")
     )
     # An old package may put the whole text of its licence where the name belongs.
     return expression or ", ".join(of_classifiers) or (own_words if len(own_words) < 80 else "") or None

@@ -1,4 +1,4 @@
-"""Ids and generated secrets: their forms, said once."""
+"""Ids and generated secrets: their forms, in one place."""
 
 import base64
 import secrets

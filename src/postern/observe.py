@@ -174,7 +174,7 @@ def log_style(asked: str, stream: TextIO) -> str:
 
 
 def set_up_logs(style: str = "auto") -> None:
-    """Everything else that is worth a line. ``off`` leaves what went wrong: it is told to people, as text."""
+    """Everything else that is worth a line. ``off`` leaves what went wrong, as text for people."""
     style = log_style(style, sys.stderr)
     text: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     renderer: Any = structlog.processors.JSONRenderer() if style == "json" else text

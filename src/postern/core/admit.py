@@ -73,7 +73,7 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
 
 
 def too_large(webhook: Webhook) -> Verdict:
-    """Said by whoever reads the body, as soon as it has seen one byte too many."""
+    """The verdict of whoever reads the body, as soon as one byte too many has come."""
     return _reject(
         [], "body size", "payload_too_large", f"the body is larger than {webhook.payload_limit} bytes"
     )

@@ -23,7 +23,7 @@ class Listener:
     answers: str | None = None
     """The webhook whose calls it answers in the place of the engine; one listener at a time does."""
     ended_by: str | None = None
-    """Who has ended it. It is kept for a while so that it can be told."""
+    """Who has ended it. The row is kept for a while, so that the listener can be answered why."""
 
     def is_there(self, now: float) -> bool:
         return self.lease_until > now and self.ended_by is None

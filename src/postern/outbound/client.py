@@ -1,4 +1,4 @@
-"""One HTTP exchange over a guarded connection: aiohttp, told where it may connect and to remember nothing.
+"""One HTTP exchange over a guarded connection: aiohttp, which is given where it may connect and remembers nothing.
 
 Loaded with the first request, for many gateways send none.
 """
@@ -244,7 +244,7 @@ def _explained(error: Exception) -> FetchFailed:
 
 
 def _innermost(error: BaseException) -> str:
-    """What the first trouble said: aiohttp tells around it what was asked for."""
+    """What went wrong first: aiohttp puts what was asked for around it."""
     while error.__cause__ is not None:
         error = error.__cause__
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

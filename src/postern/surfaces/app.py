@@ -49,7 +49,7 @@ def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: Numbers | No
 
 
 def watched(app: App) -> App:
-    """A defect is logged here, once, however far the answer had come, and told as a problem where none had
+    """A defect is logged here, once, however far the answer had come, and answered as a problem where none had
     begun: uvicorn's own log is off, and Starlette raises again what its handlers have answered."""
 
     async def watching(scope: Scope, receive: Receive, send: Send) -> None:

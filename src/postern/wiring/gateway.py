@@ -66,7 +66,7 @@ async def opened(
     settings: Settings, serving_on: str | None = None, watch: Watch | None = None
 ) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
-    engine. ``watch`` is told what becomes of the workflow files and of runs, where that is the embedded one."""
+    engine. ``watch`` is called with what becomes of the workflow files and of runs, where that is the embedded one."""
     engine = (
         make_engine(settings, watch) if serving_on else None
     )  # first: it may say that its settings cannot work
@@ -106,7 +106,7 @@ async def opened(
         try:
             return await own.fetch(
                 f"{base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,
-                # A redirect may be what the workflow has answered: it is told, and not followed.
+                # A redirect may be what the workflow has answered: it is answered, and not followed.
                 timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=None,
             )  # fmt: skip
         except FetchFailed as failure:

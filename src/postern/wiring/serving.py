@@ -52,14 +52,14 @@ log = structlog.get_logger("postern.serving")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What goes on beside the serving: who is told of the embedded engine's files and runs, and what follows the calls."""
+    """What goes on beside the serving: who watches the embedded engine's files and runs, and what follows the calls."""
 
     watch: Watch
     follow: Callable[[Gateway], Coroutine[Any, Any, None]]
 
 
 async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Beside | None = None) -> None:
-    """``slot``: in a worker, what its parent has said. The parent holds the data folder and has greeted the
+    """``slot``: in a worker, what its parent has given it. The parent holds the data folder and has greeted the
     user."""
     listener = socket.socket(fileno=slot.listener) if slot else _listener(settings)
     with listener, nullcontext() if slot else alone(settings):

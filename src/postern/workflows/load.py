@@ -74,7 +74,7 @@ def _run(file: Path) -> None:
     loaded = sys.modules.get(file.stem)
     if loaded is not None and getattr(loaded, "__file__", None) == str(file):
         return  # another workflow file imported it already
-    # Under its own name its siblings can import it; unless that name is taken by a library (a json.py, say).
+    # Under its own name the files beside it can import it; unless that name is taken by a library (a json.py, say).
     name = file.stem if loaded is None else f"workflow_file_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.exists():

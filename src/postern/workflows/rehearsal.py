@@ -60,7 +60,7 @@ class StepCall:
     result: Any = None
     """As the workflow got it: what JSON makes of what the step returned."""
     error: str = ""
-    """What ``StepFailed`` said, where it failed for good."""
+    """The words of ``StepFailed``, where it failed for good."""
     tries: int = 0
 
 

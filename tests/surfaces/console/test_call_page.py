@@ -149,7 +149,7 @@ def test_the_call_is_copied_as_what_the_api_writes(
     console.open(f"/history/{calls['json']}")
     console.click("Copy as")
     console.page.locator(".menu:popover-open").get_by_text(title, exact=True).click()
-    expect(console.page.locator("#said")).to_have_text("Copied")
+    expect(console.page.locator("#announced")).to_have_text("Copied")
     copied = console.page.evaluate("navigator.clipboard.readText()")
     assert copied == console.api.get(f"invocations/{calls['json']}/code?language={language}").text
     assert "the key" not in copied and "YOUR_X_API_KEY" in copied

@@ -206,7 +206,7 @@ def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> Non
     assert console.violations() == []
     console.click("Stop")
     expect(looking).to_have_count(0)
-    expect(page.locator("#said")).to_have_text("Stopped")
+    expect(page.locator("#announced")).to_have_text("Stopped")
     for route in held:
         route.abort()
     page.unroute("**/history?*after=*")

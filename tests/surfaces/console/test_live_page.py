@@ -15,7 +15,7 @@ WATCH = """
       const frame = () => { frames_ += 1; requestAnimationFrame(frame); };
       frame();
       new MutationObserver(() => puts++).observe(document.querySelector("[data-live]"), { childList: true });
-      const line = document.getElementById("said");
+      const line = document.getElementById("announced");
       new MutationObserver(() => line.textContent && said++).observe(line, { childList: true });
     }
 """

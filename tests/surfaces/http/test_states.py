@@ -110,7 +110,9 @@ def test_a_body_that_is_refused_before_it_is_there_and_a_call_after_it() -> None
 
 
 def test_nonsense_behind_a_call_is_refused_after_the_call_is_answered() -> None:
-    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.REQUEST_WHOLE, E.INVALID, E.NONE_OWED, E.SAID_ALL)[3:] == [
+    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.REQUEST_WHOLE, E.INVALID, E.NONE_OWED, E.CALLER_FINISHED)[
+        3:
+    ] == [
         (S.REFUSING, Do.NOTHING),
         (S.LINGERING, Do.REFUSE),
         (S.CLOSED, Do.CLOSE),

@@ -1,4 +1,4 @@
-"""Whether calls come faster than anybody reads them; then they are counted instead of told one by one."""
+"""Whether calls come faster than anybody reads them; then they are counted instead of shown one by one."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ class Crowd:
     """``now`` is any clock in seconds that never goes back."""
 
     began: float | None = None
-    """Since when calls are counted; None while each is told."""
+    """Since when calls are counted; None while each is shown."""
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By webhook and outcome, since it began."""
     _latest: deque[tuple[float, int]] = field(default_factory=deque)
 
     def arrive(self, calls: list[tuple[str, str]], now: float) -> bool:
-        """These calls, by webhook and outcome, have come. True where they are to be counted and not told."""
+        """These calls, by webhook and outcome, have come. True where they are to be counted and not shown."""
         if calls:
             self._latest.append((now, len(calls)))
         if self.began is None and self.rate(now) > READABLE:
@@ -38,7 +38,7 @@ class Crowd:
         return sum(number for _, number in self._latest)
 
     def is_over(self, now: float) -> bool:
-        """Whether calls can be told again, one by one."""
+        """Whether calls can be shown again, one by one."""
         return self.began is not None and now - self.began >= SHORTEST and self.rate(now) <= READABLE
 
     def end(self) -> None:

@@ -121,7 +121,7 @@ class Entry(msgspec.Struct):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What a caller heard, noted once it had been said. An ordinary call has none: what it heard stands in its
+    """What a caller heard, noted once it was sent. An ordinary call has none: what it heard stands in its
     invocation, and it heard it at once."""
 
     invocation_id: str
@@ -132,7 +132,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """It is on disk. ``first`` names the earlier invocation when the unique insert said: seen before."""
+    """It is on disk. ``first`` names the earlier invocation where the unique insert found that one was there before."""
 
     first: str | None = None
     listener_gone: bool = False
@@ -196,7 +196,7 @@ class Counted:
 
 
 def status_of(outcome: str, delivery: Delivery | None) -> Status:
-    """The invocation status a user sees, told by the newest delivery."""
+    """The invocation status a user sees: that of the newest delivery, where there is one."""
     if delivery is None:
         return cast(Status, outcome)
     if delivery.state in ("started", "completed") and delivery.answer_code == "accepted":

@@ -71,7 +71,7 @@ class Handshake:
         self._after = {"slack": _slack, "xero": _xero, "zoom": self._zoom, "twitch": _twitch}.get(kind)
 
     def before_authentication(self, call: Call) -> Reply:
-        """Some senders cannot sign yet. What they are told is nothing a stranger may not know."""
+        """Some senders cannot sign yet. What they are answered, any stranger may know."""
         return self._before(call) if self._before else None
 
     def after_authentication(self, verified: VerifiedCall) -> Reply:
@@ -164,7 +164,7 @@ _Probe = TypeVar("_Probe", bound=msgspec.Struct)
 
 
 def _decode(call: Call, word: bytes, shape: type[_Probe]) -> _Probe | None:
-    """The probe, if this is one. Ordinary calls are told by one word and never parsed here."""
+    """The probe, if this is one. Ordinary calls are recognised by one word and never parsed here."""
     if call.method != "POST" or len(call.body) > _LONGEST_PROBE or word not in call.body:
         return None
     try:

@@ -227,7 +227,7 @@ class Groups:
 
 
 def groups_of(found: Iterable[Listed]) -> Groups:
-    """The most used first; folders by name. One that is written in two ways is told as it was met first."""
+    """The most used first; folders by name. One that is written in two ways is shown as it was met first."""
     senders: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     folders: Counter[str] = Counter()

@@ -54,7 +54,7 @@ class EmbeddedEngine:
             at_once=at_once,
             hangs_after=hangs_after,
             log=log,
-            tells_of_runs=watch.hears_of_runs,
+            reports_runs=watch.wants_runs,
         )
         self._supervisor = Supervisor(setup, self.environment, watch)
         self._supervisor.on_end = self._ended

@@ -24,8 +24,8 @@ class Setup(msgspec.Struct, kw_only=True):
     hangs_after: float
     """Seconds without a heartbeat after which it is ended and started again."""
     log: str
-    tells_of_runs: bool = False
-    """Each run's end is told with ``RunOver``, and no line written about one that failed."""
+    reports_runs: bool = False
+    """Each run's end is reported with ``RunOver``, and no line written about one that failed."""
     socket: int = -1
     after_crash: bool = False
     """The process before it was ended by what a workflow did, and not from outside."""

@@ -93,7 +93,7 @@ class Link(asyncio.Protocol):
         if not self.broken:
             self._transport.write(frames.encode(frame))
 
-    # What the loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -110,7 +110,7 @@ class Link(asyncio.Protocol):
                     break
                 frame = frames.from_engine(bytes(received[start + frames.LENGTH.size : end]))
                 start = end
-                self._heard(frame)
+                self._on_frame(frame)
         except msgspec.MsgspecError as error:
             log.warning("the engine process cannot be understood any more", error=str(error))
             self._transport.abort()
@@ -131,7 +131,7 @@ class Link(asyncio.Protocol):
         if not self.over.done():
             self.over.set_result(None)
 
-    def _heard(self, frame: frames.FromEngine) -> None:
+    def _on_frame(self, frame: frames.FromEngine) -> None:
         match frame:
             case frames.Done(id):
                 if (waiting := self._waiting.get(id)) is not None and not waiting.done():

@@ -44,7 +44,7 @@ class Desk:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="questions")
 
     def serve(self) -> float:
-        """Until told to stop, or left alone: how long the working runs may still take."""
+        """Until asked to stop, or left alone: how long the working runs may still take."""
         for question in self._conversation.read():
             match question:
                 case frames.Stop(grace):
@@ -122,7 +122,7 @@ def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> N
             group_over=conversation.flush,
             lost=lambda: os._exit(frames.FILE_LOST),
             folder=folder_of(Path(setup.workflows)),
-            on_run_over=conversation.gather if setup.tells_of_runs else None,
+            on_run_over=conversation.gather if setup.reports_runs else None,
         )
     except Exception as error:
         log.error("the engine's file cannot be used: %s", error)

@@ -93,11 +93,8 @@ class Supervisor:
         """Not by itself, that is: it was tried, or it says what is in its way."""
         return not self._up.is_set() and (self.failed_starts >= STARTS_TRIED or bool(self._file_trouble))
 
-    async def wait_until_up(self) -> None:
-        await self._up.wait()
-
     async def run(self) -> None:
-        """For ever; cancelled to stop."""
+        """Until it is cancelled."""
         deaths = 0
         while True:
             self._seen = await self._first_look()
@@ -105,7 +102,7 @@ class Supervisor:
             self._never_ready = True
             began = time.monotonic()
             try:
-                why = await self._live()
+                why = await self._run_process()
             except OSError as error:  # no process to be had: out of memory or of descriptors
                 why, self.trouble = "died", f"the engine process could not be started: {error}"
             finally:
@@ -128,7 +125,7 @@ class Supervisor:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wait_for_change(), pause)
 
-    async def _live(self) -> Literal["changed", "died"]:
+    async def _run_process(self) -> Literal["changed", "died"]:
         ours, theirs = socket.socketpair()
         with theirs:
             self._setup.socket = theirs.fileno()

@@ -1,4 +1,4 @@
-"""Who is told what becomes of the workflow files and of runs."""
+"""Who is called when something becomes of the workflow files or of runs."""
 
 import structlog
 
@@ -9,12 +9,12 @@ log = structlog.get_logger("postern.engine")
 
 
 class Watch:
-    """As a service tells it: in log lines. The engine process itself says why a run failed."""
+    """For a service: in log lines. The engine process itself says why a run failed."""
 
     look_every = 0.5
     """Seconds between two looks at the files."""
-    hears_of_runs = False
-    """The engine process tells of each run instead of writing lines about it."""
+    wants_runs = False
+    """The engine process reports each run instead of writing lines about it."""
 
     def changed(self, files: list[str]) -> None:
         log.info("the engine process is starting again: the workflows changed")

@@ -20,7 +20,7 @@ EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not fou
 
 class Output:
     as_json = False
-    """The command was typed with --json: what goes wrong is told as JSON, too."""
+    """The command was typed with --json: what goes wrong is printed as JSON, too."""
 
 
 output = Output()

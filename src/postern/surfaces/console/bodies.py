@@ -39,7 +39,7 @@ _LOOKED_AT = 4_096
 
 
 def kind_of(content_type: str, body: bytes) -> Kind:
-    """By what it is; by what it says it is only where that cannot be told: senders name their types wrongly."""
+    """By what it is; by what it says it is only where that cannot be seen: senders name their types wrongly."""
     if not body:
         return "none"
     media_type = content_type.partition(";")[0].strip().lower()

@@ -20,7 +20,7 @@ def message(field: str, text: str) -> str:
 
 
 BOTH = "somebody saved"
-"""What is said of a setting that two people changed differently begins so."""
+"""What the page says of a setting that two people changed differently begins so."""
 
 
 def both(field: str, theirs: Any, mine: Any) -> str:

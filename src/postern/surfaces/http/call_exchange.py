@@ -46,7 +46,7 @@ class CallExchange:
         incoming, line, request = self._incoming, self._line, self._request
         if incoming is None or line is None:
             return
-        self._begun = True  # its turn comes once
+        self._begun = True
         client = line.client
         try:
             incoming.head(
@@ -105,12 +105,12 @@ class CallExchange:
             # A caller that asked before sending its body may send it or not after a refusal: only a closed
             # connection is unambiguous.
             self.keep_alive = False
-        # The first knows us: a circle that only a collection would free. The writer may remember who was told of
-        # its last commit, and the connection must not stay with that.
+        # `incoming` leads back to this exchange: a cycle, which the garbage collector would free late. The writer
+        # may still hold on to whom it has called after its last commit, and the connection must not stay for that.
         self._incoming = self._line = None
         self.started = True
         line.send(answer, self.keep_alive, to_head=self._request.method == b"HEAD")
-        hung_up = line.said_all
+        hung_up = line.caller_finished
         line.answered(self.keep_alive)
         return "hung up" if hung_up else "there"
 

@@ -60,7 +60,7 @@ class Connections:
 
 class Connection(asyncio.Protocol):
     __slots__ = (
-        *("__weakref__", "_discarded", "_fault", "_loop", "_owed", "_queued", "_reader", "said_all"),
+        *("__weakref__", "_discarded", "_fault", "_loop", "_owed", "_queued", "_reader", "caller_finished"),
         *("_server_state", "_shared", "_since", "_state", "_stuck_since", "_transport", "_unsent"),
         *("client", "flow", "server"),
     )
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         """Exchanges whose answers have not gone out, the oldest first. Only that one has begun; the last is the
         one whose body is coming in, if one is."""
         self._queued = 0
-        self.said_all = False
+        self.caller_finished = False
         self._unsent: tuple[Any, Answer] | None = None
         """An answer that waits until the caller has taken what was sent before."""
         self._stuck_since: float | None = None
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._discarded = 0
         self._reader: RequestReader | None = RequestReader(self._event, self._on_head)
 
-    # What the loop tells
+    # Called by the event loop
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -119,9 +119,9 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Whether the transport stays open."""
-        self.said_all = True
+        self.caller_finished = True
         listens = all(exchange.listens_on for exchange in self._owed)
-        self._event(Event.SAID_ALL if listens or self._state is not State.ANSWERING else Event.LEFT)
+        self._event(Event.CALLER_FINISHED if listens or self._state is not State.ANSWERING else Event.LEFT)
         return self._state is not State.CLOSED
 
     def pause_writing(self) -> None:
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
         else:
             self._event(Event.ONE_OWED if len(owed) == 1 else Event.SEVERAL_OWED)
 
-    # What the server asks
+    # Called by the server
 
     def shutdown(self) -> None:
         self._event(Event.ENDING)
@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
         self._fault = "temporarily_unavailable"
         self._event(Event.CROWDED_OUT)
 
-    # What the table says
+    # Done as the table has it
 
     def _event(self, event: Event, piece: bytes = b"") -> None:
         self._state, do, restart = _STEPS[self._state][event]
@@ -287,7 +287,7 @@ class Connection(asyncio.Protocol):
     def _shut(self, _: bytes) -> None:
         self._drop_all(_)
         self.flow.resume_reading()
-        if self.said_all:
+        if self.caller_finished:
             self._transport.close()
         elif not self._transport.is_closing():
             self._transport.write_eof()

@@ -44,7 +44,7 @@ class Line(Protocol):
     flow: FlowControl
     server: tuple[str, int | None] | None
     client: tuple[str, int] | None
-    said_all: bool
+    caller_finished: bool
     """The caller has closed its side."""
 
     @property

@@ -104,7 +104,7 @@ class RequestSize:
         self._overhead = self._head_at_least = self._head_at_most = 0
         self.counts: str | None = "head"
         """What of it is counted now: its head, or what is in a chunked body beside the body. Of a body whose
-        length was told every byte is one of the body."""
+        length was given every byte is one of the body."""
 
     def head_begun(self) -> None:
         self.counts = "head"

@@ -30,10 +30,10 @@ class State(IntEnum):
     UNWANTED = auto()
     """A body is coming in whose request is answered already."""
     REFUSING = auto()
-    """What came is no request. That is said after the answers that are owed; nothing more is read."""
+    """What came is no request. The caller hears so after the answers that are owed; nothing more is read."""
     LINGERING = auto()
-    """Everything is said and our side is shut. The caller may still be sending: closing now would reset the
-    connection, and what we said would be lost with it."""
+    """Every answer is sent and our side is shut. The caller may still be sending: closing now would reset the
+    connection, and answers that are on their way would be lost."""
     CLOSED = auto()
 
 
@@ -54,7 +54,7 @@ class Event(IntEnum):
     """What came is no request, or too much of one."""
     OVERDUE = auto()
     """This state has lasted for too long: `LONGEST`."""
-    SAID_ALL = auto()
+    CALLER_FINISHED = auto()
     """The caller has shut its side. It may still listen."""
     LEFT = auto()
     """The caller has shut its side, and it is one who does not listen then."""
@@ -89,12 +89,12 @@ class Do(IntEnum):
     DROP_NEWEST = auto()
     """The newest request will not be whole."""
     REFUSE = auto()
-    """Drop the newest request where it is not whole, say why, and shut our side."""
+    """Drop the newest request where it is not whole, answer why, and shut our side."""
     REFUSE_AND_CLOSE = auto()
     SHUT = auto()
     """Shut our side; exchanges that are left are dropped."""
     CLOSE = auto()
-    """What was said still goes out."""
+    """What was written still goes out."""
     ABORT = auto()
     DROP_ALL = auto()
     GIVE_UP = auto()
@@ -122,7 +122,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.HEAD_BEGUN: Step(S.HEAD, restart=True),
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
-        E.SAID_ALL: _CLOSE,
+        E.CALLER_FINISHED: _CLOSE,
         E.CROWDED_OUT: _CLOSE,
         E.ENDING: _CLOSE,
     },
@@ -130,7 +130,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.HEAD_BEGUN: Step(S.HEAD, restart=True),
         E.INVALID: _REFUSE,
         E.OVERDUE: _CLOSE,
-        E.SAID_ALL: _CLOSE,
+        E.CALLER_FINISHED: _CLOSE,
         E.CROWDED_OUT: _CLOSE,
         E.ENDING: _CLOSE,
     },
@@ -138,7 +138,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.HEAD_WHOLE: Step(S.BODY, Do.BEGIN),
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
-        E.SAID_ALL: _REFUSE,
+        E.CALLER_FINISHED: _REFUSE,
         E.CROWDED_OUT: _REFUSE_AND_CLOSE,
         E.ENDING: _CLOSE,
     },
@@ -149,7 +149,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.FINAL_ANSWER: _SHUT,
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
-        E.SAID_ALL: _REFUSE,
+        E.CALLER_FINISHED: _REFUSE,
         E.CROWDED_OUT: _REFUSE_AND_CLOSE,
         E.ENDING: Step(S.BODY, Do.END_AFTER_NEWEST),
     },
@@ -160,7 +160,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.SEVERAL_OWED: Step(S.ANSWERING, Do.BEGIN_NEXT),
         E.FINAL_ANSWER: _CLOSE,
         E.INVALID: Step(S.REFUSING, restart=True),
-        E.SAID_ALL: Step(S.ANSWERING, Do.END_AFTER_NEWEST),
+        E.CALLER_FINISHED: Step(S.ANSWERING, Do.END_AFTER_NEWEST),
         E.ENDING: Step(S.ANSWERING, Do.END_AFTER_NEWEST),
     },
     S.NEXT_HEAD: {
@@ -170,7 +170,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.SEVERAL_OWED: Step(S.NEXT_HEAD, Do.BEGIN_NEXT),
         E.FINAL_ANSWER: _SHUT,
         E.INVALID: Step(S.REFUSING, restart=True),
-        E.SAID_ALL: Step(S.REFUSING, restart=True),
+        E.CALLER_FINISHED: Step(S.REFUSING, restart=True),
         E.ENDING: Step(S.NEXT_HEAD, Do.END_AFTER_NEWEST),
     },
     S.NEXT_BODY: {
@@ -181,7 +181,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.SEVERAL_OWED: Step(S.NEXT_BODY, Do.BEGIN_NEXT),
         E.FINAL_ANSWER: _SHUT,
         E.INVALID: Step(S.REFUSING, Do.DROP_NEWEST, True),
-        E.SAID_ALL: Step(S.REFUSING, Do.DROP_NEWEST, True),
+        E.CALLER_FINISHED: Step(S.REFUSING, Do.DROP_NEWEST, True),
         E.ENDING: Step(S.NEXT_BODY, Do.END_AFTER_NEWEST),
     },
     S.UNWANTED: {
@@ -189,7 +189,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.REQUEST_WHOLE: Step(S.IDLE, restart=True),
         E.INVALID: _SHUT,
         E.OVERDUE: _SHUT,
-        E.SAID_ALL: _CLOSE,
+        E.CALLER_FINISHED: _CLOSE,
         E.CROWDED_OUT: _CLOSE,
         E.ENDING: _CLOSE,
     },
@@ -198,7 +198,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.ONE_OWED: Step(S.REFUSING, Do.BEGIN_NEXT),
         E.SEVERAL_OWED: Step(S.REFUSING, Do.BEGIN_NEXT),
         E.FINAL_ANSWER: _SHUT,
-        E.SAID_ALL: Step(S.REFUSING),
+        E.CALLER_FINISHED: Step(S.REFUSING),
         E.ENDING: Step(S.REFUSING),
     },
     S.LINGERING: {
@@ -208,13 +208,13 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.REQUEST_WHOLE: Step(S.LINGERING),
         E.INVALID: Step(S.LINGERING),
         E.OVERDUE: _ABORT,
-        E.SAID_ALL: _CLOSE,
+        E.CALLER_FINISHED: _CLOSE,
         E.CROWDED_OUT: _CLOSE,
         E.ENDING: _CLOSE,
     },
     S.CLOSED: {
         **{event: Step(S.CLOSED) for event in Event},
-        E.OVERDUE: _ABORT,  # what was said does not go out
+        E.OVERDUE: _ABORT,  # what was written does not go out
         E.HOPELESS: _ABORT,
         E.LOST: _LOST,
     },
@@ -227,7 +227,7 @@ _IN_ANY_STATE = {
 }
 
 IMPOSSIBLE = Step(S.CLOSED, Do.GIVE_UP)
-"""We have lost count of what came and what was said."""
+"""We have lost count of requests and answers."""
 
 TABLE = {
     state: {event: (_IN_ANY_STATE | row).get(event, IMPOSSIBLE) for event in Event}

@@ -23,7 +23,7 @@ async def search_history(
 ) -> Listing[history_views.InvocationSummary]:
     """The recorded calls in short, newest first, rejected ones too: when, to which webhook, status, reason
     code, HTTP status, duration. nobodyListens means that it was started and no workflow wanted it. Payloads
-    are told by show_invocation."""
+    are shown by show_invocation."""
     return await history.listing(gateway, actor, asked.wanted(), asked.limit, asked.cursor)
 
 

@@ -1,4 +1,4 @@
-"""How much a model is told at once, and what of it came from strangers."""
+"""How much a model gets at once, and what of it came from strangers."""
 
 from dataclasses import dataclass
 from types import UnionType

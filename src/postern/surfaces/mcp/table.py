@@ -1,4 +1,4 @@
-"""The table that the tools enter themselves in: a name, what a model is told about it, the access level, the
+"""The table that the tools enter themselves in: a name, its description for models, the access level, the
 function."""
 
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What tools answer with, where it is not what the use case answers: a model is told less."""
+"""What tools answer with, where it is not what the use case answers: a model gets less."""
 
 from typing import Any, Generic, Literal, TypeVar
 

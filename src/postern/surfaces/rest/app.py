@@ -22,7 +22,7 @@ from postern.usecases.runtime.gateway import Gateway
 
 
 def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
-    """``beside``: routes that are no part of the API, and whose refusals are told as its are."""
+    """``beside``: routes that are no part of the API, and answer refusals in the same form."""
     app = Starlette(
         exception_handlers={
             Refused: on_refused,

@@ -37,12 +37,12 @@ class Intake:
         self._turned_away = 0
         self._logged_at = -LOG_EVERY
 
-    def no_room(self, webhook: Webhook, address: str) -> None:
+    def log_shortage(self, webhook: Webhook, address: str) -> None:
         self._turned_away += 1
         now = time.monotonic()
         if now - self._logged_at >= LOG_EVERY:
             log.warning(
-                "the room for bodies that are still coming in is taken",
+                "bodies that are still coming in take all the memory that is left to them",
                 calls=self._turned_away, webhook=webhook.id, address=address, bytes=self.arriving.held,
             )  # fmt: skip
             self._logged_at, self._turned_away = now, 0
@@ -79,20 +79,20 @@ class IncomingCall:
         peer: str | None,
         by_name: dict[bytes, bytes] | None = None,
     ) -> None:
-        """``by_name``: the headers once more, where somebody has put them so already."""
+        """``by_name``: the headers once more, where the reader of the request has them by name already."""
         gateway = self._intake.gateway
         directory = gateway.runtime.directory
         code = path[len(PREFIX) :].removesuffix(b"/").decode("latin-1")
         webhook = directory.by_code(code)
         if webhook is None:
             if directory.knows(code):
-                self._refuse("temporarily_unavailable")
+                self._turn_away("temporarily_unavailable")
                 return
             unknown_codes.inc()
-            self._refuse("webhook_not_found")
+            self._turn_away("webhook_not_found")
             return
         if gateway.runtime.ending and webhook.answer_timeout is not None:
-            self._refuse("temporarily_unavailable")
+            self._turn_away("temporarily_unavailable")
             return
         address = self._intake.addresses.client(peer, headers)
         call = Call(
@@ -122,10 +122,10 @@ class IncomingCall:
             self._pieces.append(piece)
             return True
         if not self._size:
-            self._caller = self._sharer()
+            self._caller = self._share_holder()
         if not self._intake.arriving.take(size, self._webhook.id, self._caller):
-            self._intake.no_room(self._webhook, self._call.address)
-            self._refuse("temporarily_unavailable")
+            self._intake.log_shortage(self._webhook, self._call.address)
+            self._turn_away("temporarily_unavailable")
             return False
         self._size += size
         self._pieces.append(piece)
@@ -141,11 +141,11 @@ class IncomingCall:
         if self._size:
             self._intake.arriving.give_back(self._size, self._webhook.id, self._caller)
             self._size = 0
-        self._pieces = []  # not with the call: collections are rare, and strangers send more than there is
+        self._pieces = []  # now: this object may be freed late, and strangers send more than the memory holds
 
-    def _sharer(self) -> str:
-        """Whose share of the room it takes. All that guess too often are one caller together, and turn only
-        each other away."""
+    def _share_holder(self) -> str:
+        """Whose share of the memory for bodies it takes. All that guess too often are one caller together, and turn
+        only each other away."""
         caller = limit_key(self._call.address)
         limits = self._intake.gateway.runtime.limits
         return GUESSING if limits.over(self._webhook.id, caller) else caller
@@ -155,7 +155,7 @@ class IncomingCall:
         self.drop()
         receive(self._intake.gateway, self._webhook, self._call, verdict, self._answer)
 
-    def _refuse(self, code: str) -> None:
+    def _turn_away(self, code: str) -> None:
         self.settled = self.unread = True
         self.drop()
         self._answer(answers.problem(code))

@@ -1,4 +1,4 @@
-"""A call, from what arrived to what the caller hears: judge it, record it once, and only then answer."""
+"""A call that was judged, until its caller hears: record it once, and only then answer."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
@@ -34,10 +34,11 @@ LATE = 0.1
 """Seconds from the verdict to the answer after which history says when the answer was given."""
 
 Caller = Literal["there", "hung up", "gone"]
-"""``hung up``: it has closed its side of the connection, as those do who give up, and some who have said all."""
+"""``hung up``: it has closed its side of the connection, as those do who give up, and some who only have nothing more to
+send."""
 
 OnAnswer = Callable[[Answer], Caller]
-"""Sends an answer. To whom?"""
+"""Sends an answer, and says whether its caller is there."""
 
 
 def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer) -> None:
@@ -123,17 +124,17 @@ class Reception:
                 answer = await coming
             except StoreUnavailable:
                 self._log(self.entry.invocation.outcome, "temporarily_unavailable", 503, waited=False)
-                self._send(answers.problem("temporarily_unavailable"), noted=True)
+                self._send(answers.problem("temporarily_unavailable"), differs=True)
             except Exception:
                 log.exception("a waiting caller could not be answered", invocation=self.entry.invocation.id)
-                self._send(answers.problem("internal_error"), noted=True)
+                self._send(answers.problem("internal_error"), differs=True)
             else:
                 self._answer(answer, waited)
 
         self._gateway.runtime.background(answered())
 
     async def _capture(self, secret: bytes, answer: Answer) -> Answer:
-        """The answer says that we have the secret: so it comes when we do."""
+        """The answer confirms that the secret is kept, so it is sent when it is."""
         await self._gateway.store.webhooks.capture(self._webhook.id, secret, self._call.received_at)
         return answer
 
@@ -152,15 +153,15 @@ class Reception:
         self._log(invocation.outcome, invocation.code, answer.status, waited)
         self._send(answer, waited)
 
-    def _send(self, answer: Answer, noted: bool = False) -> None:
-        """``noted``: what the recorded invocation says of its answer is not what is said now, or not when."""
+    def _send(self, answer: Answer, differs: bool = False) -> None:
+        """``differs``: from the recorded invocation, which says of its answer something else, or another time."""
         caller = self._on_answer(_for_sender(self._webhook, self._call, answer))
-        reached = caller == "there" or (caller == "hung up" and not noted)
+        reached = caller == "there" or (caller == "hung up" and not differs)
         gateway, invocation = self._gateway, self.entry.invocation
         now = gateway.clock()
         lasted = max(0.0, now - invocation.received_at)
         gateway.runtime.endings.count(invocation.webhook_id, answer.status, lasted)
-        if noted or not reached or lasted > invocation.duration_us / 1_000_000 + LATE:
+        if differs or not reached or lasted > invocation.duration_us / 1_000_000 + LATE:
             gateway.runtime.endings.answered(Answered(invocation.id, answer.status, now, reached))
 
     def _log(self, outcome: str, code: str, status: int, waited: bool) -> None:

@@ -104,8 +104,8 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     now = gateway.clock()
-    tells = gateway.engine.asked_after is not None and started.runs > 0
-    ask_at = now + (gateway.engine.asked_after or 0.0) if tells else None
+    asked_after = gateway.engine.asked_after
+    ask_at = None if asked_after is None or started.runs == 0 else now + asked_after
     await _settle(gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, now, ask_at))
     if started.answer is not None:
         await take_answer(gateway, delivery.key, started.answer)
@@ -115,8 +115,8 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
 
 async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awaitable[None]]) -> None:
     """Write down how a start went, again and again while the store is away: what the engine has taken must
-    not be started a second time for that. Whoever has it in hand keeps its place among those under way, and
-    the loop leaves it alone, so there are never more than a few hundred."""
+    not be started a second time for that. It keeps its place among those under way, and the loop leaves it
+    alone, so there are never more than a few hundred."""
     until = time.monotonic() + SETTLE_WITHIN
     tries = 0
     try:
@@ -181,7 +181,7 @@ class Dispatcher:
     async def round(self) -> int:
         """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
         others keep their turn instead of collecting ever longer waits."""
-        await self._room()
+        await self._wait_for_room()
         gateway = self._gateway
         self._gateway.runtime.due.clear()
         now = gateway.clock()
@@ -204,7 +204,7 @@ class Dispatcher:
         for delivery in claimed:
             invocation = calls.get(delivery.invocation_id)
             start = asyncio.create_task(self._start(delivery, invocation))
-            start.add_done_callback(self._over)
+            start.add_done_callback(self._ended)
             starts.append(start)
             self._under_way[start] = 0 if invocation is None else invocation.body_size
         _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
@@ -212,11 +212,11 @@ class Dispatcher:
             self._pause = 0.0
         return len(claimed)
 
-    def _over(self, start: asyncio.Task[str]) -> None:
+    def _ended(self, start: asyncio.Task[str]) -> None:
         del self._under_way[start]
         self._unavailable |= not start.cancelled() and start.result() == "unavailable"
 
-    async def _room(self) -> None:
+    async def _wait_for_room(self) -> None:
         """Wait until another batch may begin: not all at once, and after a failure not before it is known how
         the others went."""
         while len(self._under_way) > AT_ONCE - BATCH and not self._unavailable:
@@ -241,12 +241,12 @@ class Dispatcher:
     async def _start(self, delivery: Delivery, invocation: Invocation | None) -> str:
         """How it went. Raises nothing: what could not be written down comes back when its lease is over."""
         try:
-            return await self._started(delivery, None if invocation is None else payload_of(invocation))
+            return await self._try_start(delivery, None if invocation is None else payload_of(invocation))
         except StoreUnavailable as trouble:
             log.warning("a start could not be written down", delivery=delivery.key, error=str(trouble))
             return "unavailable"
 
-    async def _started(self, delivery: Delivery, payload: Payload | None) -> str:
+    async def _try_start(self, delivery: Delivery, payload: Payload | None) -> str:
         if payload is None:
             await self._gateway.store.deliveries.failed(
                 delivery, "the call's body is no longer kept", self._gateway.clock()

@@ -116,7 +116,7 @@ def _with_length(headers: bytes, length: int) -> bytes:
 
 
 def _changes(original: Invocation, content: bytes) -> list[str]:
-    """In words, each short: what a body was is told by its own call."""
+    """In words, each short: what a body was is shown by its own call."""
     was = original.body or b""
     if was == content:
         return []

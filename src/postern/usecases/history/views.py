@@ -183,7 +183,7 @@ class Differences(View):
 
 class BodyComparison(View):
     """``compared``: by path in JSON, by line in text; ``written differently`` is JSON of the same values. Without
-    differences it says why none are told."""
+    differences it says why none are shown."""
 
     compared: Literal[
         "same", "json", "written differently", "text", "bytes", "too large", "too different", "gone"

@@ -216,7 +216,7 @@ async def sweep(gateway: Gateway) -> bool:
     if all(one.lease_until > now for one in await gateway.store.listeners.all()):
         return False
     gone = await gateway.store.listeners.sweep(now, lambda one: _ran_out(gateway, one))
-    await _tell_callers(gateway, gone)
+    await _end_waits(gateway, gone)
     return bool(gone)
 
 
@@ -259,12 +259,12 @@ async def _end_it(gateway: Gateway, actor: Actor, listener: Listener) -> None:
         note = noted(gateway, actor, "listener ended", subject, listener=listener.name)
     gone = await gateway.store.listeners.end(listener, actor.name, gateway.clock(), note)
     if gone is not None:
-        await _tell_callers(gateway, [gone])
+        await _end_waits(gateway, [gone])
     gateway.runtime.listeners.wake(listener.id)
     await refresh(gateway)
 
 
-async def _tell_callers(gateway: Gateway, gone: list[PutOut]) -> None:
+async def _end_waits(gateway: Gateway, gone: list[PutOut]) -> None:
     for key in (key for one in gone for key in one.unanswered):
         runs_ended.labels("failed").inc()
         await gateway.store.deliveries.close_slot(key, "workflow_failed")

@@ -211,15 +211,15 @@ async def _delete_all(
 async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
     """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at
     again by the next."""
-    store, chore = gateway.store.retention, f"bodies:{webhook_id}"
-    after, passed_over = await store.reached(chore), False
+    store, name = gateway.store.retention, f"bodies:{webhook_id}"
+    after, passed_over = await store.reached(name), False
     while ids := await store.with_bodies(webhook_id, moment, after):
         number, first_kept = await gently(store.strip(ids))
         count(number)
         after = ids[-1]
         passed_over = passed_over or first_kept is not None
         if not passed_over:
-            await store.reach(chore, after, gateway.clock())
+            await store.reach(name, after, gateway.clock())
 
 
 async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None:

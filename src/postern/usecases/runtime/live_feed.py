@@ -95,7 +95,7 @@ class LiveFeed:
             self._news.set()
 
     def join(self, actor: Actor, webhook_id: str | None, skips: bool = False) -> Watcher:
-        """``skips``: whoever reads too slowly is told how much was left out, and not all of it later."""
+        """``skips``: whoever reads too slowly gets the number of what was left out, and not all of it later."""
         owner = actor.id or actor.name
         if (
             len(self._watchers) >= MOST_WATCHERS

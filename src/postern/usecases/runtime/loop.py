@@ -1,4 +1,4 @@
-"""What a serving process does again and again: a round of work, then a pause, until it is told to stop."""
+"""What a serving process does again and again: a round of work, then a pause, until it is asked to stop."""
 
 import asyncio
 import time

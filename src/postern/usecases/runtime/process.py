@@ -19,7 +19,7 @@ from postern.usecases.runtime.rejections import Rejections
 T = TypeVar("T")
 
 PATIENCE = 22.0
-"""Seconds that callers may still wait when the process is told to end. Less than the server's
+"""Seconds that callers may still wait when the process is asked to end. Less than the server's
 (`surfaces/http/server.py`), which then cuts what is left."""
 
 

@@ -81,7 +81,7 @@ async def send(
     gateway: Gateway, actor: Actor, webhook_id: str, request: SendRequest, hide_signature: bool = False
 ) -> views.Sent:
     """Make a call as the webhook's sender would, with its stored secret, and send it to the webhook's public URL.
-    The signature is not told."""
+    The signature is not shown."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     _check_can_be_made(webhook)

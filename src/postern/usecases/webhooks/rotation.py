@@ -7,7 +7,7 @@ from postern.usecases.answers import Time
 from postern.usecases.webhooks.views import Rotation
 
 QUIET = 3600.0
-"""Seconds without a call that used the main secret, before anybody is told that none uses it any more: a
+"""Seconds without a call that used the main secret, before the answer is that none uses it any more: a
 sender changes over server by server, and what it sends again was signed before."""
 
 

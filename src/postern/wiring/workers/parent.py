@@ -163,7 +163,7 @@ class Workers:
             if worker.process is not None:
                 _signal(
                     worker.process, signal.SIGTERM
-                )  # asked twice, it is told twice: do not wait for slow callers
+                )  # asked twice: its workers are asked twice, and do not wait for slow callers
 
     async def _ended(self) -> None:
         if self._replacing is not None:

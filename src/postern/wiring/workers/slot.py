@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class WorkerSlot:
-    """What a worker is told by its parent, as one word on its command line."""
+    """What a worker gets from its parent, as one word on its command line."""
 
     number: int
     of: int

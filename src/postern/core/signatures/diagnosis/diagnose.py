@@ -74,7 +74,7 @@ class Diagnosis:
     explanation: str
     steps: tuple[Step, ...]
     signed_bytes: bytes | None
-    """Exactly what the sender must have signed, or None where that cannot be told."""
+    """Exactly what the sender must have signed, or None where that is not known."""
     received: tuple[str, ...]
     expected: tuple[tuple[Matched, str], ...]
     """The signature that each secret makes of these bytes, as the sender would write it."""

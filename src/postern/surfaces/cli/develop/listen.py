@@ -14,11 +14,11 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.surfaces.cli.develop.keeping import KeptPlace
+from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.listening import Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import webhooks_of
-from postern.surfaces.cli.develop.shown import Heard, JsonLines, Lines, LiveTable, Row, Shown
+from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, LiveTable, Row, Shown
 from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
@@ -309,7 +309,7 @@ def _request(invocation: str) -> RecordedRequest:
 def _print(call: InvocationSummary, request: RecordedRequest, as_json: bool) -> None:
     if as_json:
         show_json_line(
-            Heard(
+            ListenedCall(
                 id=call.id,
                 webhook_id=call.webhook_id,
                 received_at=call.received_at,

@@ -7,7 +7,7 @@ lost while the connection is, and nothing that was too much for the stream.
 import time
 from collections.abc import Callable, Iterator
 
-from postern.surfaces.cli.develop.keeping import Place
+from postern.surfaces.cli.develop.kept_place import Place
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.usecases.answers import Listing, Time, read_json
@@ -16,7 +16,7 @@ from postern.usecases.history.views import InvocationSummary
 OVERLAP = 10.0
 """Seconds. Calls that come in together may be recorded in another order."""
 REMEMBERED = 60.0
-"""Seconds, more than the overlap: for so long it is known which calls were told."""
+"""Seconds, more than the overlap: for so long it is known which calls were shown."""
 AGAIN_AFTER = (0.2, 0.5, 1.0, 2.0, 5.0)
 PAGE = 200
 
@@ -48,11 +48,11 @@ class Calls:
                     if not self.begun:
                         wanted = self._begin(since, last)
                         self.begun = True
-                        yield from self._tell(wanted)
+                        yield from self._not_shown(wanted)
                     if news is None:
                         yield from self._missed()
                     else:
-                        yield from self._heard(read_json(news, InvocationSummary))
+                        yield from self._moved(read_json(news, InvocationSummary))
                     tries = 0
             except Away as away:
                 if tries == 0:
@@ -65,7 +65,7 @@ class Calls:
         return Place(float(self._newest), {one: float(at) for one, at in self._shown.items()})
 
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
-        """What there is to tell before anything new. What is near to it and not wanted is known from now on."""
+        """What there is to show before anything new. What is near to it and not wanted is known from now on."""
         newest = self._page(limit=1).items
         recent = self._since(newest[0].received_at - OVERLAP) if newest else []
         wanted = self._since(since) if since is not None else self._last(last) if last else []
@@ -77,15 +77,15 @@ class Calls:
         return wanted
 
     def _missed(self) -> Iterator[InvocationSummary]:
-        yield from self._tell(self._since(max(0.0, self._newest - OVERLAP)))
+        yield from self._not_shown(self._since(max(0.0, self._newest - OVERLAP)))
 
-    def _heard(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
+    def _moved(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
         if one.id in self._shown or one.received_at < max(self._from, self._newest - REMEMBERED):
             return
         yield from self._missed()
-        yield from self._tell([one])  # received long before it was recorded
+        yield from self._not_shown([one])  # received long before it was recorded
 
-    def _tell(self, found: list[InvocationSummary]) -> Iterator[InvocationSummary]:
+    def _not_shown(self, found: list[InvocationSummary]) -> Iterator[InvocationSummary]:
         for one in found:
             if one.id not in self._shown:
                 self._note(one)

@@ -71,7 +71,7 @@ class Here:
         key = read_secret(secret).encode() if secret is not None else b""
         try:
             request = validated(SendRequest, asked)
-            made = [self._make(key, request)]  # what cannot be made is told before anything is sent
+            made = [self._make(key, request)]  # what cannot be made ends the command before anything is sent
         except Refused as refused:
             end_refused(refused)
         with httpx2.Client(trust_env=False, timeout=ANSWER_WITHIN) as http:

@@ -85,7 +85,7 @@ def send(
     as_json: Json = False,
 ) -> None:
     """Send a call as its sender would: its headers, ids, time and a correct signature. The gateway signs with the
-    webhook's stored secret and calls the webhook's public URL, so that the whole way is tried; nobody is told the
+    webhook's stored secret and calls the webhook's public URL, so that the whole way is tried; nobody is shown the
     signature.
 
     Words in braces in a body are filled in for each call: {uuid}, {unique}, {number}, {unix}, {unix_ms}, {iso},

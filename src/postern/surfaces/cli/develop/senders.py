@@ -1,4 +1,4 @@
-"""The webhooks of a sender, where a command is told the sender alone."""
+"""The webhooks of a sender, where a command is given the sender alone."""
 
 from postern.surfaces.cli.gateway.api import api
 from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature

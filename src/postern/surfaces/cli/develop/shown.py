@@ -19,7 +19,7 @@ AROUND = 4
 """Lines of a terminal that are left for what stands around the rows."""
 
 
-class Heard(View):
+class ListenedCall(View):
     """A line of ``--json``."""
 
     id: str
@@ -111,7 +111,7 @@ class JsonLines:
     def end(self, row: Row) -> None:
         answer = row.answer
         assert answer is not None
-        line = Heard(
+        line = ListenedCall(
             id=row.call.invocation_id,
             webhook_id=row.call.webhook_id,
             received_at=row.call.received_at,
@@ -133,7 +133,7 @@ class JsonLines:
 
 
 class LiveTable:
-    """Drawn anew over itself whenever something has changed. What is said on standard error meanwhile is said above
+    """Drawn anew over itself whenever something has changed. What is written to standard error meanwhile appears above
     it."""
 
     HEAD = ("TIME", "WEBHOOK", "EVENT, VALUES", "ANSWER", "TOOK", "STATUS")

@@ -49,7 +49,7 @@ class Problem(View):
 
 
 class Declined(Exception):
-    """A refusal, told to who asked for it in the place of the end of the command."""
+    """A refusal, for a command that goes on after one."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)

@@ -142,7 +142,7 @@ def compare(
         ("value", found.values), ("body", found.body),
     )  # fmt: skip
     rows = [[part, one.place, one.kind, one.before, one.after] for part, it in parts for one in it.items]
-    show_table(["part", "place", "", "before", "now"], rows, "Nothing differs that can be told.")
+    show_table(["part", "place", "", "before", "now"], rows, "Nothing differs that is recorded.")
     if not found.body.items and found.body.compared not in ("same", "json"):
         print(f"Bodies: {found.body.compared}.")
     print(f"Compared with {found.compared_with}.")

@@ -48,14 +48,14 @@ def plan(
 def run(replay: ReplayId, recorded: Recorded = False, watch: Watch = False, as_json: Json = False) -> None:
     """Run a planned replay, the oldest call first. A running gateway works it off."""
     begun = api.post(Replay, "replays", replay, "run", fields="recorded" if recorded else "current")
-    _tell(_watched(replay) if watch else begun, as_json, watched=watch)
+    _report(_watched(replay) if watch else begun, as_json, watched=watch)
 
 
 @commands.command("show")
 def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
     """How far a replay is."""
     found = _watched(replay) if watch else api.get(Replay, "replays", replay)
-    _tell(found, as_json, watched=watch)
+    _report(found, as_json, watched=watch)
 
 
 @commands.command("list")
@@ -87,7 +87,7 @@ def listing(
 @commands.command("cancel")
 def cancel(replay: ReplayId, as_json: Json = False) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
-    _tell(api.post(Replay, "replays", replay, "cancel"), as_json)
+    _report(api.post(Replay, "replays", replay, "cancel"), as_json)
 
 
 def _watched(replay: str) -> Replay:
@@ -104,7 +104,7 @@ def _watched(replay: str) -> Replay:
         time.sleep(LOOK_EVERY)
 
 
-def _tell(replay: Replay, as_json: bool, watched: bool = False) -> None:
+def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
     skipped = f", {replay.skipped} skipped because their webhook or body is gone" if replay.skipped else ""
     error = f": {replay.error}" if replay.error else ""
     values = " with their recorded values" if replay.fields == "recorded" else ""

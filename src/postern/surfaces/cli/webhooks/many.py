@@ -70,10 +70,10 @@ def many(
     if dry_run or not (yes or as_json):
         seen = api.post(Many, "webhooks", "many", body={**request, "dryRun": True})
         if dry_run:
-            _tell(seen, as_json)
+            _report(seen, as_json)
             return
         if not seen.done:
-            _tell(seen, as_json)
+            _report(seen, as_json)
             _end(seen)
             return
         out.print(f"{action.capitalize()}: {seen.done} of {_webhooks(seen.matched)} that match.")
@@ -81,11 +81,11 @@ def many(
         # What matches meanwhile was not agreed to.
         request["expected"] = seen.matched
     done = api.post(Many, "webhooks", "many", body=request)
-    _tell(done, as_json)
+    _report(done, as_json)
     _end(done)
 
 
-def _tell(done: Many, as_json: bool) -> None:
+def _report(done: Many, as_json: bool) -> None:
     if as_json:
         show_json(done)
         return

@@ -4,7 +4,7 @@ from postern.surfaces.cli.run import show_json
 
 
 def schema() -> None:
-    """Print the JSON Schema of the file that `apply` takes. An editor that is told of it completes and checks the file
+    """Print the JSON Schema of the file that `apply` takes. An editor that knows it completes and checks the file
     while you write.
 
     Example:

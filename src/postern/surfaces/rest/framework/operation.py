@@ -40,7 +40,7 @@ Arguments = dict[str, Any]
 class Header:
     name: str
     wrong: str
-    """What is said of one that does not match."""
+    """The problem of a value that does not match."""
     description: str
     schema: Schema
     matches: re.Pattern[str]
@@ -194,7 +194,7 @@ def _body_type(answers: Any) -> Any:
 def handler(
     gateway: Gateway, operation: Operation, who: Callable[[Gateway, Request], Awaitable[Actor]] = actor_of
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Checked in the order a stranger should be told: who are you, may you, is the path one of ours, are the
+    """Checked in this order, so that a stranger learns as little as possible: who are you, may you, is the path one of ours, are the
     parameters known, is the body JSON, is it right. Only then does the use case run."""
     query = TypeAdapter(operation.query) if operation.query is not None else None
     known = {field.alias for field in operation.query.model_fields.values()} if operation.query else set()
@@ -215,7 +215,7 @@ def handler(
         text = b""
         if body is not None:
             text = await read_json(request, largest)
-            # Strictly: a number that comes as a text is a mistake to be told of, as the description says.
+            # Strictly: a number in quotes is refused, as the description says.
             given["body"] = _valid(body.validate_json, text, strict=True)
         if query is not None:
             given["query"] = _valid(query.validate_python, dict(request.query_params))

@@ -24,5 +24,5 @@ async def list_test_calls(gateway: Gateway, actor: Actor, webhook_id: str) -> Li
 )  # fmt: skip
 async def send_test_calls(gateway: Gateway, actor: Actor, webhook_id: str, body: sending.SendRequest) -> Sent:
     """Made as its sender would make it, with the stored secret, and sent to the public URL: it comes in, is recorded
-    and starts workflows as any other call. The signature is not told."""
+    and starts workflows as any other call. The signature is not shown."""
     return await sending.send(gateway, actor, webhook_id, body)

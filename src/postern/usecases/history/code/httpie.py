@@ -50,7 +50,7 @@ def _comment(text: str) -> str:
 
 
 def _item(name: str, value: bytes) -> str | None:
-    """The header as HTTPie is told it; None where it could not be told."""
+    """The header as HTTPie takes it; None where it cannot."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

@@ -75,16 +75,16 @@ function plot(box) {
   );
 }
 
-// In the reader's own way of writing times; the day is said where it begins.
+// In the reader's own way of writing times; the day is written where it begins.
 function moments(_, marks, __, ___, step) {
   let before = "";
   return marks.map((mark) => {
     const at = new Date(mark * 1000);
     const day = at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
     const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-    const said = step >= 86400 ? day : day === before ? time : `${time}\n${day}`;
+    const text = step >= 86400 ? day : day === before ? time : `${time}\n${day}`;
     before = day;
-    return said;
+    return text;
   });
 }
 

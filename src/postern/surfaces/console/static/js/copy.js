@@ -1,7 +1,7 @@
 // What has data-copy puts that text on the clipboard and says so; a link with data-copy-from puts there what it leads to.
 
 export function say(text) {
-  const line = document.getElementById("said");
+  const line = document.getElementById("announced");
   line.textContent = "";
   requestAnimationFrame(() => (line.textContent = text));
 }

@@ -82,7 +82,7 @@ def routes(gateway: Gateway) -> list[Route]:
 
 
 def _ours(path: str) -> str:
-    """Where to go after signing in: one of our own pages, whatever the link said."""
+    """Where to go after signing in: one of our own pages, whatever the link leads to."""
     is_ours = (
         path.startswith("/")
         and not path.startswith(("//", "/\\", "/sign-"))

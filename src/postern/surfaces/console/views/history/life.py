@@ -97,7 +97,7 @@ def _start(delivery: Delivery | None, now: float) -> list[Span]:
         elif delivery.run_state == "running":
             spans.append(Span("Running", delivery.started_at, now, "good", still=True))
         else:
-            spans.append(Span("Started; its end is not told", delivery.started_at, None))
+            spans.append(Span("Started; its end is not known", delivery.started_at, None))
     if delivery.responded_at is not None:
         spans.append(Span("The workflow answered", delivery.responded_at, None, "good"))
     return spans

@@ -59,7 +59,7 @@ async def context(visit: Visit, webhook_id: str) -> Context:
 
 
 async def send(visit: Visit) -> Response:
-    """htmx is told what came of it; without it the inspector's page is."""
+    """htmx gets what came of it; without it the inspector's page is."""
     webhook_id = visit.at("webhook")
     try:
         result = await _sent(visit, webhook_id)

@@ -11,7 +11,7 @@ from postern.surfaces.cli.run import USAGE, end
 
 
 class Place(msgspec.Struct):
-    """How far the calls of a gateway were told."""
+    """How far the calls of a gateway were shown."""
 
     newest: float = 0.0
     shown: dict[str, float] = {}
@@ -24,7 +24,7 @@ class _Stored(msgspec.Struct):
 
 
 class KeptPlace:
-    """One name, one file. It is written as calls are told, and replaced whole."""
+    """One name, one file. It is written as calls are shown, and replaced whole."""
 
     def __init__(self, name: str, gateway: str) -> None:
         if not PLACE.fullmatch(name):

@@ -21,11 +21,11 @@ LONGEST_BODY = 200
 AGAIN_AFTER = 1.0
 
 
-class Teller:
+class DevLines:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._named: dict[str, bool] = {}
-        """The calls that have their line, and whether it was said that nobody wants them."""
+        """The calls that have their line, and whether a line says that nobody wants them."""
         self._runs: dict[str, list[tuple[str, Style]]] = {}
         """By call: lines about runs that wait for the call's own."""
         self._changed_at: float | None = None
@@ -35,26 +35,26 @@ class Teller:
 
     def changed(self, files: list[str]) -> None:
         self._changed_at = time.monotonic()
-        self._say(f"{', '.join(map(plain, files)) or 'the workflow files'} changed")
+        self._line(f"{', '.join(map(plain, files)) or 'the workflow files'} changed")
 
     def ready(self, workflows: Sequence[str]) -> None:
         self.broken_now = False
         took, self._changed_at = self._changed_at, None
         count = f"{len(workflows)} workflow{'' if len(workflows) == 1 else 's'}"
         after = "" if took is None else f" (after {time.monotonic() - took:.1f} s)"
-        self._say(
+        self._line(
             f"{count}: {', '.join(workflows)}{after}" if workflows else "no workflow in the files yet", "bold"
         )
 
     def broken(self, error: str, line: str) -> None:
         self.broken_now, self._changed_at = True, None
-        self._say(plain(error), "red")
+        self._line(plain(error), "red")
         if line:
             self._more(f"    {plain(line)}")
         self._more("No workflow runs until this is mended. Calls are taken meanwhile, and wait.")
 
     def died(self, because: str) -> None:
-        self._say(f"{plain(because)}. It is started again.", "red")
+        self._line(f"{plain(because)}. It is started again.", "red")
 
     # --- calls and runs ----------------------------------------------------------------------------------------
 
@@ -66,10 +66,10 @@ class Teller:
             if place:
                 lines.append((f"  {plain(place)}: {plain(line)}", ""))
         if invocation in self._named:
-            self._say_all(lines)
+            self._show_lines(lines)
             return
         if invocation not in self._runs:
-            asyncio.get_running_loop().call_later(PATIENCE, self._tell_runs, invocation)
+            asyncio.get_running_loop().call_later(PATIENCE, self._show_runs, invocation)
         self._runs.setdefault(invocation, []).extend(lines)
 
     async def follow(self, gateway: Gateway) -> None:
@@ -85,27 +85,27 @@ class Teller:
                 async for event in stream.events():
                     if event is not None:
                         after = max(after or "", event.invocation_id)
-                        await self._tell(gateway, event.summary)
+                        await self._show(gateway, event.summary)
                 return
             except StoreUnavailable as trouble:
-                self._say(f"The database cannot be used: {trouble}", "red")
+                self._line(f"The database cannot be used: {trouble}", "red")
                 await asyncio.sleep(AGAIN_AFTER)
             finally:
                 stream.close()
 
-    async def _tell(self, gateway: Gateway, call: InvocationSummary) -> None:
+    async def _show(self, gateway: Gateway, call: InvocationSummary) -> None:
         if call.http_status is None:
             return  # its caller waits
         if call.id not in self._named:
             self._named[call.id] = False
             if len(self._named) > REMEMBERED:
                 del self._named[next(iter(self._named))]
-            await self._tell_call(gateway, call)
+            await self._show_call(gateway, call)
         if call.nobody_listens is True and not self._named[call.id]:
             self._named[call.id] = True
             self._more("  no workflow wants it")
 
-    async def _tell_call(self, gateway: Gateway, call: InvocationSummary) -> None:
+    async def _show_call(self, gateway: Gateway, call: InvocationSummary) -> None:
         if call.webhook_id not in self._names:
             self._names |= await picking.names(gateway, ACTOR, [call.webhook_id])
         name = plain(self._names.get(call.webhook_id, call.webhook_id))
@@ -116,7 +116,7 @@ class Teller:
         known = first is None or first.answer is None or first.response is not None
         lasted = f"{call.duration_ms:.0f} ms  " if known else ""
         what = f"{name}  {plain(call.method)}  {status}{code}  {lasted}{call.id}"
-        self._say(what, "green" if status < 400 else "red")
+        self._line(what, "green" if status < 400 else "red")
         if call.detail:
             self._more(f"  {plain(call.detail)}")
         if first is not None and first.response is not None:
@@ -124,19 +124,19 @@ class Teller:
             self._more(f"  answered {body if len(body) <= LONGEST_BODY else body[: LONGEST_BODY - 1] + '…'}")
         if self.broken_now and call.code == "accepted":
             self._more("  waits for the workflow files to be mended")
-        self._tell_runs(call.id)
+        self._show_runs(call.id)
 
-    def _tell_runs(self, invocation: str) -> None:
-        self._say_all(self._runs.pop(invocation, []))
+    def _show_runs(self, invocation: str) -> None:
+        self._show_lines(self._runs.pop(invocation, []))
 
-    def _say_all(self, lines: list[tuple[str, Style]]) -> None:
+    def _show_lines(self, lines: list[tuple[str, Style]]) -> None:
         for number, (text, style) in enumerate(lines):
             if number == 0:
-                self._say(text, style)
+                self._line(text, style)
             else:
                 self._more(text, style)
 
-    def _say(self, text: str, style: Style = "") -> None:
+    def _line(self, text: str, style: Style = "") -> None:
         out.print(f"{time.strftime('%H:%M:%S')}  {out.styled(text, style)}")
         out.stream.flush()
 
