@@ -3,6 +3,8 @@ what goes on from there loses nothing and does nothing twice."""
 
 import json
 import sqlite3
+import subprocess
+import sys
 import tarfile
 import threading
 from collections import Counter
@@ -15,8 +17,8 @@ from typing import Any
 import pytest
 
 from support.hooks import TOKEN, UNLIMITED, Hook, make_hook
-from support.program import Program, StartProgram, run_postern
-from support.waiting import wait_until
+from support.program import Program, StartProgram, clean_environment, run_postern
+from support.waiting import PATIENCE, wait_until
 
 CALLERS = 6
 BACKUPS = 2
@@ -322,6 +324,29 @@ def test_a_damaged_database_is_not_called_a_backup(tmp_path: Path) -> None:
     done = run_postern(tmp_path, "backup", "damaged")
     assert (done.returncode, (tmp_path / "damaged").exists()) == (1, False), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_disk_without_room_is_not_called_a_damaged_file(source: Path, tmp_path: Path) -> None:
+    def run(folder: Path, *words: str) -> str:
+        """No file can be larger than this, as on a disk that is full by then."""
+        done = subprocess.run(
+            ["prlimit", "--fsize=40000", sys.executable, "-m", "postern", *words],
+            cwd=folder,
+            env=clean_environment({"POSTERN_DATA_DIR": str(folder / "data")}),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+        return done.stderr
+
+    (tmp_path / "there").mkdir()
+    refused = run(source, "backup", str(tmp_path / "there" / "new"))
+    assert f"cannot be copied to {tmp_path / 'there'}: " in refused
+    assert list((tmp_path / "there").iterdir()) == []
+    refused = run(tmp_path, "restore", str(source / "plain"))
+    assert f"plain cannot be unpacked into {tmp_path / 'data'}: File too large" in refused
+    assert not list((tmp_path / "data").glob("*.db*rest*"))
 
 
 def test_on_postgres_it_says_what_to_use_instead(tmp_path: Path) -> None:

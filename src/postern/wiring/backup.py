@@ -70,7 +70,8 @@ def back_up(
             "there are no keys to put into it: POSTERN_SECRET_KEYS is not set, and there is no secret.key"
         )
     # Beside the file, which has the room for it or is the wrong place for a backup.
-    with tempfile.TemporaryDirectory(prefix=".postern-backup-", dir=file.resolve().parent) as folder:
+    beside = file.resolve().parent
+    with tempfile.TemporaryDirectory(prefix=".postern-backup-", dir=beside) as folder, _written_to(beside):
         parts = {DATABASE: Path(folder, DATABASE)}
         journal = settings.data_dir / JOURNAL
         newest_run = _newest_run(journal)
@@ -88,6 +89,15 @@ def back_up(
         manifest = _manifest(parts)
         _pack(manifest, parts, file)
     return manifest
+
+
+@contextmanager
+def _written_to(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BackupFailed(f"{folder} cannot be written to: {reason}") from error
 
 
 def _sqlite_file(settings: Settings) -> Path:
@@ -109,7 +119,10 @@ def _copy(source: Path, target: Path) -> None:
     """As of one moment, whatever is committed meanwhile. In one step: a copy in several begins anew whenever
     somebody writes, and under load would never end."""
     with _opened(source) as reading, closing(sqlite3.connect(target)) as writing:
-        reading.backup(writing)
+        try:
+            reading.backup(writing)
+        except sqlite3.DatabaseError as error:  # of either file
+            raise BackupFailed(f"{source} cannot be copied to {target.parent.parent}: {error}") from error
         # One file, without a log beside it. The program that opens it goes back to its own mode.
         writing.execute("PRAGMA journal_mode=DELETE")
         found = writing.execute("PRAGMA quick_check").fetchone()[0]
@@ -246,6 +259,9 @@ def _unpacked(
         except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
             if isinstance(error, OSError) and error.filename:
                 raise BackupFailed(f"{error.filename} cannot be used: {error.strerror}") from None
+            if isinstance(error, OSError) and error.errno:  # a full disk: the file may be as good as ever
+                where = targets[DATABASE].parent
+                raise BackupFailed(f"{file} cannot be unpacked into {where}: {error.strerror}") from None
             raise BackupFailed(f"{file} is no backup of Postern, or it is damaged ({error})") from None
         if (
             manifest.sha256.keys()
