@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 from reference import commands
 
+from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.local import Local
@@ -460,11 +462,29 @@ def test_a_key_says_what_it_may_and_a_deleted_one_nothing(program: Program, tmp_
     refused = run("webhooks", "create", "No", "--json")
     assert (refused.returncode, json.loads(refused.stderr)["code"]) == (NOT_ALLOWED, "access_denied")
     assert run("webhooks", "show", "wh_none").returncode == NOT_FOUND
+    # no webhook's id, but an operation's path
+    for words in (("show", "many"), ("delete", "many", "--yes")):
+        assert run("webhooks", *words).returncode == NOT_FOUND
+    assert run("webhooks", "set", "many", "name=A").returncode == NOT_FOUND
     admin_of(program).delete(f"api-keys/{reader['id']}")
     gone = run("webhooks", "list")
     assert (gone.returncode, "POSTERN_API_KEY" in gone.stderr) == (NOT_ALLOWED, True)
     alone = run_postern(tmp_path, "webhooks", "list", POSTERN_URL=program.url)
     assert (alone.returncode, "set POSTERN_API_KEY" in alone.stderr) == (USAGE, True)
+
+
+def test_an_older_gateway_that_lacks_an_operation_is_called_older(
+    monkeypatch: pytest.MonkeyPatch, program: Program, tmp_path: Path
+) -> None:
+    """Where its path had other methods already, it answers 405."""
+    answered = Remote.ask
+
+    def older(self: Remote, method: str, path: str, *others: Any) -> Answer:
+        return answered(self, method, "/webhooks/wh_0" if path == "/webhooks/many" else path, *others)
+
+    monkeypatch.setattr(Remote, "ask", older)
+    asked = typed(tmp_path, "webhooks", "many", "enable", "wh_0", "--yes", to=program)
+    assert (asked.exit_code, "it is older than this command" in asked.stderr) == (FAILED, True)
 
 
 def test_credentials_that_others_may_read_are_told_of(program: Program, tmp_path: Path) -> None:
@@ -534,3 +554,6 @@ def test_what_a_newer_gateway_says_besides_is_passed_over(
     monkeypatch.setattr(Local, "ask", lambda *_: Answer(200, b'{"items": 1}'))
     other = typed(tmp_path, "webhooks", "list")
     assert (other.exit_code, other.stderr.count("\n")) == (FAILED, 1)
+    assert "has done" not in other.stderr
+    changed = typed(tmp_path, "webhooks", "create", "Once")  # whoever reads that it failed would do it again
+    assert (changed.exit_code, "It has done what was asked" in changed.stderr) == (FAILED, True)

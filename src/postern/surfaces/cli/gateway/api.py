@@ -21,6 +21,9 @@ T = TypeVar("T")
 PLACE = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,80}")
 """What can be a part of a path. Nothing else is anybody's id."""
 
+MANY = ("webhooks", "many")
+"""One operation, POST, at a place where other paths have an id."""
+
 EXIT_CODES = {
     400: USAGE,
     401: NOT_ALLOWED,
@@ -72,7 +75,7 @@ class Api:
         self._remote: tuple[Login, Source] | None = None
 
     def get(self, answer: type[T], /, *path: str, **query: Any) -> T:
-        return self._read(self.ask("GET", path, query), answer)
+        return self._read(self.ask("GET", path, query), answer, "GET")
 
     def text(self, *path: str, **query: Any) -> str:
         return self.ask("GET", path, query).decode()
@@ -88,13 +91,13 @@ class Api:
         **query: Any,
     ) -> T:
         """``within``: seconds for the answer. ``declines``: a refusal is raised, as ``Declined``."""
-        return self._read(self.ask("POST", path, query, body, within, declines), answer)
+        return self._read(self.ask("POST", path, query, body, within, declines), answer, "POST")
 
     def put(self, answer: type[T], /, *path: str) -> T:
-        return self._read(self.ask("PUT", path, {}), answer)
+        return self._read(self.ask("PUT", path, {}), answer, "PUT")
 
     def patch(self, answer: type[T], /, *path: str, body: Any) -> T:
-        return self._read(self.ask("PATCH", path, {}, body), answer)
+        return self._read(self.ask("PATCH", path, {}, body), answer, "PATCH")
 
     def delete(self, *path: str) -> bytes:
         return self.ask("DELETE", path, {})
@@ -109,7 +112,7 @@ class Api:
         declines: bool = False,
     ) -> bytes:
         """``query`` in snake case; what is None is not asked."""
-        if not all(PLACE.fullmatch(part) for part in path):
+        if not all(PLACE.fullmatch(part) for part in path) or (path == MANY and method != "POST"):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
         asked = {camel(name): _text(value) for name, value in query.items() if value is not None}
         try:
@@ -173,7 +176,7 @@ class Api:
         self._machine = self._remote = self._given = None
         self.patient = False
 
-    def _read(self, body: bytes, answer: type[T]) -> T:
+    def _read(self, body: bytes, answer: type[T], method: str) -> T:
         text = body or b"null"
         while True:
             try:
@@ -181,13 +184,14 @@ class Api:
             except msgspec.DecodeError as error:
                 understood = _without_unknown(text, str(error))
                 if understood is None or understood == text:
-                    self._not_understood(error)
+                    self._not_understood(error, method)
                 text = understood
 
-    def _not_understood(self, error: msgspec.DecodeError) -> NoReturn:
+    def _not_understood(self, error: msgspec.DecodeError, method: str) -> NoReturn:
         login = self.login()
+        done = "" if method == "GET" else "It has done what was asked, and "
         end(
-            f"{login.url if login else 'The API'} answers what this version of the command does not understand "
+            f"{done}{login.url if login else 'the API'} answers what this version of the command does not understand "
             f"({error}). `postern status` tells both versions.",
             FAILED,
         )

@@ -98,7 +98,7 @@ class Remote:
             raise Away(f"{url} answers {status}: the gateway behind it is away.")
         if status >= 400 and "problem+json" not in kind:
             end(f"{url} answers {status}, and not as Postern does. Is it the gateway's address?", UNAVAILABLE)
-        if status == 404 and NO_SUCH_PATH in response.text:
+        if status == 405 or (status == 404 and NO_SUCH_PATH in response.text):
             end(
                 f"The gateway at {url} cannot do this: it is older than this command. `postern status` tells both versions.",
                 FAILED,
