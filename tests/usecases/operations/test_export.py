@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.usecases.history import marks, samples, saved_views
+from postern.usecases.history import history, marks, samples, saved_views
 from postern.usecases.operations import export
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from support.first_version import expected, unpack_database
 from support.house import OWNER, House, a_house
 from support.program import run_postern
+from support.stored import NEWER, overwrite
 
 THEN = expected()
 
@@ -107,3 +110,41 @@ def test_the_command_writes_a_file_only_when_it_is_whole(tmp_path: Path) -> None
     without = run_postern(tmp_path, "export", "--all", "--output", "none.jsonl")
     assert without.returncode != 0
     assert [file.name for file in tmp_path.glob("none*")] == []
+
+
+@pytest.mark.anyio
+async def test_however_many_there_are_each_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pages of two; one that cannot be read is named, and a call that has just gone is left out."""
+    monkeypatch.setattr(export, "PAGE", 2)
+    async with a_house(tmp_path) as house:
+        made = [(await house.webhook(name=f"Number {number}")) for number in range(5)]
+        for one in made:
+            await house.call(one, b'{"n": 1}')
+        overwrite(tmp_path / "data", made[1].id, NEWER)
+        gone = (await house.history())[2].id
+        recorded = history.recorded
+
+        async def just_gone(gateway: Gateway, invocation_id: str) -> Any:
+            if invocation_id == gone:
+                raise Refused("not_found")
+            return await recorded(gateway, invocation_id)
+
+        monkeypatch.setattr(history, "recorded", just_gone)
+        written: list[bytes] = []
+        await export.everything(house.gateway, OWNER, written.append)
+    lines = [json.loads(line) for line in written]
+    assert (lines[0]["version"], lines[0]["format"]) == (__version__, 1)
+    ids = {kind: [line["id"] for line in lines if line["kind"] == kind] for kind in ("webhook", "call")}
+    assert ids["webhook"] == [one.id for one in reversed(made) if one is not made[1]]
+    assert len(set(ids["call"])) == len(ids["call"]) == 4 and gone not in ids["call"]
+    (unreadable,) = [line for line in lines if line["kind"] == "unreadableWebhook"]
+    assert unreadable["id"] == made[1].id
+    assert lines[-1] == {
+        "kind": "end",
+        "counts": {"webhook": 4, "unreadableWebhook": 1, "change": 5, "call": 4},
+    }
+    call = next(line for line in lines if line["kind"] == "call")
+    assert base64.b64decode(call["bodyBase64"]) == b'{"n": 1}'
+    assert not {"payload", "body"} & call.keys()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from postern import __version__
 from postern.core.deliveries.delivery import EngineHealth
 from postern.core.webhooks.stored import UnreadableWebhook
 from postern.observe import REGISTRY
@@ -133,3 +134,43 @@ async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> N
     house.gateway.engine = other
     await readiness._look(house.gateway)
     assert (other.asked, house.gateway.runtime.alarms) == (0, [])
+
+
+async def test_an_alarm_is_logged_when_it_begins_and_not_again_while_its_words_change(house: House) -> None:
+    gateway = house.gateway
+    with capture_logs() as lines:
+        for reason in ("no file", "no memory"):
+            gateway.engine = Sick(EngineHealth(False, reason, cannot_start=True))  # type: ignore[assignment]
+            await readiness._look(gateway)
+            assert gateway.runtime.alarms == [f"No workflow is started: {reason}."]
+        gateway.runtime.directory.trouble = "no such table"
+        await readiness._look(gateway)
+    assert [line["because"].partition(":")[0] for line in lines] == [
+        "No workflow is started",
+        "Changes to webhooks are not followed",
+    ]
+
+
+async def test_what_is_well_is_not_said_again_and_again(house: House) -> None:
+    house.gateway.engine = None
+    with capture_logs() as lines:
+        for _ in range(2):
+            await readiness._look(house.gateway)
+    assert (lines, measured()) == ([], {"store": 1, "webhooks": 1, "engine": 1})
+
+
+async def test_a_status_says_which_version_this_is_and_where(house: House) -> None:
+    now = await status(house.gateway, OWNER)
+    assert (now.version, now.base_url) == (__version__, "https://hooks.example.com")
+    assert now.parts() == {"store": now.store, "webhooks": now.webhooks, "engine": now.engine}
+
+
+async def test_a_store_that_is_in_trouble_makes_it_unready(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full() -> str:
+        return "the disk is full"
+
+    monkeypatch.setattr(house.gateway.store, "trouble", full)
+    is_ready, parts = await told(house)
+    assert (is_ready, parts["store"]) == (False, (False, "the disk is full"))

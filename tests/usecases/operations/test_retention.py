@@ -1,10 +1,11 @@
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
 from postern.core.deliveries.delivery import Run, Started
-from postern.core.history.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy, rejected_to_delete
 from postern.stores.history import retention as stored
 from postern.stores.sql.tables import (
@@ -24,6 +25,7 @@ from postern.usecases.operations.retention import RetentionLoop, plan, prune
 from postern.usecases.runtime.rejections import TRIM_AFTER
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
+from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
 
@@ -285,3 +287,128 @@ async def test_sums_over_all_webhooks_go_too(desk: Desk) -> None:
     await later(desk, 2)
     assert (await prune(desk.gateway, ACTOR))["volumes"] == 1
     assert await count(desk, volumes) == 0
+
+
+# --- when it goes round ----------------------------------------------------------------------------------------------
+
+
+class Rounds:
+    """The loop at a time that the test says, and what it did in each round."""
+
+    def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.did: list[str] = []
+        self.began = self.now = float(int(house.gateway.clock()))
+        house.gateway.clock = lambda: self.now
+
+        async def prune(*_: Any) -> dict[str, int]:
+            self.did.append("pruned")
+            return {"invocations": 0}
+
+        async def roll_up(*_: Any) -> int:
+            self.did.append("summed")
+            return 0
+
+        monkeypatch.setattr(retention, "_prune", prune)
+        monkeypatch.setattr(house.gateway.store.volumes, "roll_up", roll_up)
+
+    async def at(self, loop: RetentionLoop, seconds: float) -> list[str]:
+        self.now = self.began + seconds
+        self.did.clear()
+        await loop.round()
+        return self.did.copy()
+
+
+async def test_it_prunes_half_a_minute_after_the_start_and_then_every_ten_minutes(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = Rounds(house, monkeypatch)
+    loop = RetentionLoop(house.gateway)
+    assert await rounds.at(loop, 0) == ["summed"]
+    assert await rounds.at(loop, 29) == []
+    assert await rounds.at(loop, 30) == ["pruned"]
+    assert await rounds.at(loop, 299) == []
+    assert await rounds.at(loop, 300) == ["summed"]
+    other = RetentionLoop(house.gateway)
+    assert await rounds.at(other, 330) == ["summed"], "another process has just pruned"
+    assert await rounds.at(loop, 330) == []
+    assert await rounds.at(loop, 629) == ["summed"]
+    assert await rounds.at(loop, 630) == ["pruned"]
+    assert await rounds.at(other, 631) == ["summed"]
+
+
+async def test_what_was_only_counted_is_kept_until_it_is_written(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, rejections = {("wh_1", 1, "rate_limited"): 3}, house.gateway.runtime.rejections
+    rejections.put_back(counted)
+    count, written = house.gateway.store.volumes.count, []
+
+    async def full(*_: Any) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(house.gateway.store.volumes, "count", full)
+    with pytest.raises(StoreUnavailable):
+        await retention.write_counts(house.gateway)
+
+    async def noted(what: Any, now: float) -> None:
+        written.append(what)
+        await count(what, now)
+
+    monkeypatch.setattr(house.gateway.store.volumes, "count", noted)
+    await retention.write_counts(house.gateway)
+    await retention.write_counts(house.gateway)
+    assert written == [counted], "once, and nothing where there is nothing"
+
+
+async def test_a_step_is_followed_by_a_pause_as_long_as_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments, slept = iter((10.0, 12.5, 13.0)), []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def step() -> str:
+        next(moments)
+        return "done"
+
+    monkeypatch.setattr(retention, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    monkeypatch.setattr(retention, "asyncio", SimpleNamespace(sleep=sleep))
+    assert (await retention.gently(step()), slept) == ("done", [3.0])
+
+
+async def test_when_the_days_of_a_call_are_over_is_told(house: House) -> None:
+    webhook = await house.webhook()
+    invocation = (await house.call(webhook)).json["invocationId"]
+    received = (await history.show(house.gateway, OWNER, invocation)).received_at
+    for settings, days in (({}, 30), ({"historyRetentionDays": 2}, 2)):
+        await webhooks.change(house.gateway, OWNER, webhook.id, settings)
+        until = await retention.kept_until(house.gateway, OWNER, invocation)
+        assert until is not None and float(until) == pytest.approx(float(received) + days * DAY, abs=0.01)
+
+
+async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "REJECTED_KEPT", 2)
+    house.gateway.retention = RetentionPolicy(history_days=1, body_days=0, most_rows=7)
+    webhook, other = await house.webhook(), await house.webhook(historyRetentionDays=9)
+    for one in (webhook, other):
+        await house.call(one)
+        for _ in range(4):
+            await house.call(one, b"not JSON")
+    await house.deliver()
+    assert await plan(house.gateway, OWNER) == {"invocations": 0, "bodies": 0, "rejected": 4, "overTheCap": 3}
+    began = house.gateway.clock()
+    house.gateway.clock = lambda: began + 2 * DAY
+    planned = await plan(house.gateway, OWNER)
+    assert planned == {"invocations": 5, "bodies": 5, "rejected": 2, "overTheCap": 3}
+    told: dict[str, list[int]] = {}
+    done = await prune(house.gateway, OWNER, lambda what, so_far: told.setdefault(what, []).append(so_far))
+    assert (done["invocations"], done["rejected"]) == (5, 2)
+    assert done["bodies"] == 3, "two of the five were among the rejected"
+    assert {what: steps[-1] for what, steps in told.items() if steps[-1]}.items() <= done.items()
+    note = (await audit.listing(house.gateway, OWNER)).items[0]
+    assert (note.action, note.subject, note.changes) == ("history pruned", "history", done)
+    assert (await plan(house.gateway, OWNER)) == {
+        "invocations": 0,
+        "bodies": 0,
+        "rejected": 0,
+        "overTheCap": 0,
+    }

@@ -10,15 +10,16 @@ import pytest
 
 from postern.core.problems import Refused
 from postern.stores.secrets.vault import VaultError
+from postern.usecases.access import audit
 from postern.usecases.access.idempotency import once
 from postern.usecases.calls.respond import respond
 from postern.usecases.operations import key_rotation
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.rotation import QUIET
 from support.house import OWNER, House, HttpReply, a_house
 
 pytestmark = pytest.mark.anyio
 
+HOUR = 3600
 OLD_KEY, NEW_KEY = "an old key of sixteen or more", "a new key of sixteen or more"
 METHODS = {
     "token": (
@@ -89,10 +90,10 @@ async def test_promoting_is_called_safe_only_when_the_main_secret_has_rested_for
     await call("old")
     await call("new")
     assert await state() == (False, True)
-    later = QUIET - 1
+    later = HOUR - 1
     assert await state() == (False, True)
     await call("old")
-    later += QUIET - 1
+    later += HOUR - 1
     assert await state() == (False, True)
     later += 1
     assert await state() == (False, False)  # nobody has used the second one since
@@ -118,6 +119,8 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{NEW_KEY},{OLD_KEY}") as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
         assert await key_rotation.rotate_key(house.gateway, OWNER) == 2
+        note = (await audit.listing(house.gateway, OWNER)).items[0]
+        assert (note.action, note.subject, note.changes) == ("key rotated", "secrets", {"reencrypted": 2})
         with pytest.raises(
             Refused
         ) as late:  # it is late, and known: a workflow that was started before is not a stranger now
