@@ -71,7 +71,6 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
-    "fixtures.fixture": {"console": "a file for tests is wanted where the tests are, by whoever writes them"},
     "payload_types.payload_types": {
         "console": "it is a file beside the workflow files, which an editor reads"
     },

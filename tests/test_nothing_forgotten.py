@@ -96,6 +96,7 @@ PARTS = {
     "/history/{invocation}/sent": "a part of a call's page",
     "/history/{invocation}/body": "a file",
     "/history/{invocation}/call.json": "a file",
+    "/history/{invocation}/fixture": "a file",
     "/history/{invocation}/code/{language}": "a text to copy",
     "/replays/{replay}": "shown with a replay that is under way; its own test looks at it",
     "/workflows/beginning": "made from a recorded event; its own test looks at it",

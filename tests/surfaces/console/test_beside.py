@@ -60,7 +60,7 @@ def test_a_call_is_marked_and_the_history_shows_what_is(console: Console, calls:
 def test_a_note_is_written_shown_as_text_and_deleted(console: Console, calls: dict[str, Any]) -> None:
     console.open(f"/history/{calls['old']}")
     console.page.get_by_label("A note").fill("Asked the shop.\n<b>They</b> look into it.")
-    console.click("Write it down")
+    console.click("Save the note")
     note = console.page.locator(".notes li")
     expect(note).to_contain_text("<b>They</b> look into it.")
     expect(note).to_contain_text("admin")
@@ -70,7 +70,7 @@ def test_a_note_is_written_shown_as_text_and_deleted(console: Console, calls: di
     console.click("Delete the note of admin")
     expect(note).to_have_count(0)
     console.page.get_by_label("A note").fill("   ")
-    console.click("Write it down")
+    console.click("Save the note")
     expect(console.page.locator("#wrong-text")).to_have_text("write something")
 
 

@@ -176,7 +176,7 @@ def test_a_view_has_its_columns(console: Console, orders: dict[str, Any]) -> Non
     console.open(f"/history?webhook={orders['id']}&columns=size.method")
     heads = console.page.locator("table.calls th")
     expect(heads.filter(has_text="Size")).to_be_visible()
-    expect(heads.filter(has_text="Heard")).to_have_count(0)
+    expect(heads.filter(has_text="Answer")).to_have_count(0)
 
 
 LONG = """
@@ -210,5 +210,5 @@ def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> Non
     for route in held:
         route.abort()
     page.unroute("**/history?*after=*")
-    console.click("Go on from here", "link")
+    console.click("Continue from here", "link")
     expect(page.get_by_text("No call matches")).to_be_visible()

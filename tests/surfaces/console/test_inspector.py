@@ -238,7 +238,7 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(
     console.page.get_by_role("button", name=button).click()
     console.page.get_by_label("Where the signature is").fill("header:X-Own-Signature")
     console.page.get_by_label("Signing secret of the new sender").fill("a secret of ours")
-    console.page.get_by_role("checkbox", name=re.compile("Delete the present signing secret")).check()
+    console.page.get_by_role("checkbox", name=re.compile("Delete the current signing secret")).check()
     console.click("Save")
     expect(console.page.get_by_text("Saved.")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"
@@ -329,8 +329,28 @@ def test_a_recorded_event_that_cannot_be_read_is_said_to_be_there(console: Conso
     console.open(f"/workflows?webhook={webhook['id']}")
     expect(console.page.get_by_text("a number that is too large to be read")).to_be_visible()
     expect(console.page.get_by_role("link", name="Begin a workflow")).to_have_count(0)
-    console.click("Forget it")
+    console.click("Delete the recording")
     expect(console.page.get_by_text("Nothing has been recorded yet.")).to_be_visible()
+
+
+def test_the_audit_log_is_read_for_one_webhook(console: Console) -> None:
+    one, other = console.webhook(name="Audited alone"), console.webhook(name="Audited beside")
+    for number in range(51):  # more than a page
+        console.api.patch(f"webhooks/{one['id']}", {"tags": [f"tag-{number}"]})
+    assert console.api.delete(f"webhooks/{other['id']}").status == 204
+    console.open("/settings/audit")
+    console.pick_webhook("Audited alone")
+    console.page.wait_for_url(f"**/settings/audit?subject={one['id']}")
+    rows = console.page.locator("tbody tr")
+    expect(rows).to_have_count(50)
+    assert console.violations() == []
+    console.click("Older entries", "link")
+    expect(rows).to_have_count(2)
+    expect(rows.last).to_contain_text("Webhook created")
+    console.click("Take away: only Audited alone", "link")
+    expect(rows.first).to_contain_text("Audited beside (deleted)")
+    console.page.get_by_role("link", name="Only changes of Audited beside (deleted)").first.click()
+    expect(rows).to_have_count(2)
 
 
 def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
@@ -356,7 +376,7 @@ def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(consol
 def test_an_api_key_is_shown_once(console: Console) -> None:
     console.open("/settings")
     console.page.get_by_label("Name").fill("A script")
-    console.click("Make a key")
+    console.click("Create key")
     key = console.page.locator("[role=alert] code").inner_text()
     assert key.startswith("pk_")
     console.open("/settings")

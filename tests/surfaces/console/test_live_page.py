@@ -112,7 +112,7 @@ def test_a_pause_keeps_what_comes_and_says_how_many_wait(console: Console, live:
     pause.click()
     expect(pause).to_have_attribute("aria-pressed", "true")
     calls = [console.call(live["Other one"], {"n": n})[1]["invocationId"] for n in range(3)]
-    expect(pause).to_have_text("Go on: 3 waiting")
+    expect(pause).to_have_text("Resume: 3 waiting")
     assert rows.count() == before
     pause.click()
     expect(pause).to_have_text("Pause")

@@ -136,6 +136,22 @@ def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webho
         assert said.ok and len(said.body()) < 120_000, (path, len(said.body()))
 
 
+def test_a_menu_at_the_lower_edge_opens_into_the_window(console: Console, webhook: dict[str, Any]) -> None:
+    console.webhook(name="At the edge")
+    page = console.page
+    console.open("/webhooks?search=At+the+edge")
+    opener = page.get_by_role("button", name="Actions for At the edge")
+    box = opener.bounding_box()
+    assert box is not None
+    height = int(box["y"] + box["height"]) + 20
+    page.set_viewport_size({"width": 1280, "height": height})
+    opener.click()
+    menu = page.locator(".menu:popover-open")
+    expect(menu).to_be_visible()
+    there = menu.bounding_box()
+    assert there is not None and there["y"] + there["height"] <= height
+
+
 def test_a_list_on_paper_is_the_list_alone(console: Console, webhook: dict[str, Any]) -> None:
     console.open("/history")
     console.page.emulate_media(media="print")

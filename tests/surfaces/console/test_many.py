@@ -125,11 +125,11 @@ def test_many_are_deleted_only_with_the_words_typed(console: Console) -> None:
     expect(dialog.get_by_text("From now on whoever calls their URLs hears 404.")).to_be_visible()
     assert console.violations() == []
     console.page.evaluate("document.getElementById('answer').noValidate = true")
-    dialog.get_by_label("Type this to go on").fill("delete 3")
+    dialog.get_by_label("Type this to continue").fill("delete 3")
     dialog.get_by_role("button", name="Delete: 2 webhooks").click()
     expect(console.page.get_by_text("Type: delete 2")).to_be_visible()
     assert console.api.get("webhooks?search=Doomed").json["total"] == 2
-    console.page.get_by_label("Type this to go on").fill("delete 2")
+    console.page.get_by_label("Type this to continue").fill("delete 2")
     console.click("Delete: 2 webhooks")
     expect(console.page.get_by_text("Deleted 2 webhooks")).to_be_visible()
     assert console.api.get("webhooks?search=Doomed").json["total"] == 0

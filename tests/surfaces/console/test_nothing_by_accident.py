@@ -63,6 +63,26 @@ def test_the_bin_gives_back_and_empties(console: Console) -> None:
     assert console.call(one["url"])[0] == 200
 
 
+def test_several_come_back_from_the_bin_at_once(console: Console) -> None:
+    gone = [console.webhook(name=f"Together {number}") for number in range(3)]
+    for webhook in gone:
+        assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+    console.open("/bin")
+    restore = console.page.get_by_role("button", name="Restore those chosen")
+    expect(restore).to_be_hidden()
+    for number in (0, 2):
+        console.page.get_by_label(f"Choose Together {number}").check()
+    expect(console.page.get_by_text("2 chosen")).to_be_visible()
+    assert console.violations() == []
+    # Somebody else was faster with one of them.
+    assert console.api.post(f"bin/{gone[2]['id']}/restore").status == 200
+    restore.click()
+    expect(console.page.get_by_role("status").filter(has_text="restored")).to_have_text(
+        "1 webhook restored. Its URL accepts calls again. 1 was no longer in the bin."
+    )
+    assert [console.call(webhook["url"])[0] for webhook in gone] == [200, 404, 200]
+
+
 def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) -> None:
     webhook = console.webhook(name="Busy")
     assert console.call(webhook["url"])[0] == 200

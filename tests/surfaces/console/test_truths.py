@@ -408,7 +408,7 @@ def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> N
     state = console.page.locator("[data-live-state]")
     expect(state).to_have_text("Listening")
     console.api.delete(f"webhooks/{webhook['id']}")
-    expect(state).to_have_text("Stopped. Reload the page to go on.", timeout=30_000)
+    expect(state).to_have_text("Stopped. Reload the page to continue.", timeout=30_000)
 
 
 def test_no_calls_yet_is_said_only_where_there_was_none(console: Console) -> None:

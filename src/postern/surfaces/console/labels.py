@@ -54,7 +54,7 @@ LABELS = {
     "authentication.scheme.signature": "Where the signature is",
     "authentication.scheme.encoding": "Encoded as",
     "authentication.scheme.signedContent": "What is signed",
-    "authentication.scheme.itemSeparator": "Items are divided by",
+    "authentication.scheme.itemSeparator": "Items are separated by",
     "authentication.scheme.keySeparator": "Key and value by",
     "authentication.scheme.signatureKey": "The signature’s key",
     "authentication.scheme.timestamp": "Where the time is",

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 COOKIE = "looks"
 COLUMNS = {
-    "heard": "What the caller heard, and after how long",
+    "heard": "The answer, and after how long",
     "webhook": "Which webhook",
     "method": "Method",
     "address": "From which address",

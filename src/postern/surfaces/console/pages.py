@@ -46,7 +46,7 @@ NOTICES = {
     "created": "The webhook is ready.",
     "enabled": "The webhook accepts calls again.",
     "disabled": "The webhook now rejects calls with 403.",
-    "held": "On hold: calls are checked and stored as ever, and their workflows wait until you release them.",
+    "held": "On hold: calls are checked and stored as usual, and their workflows wait until you release them.",
     "released": "Released: what waited is started now, the oldest first.",
     "dropped": "Dropped: what waited is not started. Each call stays in the history and can be replayed.",
     "deleted": "Deleted: its URL answers 404. For seven days it can be restored from the bin.",

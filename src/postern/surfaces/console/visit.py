@@ -16,6 +16,7 @@ from postern.surfaces.console import pages
 from postern.surfaces.console.labels import label, message
 from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases.access import accounts
+from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
 
 MOST_FIELDS = 2000
@@ -57,6 +58,7 @@ class Visit:
             base_url=self.gateway.site.base_url,
             out_of_reach=self.gateway.site.out_of_reach,
             alarms=self.gateway.runtime.alarms,
+            writes_workflows=engine.runs_workflow_files(self.gateway),
             **context,
         )
 

@@ -28,6 +28,11 @@ async def state(gateway: Gateway, actor: Actor) -> EngineState:
     return EngineState(gateway.engine.name, await gateway.engine.health())
 
 
+def runs_workflow_files(gateway: Gateway) -> bool:
+    """Whether its workflows are files that are written here, and not at another engine."""
+    return gateway.workflow_files.path is not None
+
+
 async def workflows(gateway: Gateway, actor: Actor) -> list[views.Workflow]:
     """The workflows that the engine knows, and the Webhook IDs each one wants."""
     require(actor, "read")

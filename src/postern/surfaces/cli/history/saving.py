@@ -1,7 +1,5 @@
 """`postern history save`: a recorded call as a fixture for tests."""
 
-import json
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +8,7 @@ import typer
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.history import InvocationId
 from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, report
-from postern.usecases.answers import as_plain
+from postern.usecases.history.fixture_file import as_file, file_name
 from postern.usecases.history.views import Fixture
 
 
@@ -34,11 +32,8 @@ def save(
     if name is not None and not PLACE.fullmatch(name):
         end("--as: a name has up to 80 letters, digits, dots, dashes and underscores", USAGE)
     found = api.get(Fixture, "invocations", invocation, "fixture")
-    stem = name.removesuffix(".json") if name else _file_name(found, invocation)
-    plain = as_plain(found)
-    text = json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
-    if any("\ud800" <= char <= "\udfff" for char in text):  # half a character: no file can hold it as it is
-        text = json.dumps(plain, indent=2) + "\n"
+    stem = name.removesuffix(".json") if name else file_name(found, invocation)
+    text = as_file(found)
     try:
         file, written = _keep(folder, stem, text, replace)
     except FileExistsError as error:
@@ -50,11 +45,6 @@ def save(
     except OSError as error:
         end(f"{error.filename or folder} cannot be written: {error.strerror}", USAGE)
     report({"written": str(file)}, f"Written: {file}" if written else f"It is there already: {file}", as_json)
-
-
-def _file_name(found: Fixture, invocation: str) -> str:
-    words = re.sub(r"[^a-z0-9]+", "-", (found.name or found.webhook).lower()).strip("-")[:60].strip("-")
-    return f"{words or 'event'}-{invocation[-8:]}"
 
 
 def _keep(folder: Path, stem: str, text: str, replace: bool) -> tuple[Path, bool]:

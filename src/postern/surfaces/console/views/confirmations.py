@@ -90,7 +90,7 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
                 instead=Instead(
                     f"{at}/hold",
                     "Hold instead",
-                    "Calls are checked, stored and answered as ever, and their workflows wait until you release them.",
+                    "Calls are checked, stored and answered as usual, and their workflows wait until you release them.",
                 ),
             )
         case "delete-for-good":

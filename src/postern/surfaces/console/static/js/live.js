@@ -55,7 +55,7 @@ class Feed {
       this.show("Listening", true);
     });
     // A stream that is closed for good was refused: most often nobody is signed in here any more.
-    this.source.addEventListener("error", () => this.show(this.source.readyState === EventSource.CLOSED ? "Stopped. Reload the page to go on." : "Reconnecting…", false));
+    this.source.addEventListener("error", () => this.show(this.source.readyState === EventSource.CLOSED ? "Stopped. Reload the page to continue." : "Reconnecting…", false));
   }
 
   show(text, isLive) {
@@ -195,7 +195,7 @@ class Feed {
   }
 
   showWaiting() {
-    this.pause.textContent = this.waiting ? `Go on: ${this.waiting.toLocaleString()} waiting` : "Go on";
+    this.pause.textContent = this.waiting ? `Resume: ${this.waiting.toLocaleString()} waiting` : "Resume";
   }
 
   chosen() {

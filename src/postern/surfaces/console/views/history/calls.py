@@ -33,12 +33,12 @@ LONGEST_TRAIL = 20
 SPANS = {"": "Any time", "3600": "Last hour", "86400": "Last 24 hours", "604800": "Last 7 days"}
 ANSWERS = {
     "": "Every answer",
-    "2xx": "Heard 2xx",
-    "4xx": "Heard 4xx",
-    "5xx": "Heard 5xx",
-    "502": "Heard 502, the run failed",
-    "504": "Heard 504, nobody answered in time",
-    "gone": "Had left before the answer",
+    "2xx": "Answered 2xx",
+    "4xx": "Answered 4xx",
+    "5xx": "Answered 5xx",
+    "502": "Answered 502, the run failed",
+    "504": "Answered 504, no answer in time",
+    "gone": "The caller had left",
 }
 FILTERS = (
     *("webhook", "status", "code", "answer", "span", "since", "until"),

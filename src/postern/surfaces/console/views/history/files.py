@@ -12,8 +12,9 @@ from postern.core.problems import Refused
 from postern.surfaces.console.bodies import ENDINGS, kind_of
 from postern.surfaces.console.visit import Visit
 from postern.usecases.answers import as_json, as_plain
-from postern.usecases.history import history
+from postern.usecases.history import fixtures, history
 from postern.usecases.history.code import LANGUAGES
+from postern.usecases.history.fixture_file import as_file, file_name
 
 SANDBOXED = {
     "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -40,6 +41,14 @@ async def whole(visit: Visit) -> Response:
     sent = await history.request(visit.gateway, visit.actor, item.id)
     whole = as_plain(item) | {"bodyBase64": sent.body_base64}
     return _saved(as_json(whole), "application/json", f"call-{item.id[-8:]}.json")
+
+
+async def fixture(visit: Visit) -> Response:
+    """The file that `postern history save` writes."""
+    invocation_id = visit.at("invocation")
+    found = await fixtures.fixture(visit.gateway, visit.actor, invocation_id)
+    name = f"{file_name(found, invocation_id)}.json"
+    return _saved(as_file(found).encode(), "application/json", name)
 
 
 async def code(visit: Visit) -> Response:

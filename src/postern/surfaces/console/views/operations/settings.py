@@ -1,10 +1,12 @@
 """The gateway's own settings: who may do what, what was changed, and how other programs connect."""
 
+import re
 from typing import Any
 
 from starlette.responses import Response
 
 from postern.core.problems import Refused
+from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
@@ -38,6 +40,7 @@ LEVELS = [
     ("write", "Write: change webhooks, replay"),
     ("admin", "Admin: keys and users too"),
 ]
+_ID = re.compile(r"[a-z]{2,5}_[0-9a-f]{32}")
 
 
 def _page(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
@@ -151,15 +154,22 @@ async def environment(visit: Visit) -> Response:
 
 
 async def log(visit: Visit) -> Response:
-    page = await audit.listing(
-        visit.gateway, visit.actor, 50, visit.query.get("after"), visit.query.get("subject") or None
-    )
+    subject = visit.query.get("subject", "").strip()
+    is_id = _ID.fullmatch(subject) is not None
+    if not is_id:  # a webhook's name was typed
+        subject = await picking.meant(visit.gateway, visit.actor, subject, field="subject")
+    page = await audit.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), subject or None)
+    shown = [one.subject for one in page.items]
     return _page(
         visit,
         "audit",
         entries=page.items,
         after=page.next_cursor,
-        names=await picking.names(visit.gateway, visit.actor, [one.subject for one in page.items]),
+        subject=subject,
+        picked=await picker.picked(visit, subject, deleted=True),
+        names=await picking.names(visit.gateway, visit.actor, shown, deleted=True),
+        has_id=lambda one: _ID.fullmatch(one) is not None,
+        living=await picking.names(visit.gateway, visit.actor, shown),
     )
 
 

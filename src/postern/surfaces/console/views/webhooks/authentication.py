@@ -170,7 +170,7 @@ async def _costs(visit: Visit, patch: Document, form: Form) -> None:
     if others or main in patch:
         raise Refused(
             "invalid_request",
-            errors=[FieldError("understood", "tick that callers with the present one are rejected")],
+            errors=[FieldError("understood", "tick that callers with the current one are rejected")],
         )
 
 

@@ -2,14 +2,42 @@
 
 from starlette.responses import Response
 
+from postern.core.problems import Refused
+from postern.surfaces.console import words
 from postern.surfaces.console.views.confirmations import typed_name
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, read_pairs
+from postern.usecases.runtime.gateway import require
 from postern.usecases.webhooks import bin
+
+A_PAGE = 100
 
 
 async def show(visit: Visit) -> Response:
-    page = await bin.listing(visit.gateway, visit.actor, 100, visit.query.get("after"))
-    return visit.page("bin.html", binned=page.items, after=page.next_cursor)
+    return await _page(visit, result="")
+
+
+async def _page(visit: Visit, result: str) -> Response:
+    page = await bin.listing(visit.gateway, visit.actor, A_PAGE, visit.query.get("after"))
+    return visit.page("bin.html", binned=page.items, after=page.next_cursor, result=result)
+
+
+async def restore_many(visit: Visit) -> Response:
+    """Those that were chosen on the page, and what came of it."""
+    require(visit.actor, "write")
+    chosen = dict.fromkeys(value for name, value in await read_pairs(visit.request) if name == "chosen")
+    restored = 0
+    for webhook_id in list(chosen)[:A_PAGE]:
+        try:
+            await bin.restore(visit.gateway, visit.actor, webhook_id)
+        except Refused as refused:
+            if refused.code != "not_found":  # somebody else was faster
+                raise
+        else:
+            restored += 1
+    result = f"{words.plural(restored, 'webhook')} restored. {'Its URL accepts' if restored == 1 else 'Their URLs accept'} calls again."
+    if restored < len(chosen):
+        result += f" {words.plural(len(chosen) - restored, 'was', 'were')} no longer in the bin."
+    return await _page(visit, result=result if chosen else "Choose webhooks first.")
 
 
 async def restore(visit: Visit) -> Response:

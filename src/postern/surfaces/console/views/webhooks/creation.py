@@ -197,7 +197,7 @@ async def ready(visit: Visit) -> Response:
         secret=token,
         about=about,
         sender_page=page_of(provider),
-        steps=await first_steps.steps(visit, webhook),
+        **await first_steps.steps(visit, webhook),
         awaited=senders.awaited(webhook),
         full_url=url,
         snippets=snippets.snippets(webhook, token) if how.method != "hmac" else [],

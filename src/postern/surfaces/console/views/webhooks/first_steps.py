@@ -8,7 +8,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import story
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.history import history
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.operations import engine
@@ -28,19 +28,20 @@ class Step:
 async def show(visit: Visit) -> Response:
     """The list alone, which asks for itself again while something is left to do."""
     webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
-    return visit.page("creation/steps.html", webhook=webhook, steps=await steps(visit, webhook))
+    return visit.page("creation/steps.html", webhook=webhook, **await steps(visit, webhook))
 
 
-async def steps(visit: Visit, webhook: Webhook) -> list[Step]:
+async def steps(visit: Visit, webhook: Webhook) -> Context:
     newest = await _first(visit, HistoryFilter(webhook.id))
     accepted = await _first(visit, HistoryFilter(webhook.id, code="accepted"))
     secret = [] if isinstance(webhook.authentication, WithoutAuthentication) else [_secret(webhook)]
-    return [
+    listed = [
         *secret,
         _first_call(newest, accepted),
         _mapped(webhook),
         await _workflow(visit, webhook, accepted),
     ]
+    return {"steps": listed, "accepted": accepted}
 
 
 async def _first(visit: Visit, wanted: HistoryFilter) -> InvocationSummary | None:

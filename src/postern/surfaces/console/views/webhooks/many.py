@@ -123,7 +123,7 @@ def _question(chosen: Chosen, found: many.Effects) -> Question:
             "From now on each call hears 403. Many senders try again for some hours or days; some give the webhook up.",
         ],
         "hold": [
-            "Calls are checked, stored and answered as ever, and their workflows wait until you release them."
+            "Calls are checked, stored and answered as usual, and their workflows wait until you release them."
         ],
         "release": [
             f"{words.plural(found.waiting, 'delivery', 'deliveries')} waiting behind them will be started now."

@@ -1,0 +1,159 @@
+"""What the history's filters find: the list, its count and the file to take along agree. In one process, without a
+browser."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from html import escape, unescape
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Message
+
+from postern.identity import time_of
+from postern.settings import Settings
+from postern.surfaces.console.views.history import calls
+from postern.surfaces.console.visit import View, Visit
+from postern.usecases.history import findable, history, marks
+from postern.wiring.gateway import opened
+from support.desk import ACTOR, Desk
+from support.fresh import fresh_database
+
+pytestmark = pytest.mark.anyio
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    fresh_database(tmp_path / "data" / "postern.db")
+    async with opened(
+        Settings({"POSTERN_DATA_DIR": str(tmp_path / "data"), "POSTERN_LOG": "off"})
+    ) as gateway:
+        yield Desk(gateway)
+
+
+@pytest.fixture
+async def ids(desk: Desk) -> dict[str, str]:
+    """Five calls, each told from the others by something else."""
+    now = desk.gateway.clock()
+    orders = await desk.webhook(fieldMapping={"fieldOne": "number"})
+    token = {"method": "token", "token": "0123456789abcdef"}
+    guarded = await desk.webhook("Guarded", authentication=token)
+    paid = (b"x-topic", b"orders/paid")
+    made = {
+        "first": await desk.accepted(orders, {"number": "A-1"}),
+        "second": await desk.accepted(orders, {"number": "A-2"}, paid),
+        "third": await desk.accepted(orders, {"number": "B-1", "customer": {"id": 7}}),
+        "fourth": await desk.accepted(orders, {"number": "B-2"}),
+    }
+    assert (await desk.call(guarded, {})).status == 401
+    (rejected,) = (await history.listing(desk.gateway, ACTOR, history.filter_of(status="rejected"), 10)).items
+    await marks.bookmark(desk.gateway, ACTOR, made["second"])
+    desk.gateway.clock = lambda: now + 60  # what has just come is not looked at yet
+    while await findable.step(desk.gateway):
+        pass
+    desk.gateway.clock = lambda: now
+    return {**made, "rejected": rejected.id, "orders": orders, "guarded": guarded}
+
+
+async def asked(desk: Desk, view: View, query: dict[str, str]) -> str:
+    async def stays() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "path_params": {}}
+    request = Request(scope | {"query_string": urlencode(query).encode()}, stays)
+    answer = await view(Visit(request, desk.gateway, ACTOR))
+    if isinstance(answer, StreamingResponse):
+        pieces = [piece async for piece in answer.body_iterator]
+        return b"".join(
+            piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces
+        ).decode()
+    return bytes(answer.body).decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({}, "rejected fourth third second first"),
+        ({"webhook": "Guarded"}, "rejected"),
+        ({"status": "rejected"}, "rejected"),
+        ({"status": "accepted"}, "fourth third second first"),
+        ({"code": "credential_missing"}, "rejected"),
+        ({"answer": "4xx"}, "rejected"),
+        ({"answer": "2xx"}, "fourth third second first"),
+        ({"answer": "401"}, "rejected"),
+        ({"answer": "gone"}, ""),
+        ({"marked": "on"}, "second"),
+        ({"address": "203.0.113.9"}, "rejected fourth third second first"),
+        ({"address": "203.0.113"}, ""),
+        ({"value": "b-1"}, "third"),
+        ({"value": "B*"}, "fourth third"),
+        ({"field": "fieldOne=A-2"}, "second"),
+        ({"field": "customer.id=7"}, "third"),
+        ({"header": "x-topic"}, "second"),
+        ({"header": "x-topic=orders/*"}, "second"),
+        ({"header": "x-topic=orders"}, ""),
+        ({"search": "A-"}, "second first"),
+        ({"webhook": "Orders", "status": "rejected"}, ""),
+    ],
+)
+async def test_a_filter_finds_what_it_says(
+    desk: Desk, ids: dict[str, str], query: dict[str, str], found: str
+) -> None:
+    query = dict(query)
+    wanted = [ids[name] for name in found.split()]
+    page = await asked(desk, calls.listing, query)
+    assert re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page) == wanted
+    if "webhook" in query:
+        query["webhook"] = ids[query["webhook"].lower()]
+    assert (await asked(desk, calls.count, query)).strip().startswith(f"{len(wanted)} call")
+    table = await asked(desk, calls.export, {"format": "csv", **query})
+    assert [line.partition(",")[0] for line in table.splitlines()[1:]] == wanted
+    # What was chosen goes along to the count, the file and the next page.
+    if wanted and query:
+        assert f"format=csv&amp;{escape(urlencode(query))}" in page
+
+
+@pytest.mark.parametrize(("span", "seconds"), [("3600", 3600), ("86400", DAY), ("604800", 7 * DAY)])
+async def test_a_stretch_of_time_ends_now(desk: Desk, ids: dict[str, str], span: str, seconds: float) -> None:
+    now = desk.gateway.clock()
+    for later, found in ((seconds - 300, 5), (seconds + 300, 0)):
+        desk.gateway.clock = lambda later=later: now + later  # type: ignore[misc]
+        page = await asked(desk, calls.listing, {"span": span})
+        assert len(re.findall(r'<td class="what">', page)) == found, later
+
+
+async def test_the_times_of_a_filter_are_its_ends(desk: Desk, ids: dict[str, str]) -> None:
+    at = {name: time_of(ids[name]) for name in ("second", "third")}
+    query = {"since": str(at["second"]), "until": str(at["third"])}
+    page = await asked(desk, calls.listing, query)
+    assert re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page) == [ids["second"]]
+
+
+async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    for number in range(120):
+        await desk.accepted(webhook, {"n": number})
+    pages, addresses = [], [""]
+    for _ in range(3):
+        page = await asked(desk, calls.listing, dict(parse_qsl(addresses[-1].removeprefix("?"))))
+        pages.append(re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page))
+        if second := re.search(r'href="(\?[^"]*)">Older calls', page):
+            addresses.append(unescape(second[1]))
+    assert [len(one) for one in pages] == [50, 50, 20] and len({one for page in pages for one in page}) == 120
+    for number in (1, 0):
+        newer = re.search(r'href="(\?[^"]*)">Newer calls', page)
+        assert newer is not None
+        page = await asked(desk, calls.listing, dict(parse_qsl(unescape(newer[1]).removeprefix("?"))))
+        assert re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page) == pages[number]
+    assert "Newer calls" not in page
