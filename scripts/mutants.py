@@ -111,7 +111,6 @@ def main() -> None:
     os.chdir(ROOT)
     os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     sys.dont_write_bytecode = False
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended, too
     known, results = Equivalents(), Results(asked.fresh)
     chosen = found(asked.files, asked.sample, asked.seed)
     mutants = [mutant for mutant in chosen if mutant not in known]
@@ -147,6 +146,7 @@ def main() -> None:
     quick_tests = quick.QuickTests(coverage)
     survivors = asked_of(QUICK, mutants, quick_tests.noticed)
     if by_programs is not None and survivors:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended, too
         with asked_of_programs(by_programs) as programs:
             survivors = asked_of(SLOW, survivors, programs.noticed)
     _tell(mutants, survivors)

@@ -182,7 +182,7 @@ def _instead_of(node: ast.stmt) -> ast.stmt | None:
             return ast.Break()
         case ast.Break():
             return ast.Continue()
-        case ast.Return() if node.value is not None and not _is_none(node.value):
+        case ast.Return() if node.value is not None and not _is_as_nothing(node.value):
             return ast.Return(ast.Constant(None))
     return None
 
@@ -204,8 +204,9 @@ def _text(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())[:160]
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_as_nothing(node: ast.expr) -> bool:
+    """Whoever asks whether it is true is told the same by None. That False might be True is a bug of its own."""
+    return isinstance(node, ast.Constant) and (node.value is None or node.value is False)
 
 
 def _is_docstring(node: ast.stmt) -> bool:
