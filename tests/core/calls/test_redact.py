@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from postern.core.calls.redact import MASK, Mask
+from postern.core.calls.redact import LONGEST_REMEMBERED, MASK, MOST_REMEMBERED, Mask
 from postern.core.signatures.credential import TokenCredential
 
 SECRET = b"tok-3f9a8b7c6d5e"
@@ -95,3 +95,15 @@ def test_a_short_token_that_is_a_word_of_the_content_type_does_not_hide_what_the
     assert stored(mask, (b"x-note", b"json")) == {"x-note": MASK}
     long = Mask(TokenCredential("bearer", SECRET))
     assert stored(long, (b"content-type", b"text/plain; key=" + SECRET)) == {"content-type": MASK}
+
+
+def test_of_the_names_that_strangers_choose_only_so_many_are_remembered_and_all_are_masked() -> None:
+    mask = Mask(TokenCredential("url", SECRET))
+    for number in range(MOST_REMEMBERED + 10):
+        assert stored(mask, (b"x-%d-token" % number, b"1"), (b"x-%d" % number, b"2")) == {
+            f"x-{number}-token": MASK,
+            f"x-{number}": "2",
+        }
+    long = b"x" * LONGEST_REMEMBERED + b"-token"
+    assert stored(Mask(TokenCredential("url", SECRET)), (long, b"1")) == {long.decode(): MASK}
+    assert len(mask._masks) == MOST_REMEMBERED
