@@ -101,12 +101,13 @@ async def test_a_target_with_something_in_it_is_left_alone(tmp_path: Path, migra
     store = Store(migrated_url, KEYS)
     await store.open()
     await kept(store, entry())
-    source = Database(await filled(tmp_path, 5))
+    source, target = Database(await filled(tmp_path, 5)), Database(migrated_url)
     with pytest.raises(CannotCopy, match="the target is not empty"):
-        copy_all(source, store.database, quiet)
+        copy_all(source, target, quiet)
     with psycopg.connect(migrated_url) as connection:
         assert connection.execute("SELECT count(*) FROM invocations").fetchone() == (1,)
     source.close()
+    target.close()
     await store.close()
 
 

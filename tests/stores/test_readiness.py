@@ -21,7 +21,7 @@ from postern.stores.sql.tables import webhooks
 from postern.stores.store import Store
 from postern.usecases.operations.readiness import readiness
 from stores.conftest import entry, opened, recorded
-from stores.test_trouble import CALL, no_more_room
+from stores.test_trouble import CALL, no_more_room, tell_writer
 from support.hooks import make_hook
 from support.house import a_house
 from support.postgres import PostgresProcess
@@ -42,11 +42,9 @@ async def sqlite_store(tmp_path: Path) -> AsyncIterator[Store]:
 @contextmanager
 def read_only(store: Store) -> Iterator[None]:
     """What a file system that went read-only does to every commit."""
-    with store.database.writer.connect() as connection:
-        connection.connection.driver_connection.execute("PRAGMA query_only = on")  # type: ignore[union-attr]
+    tell_writer(store, "query_only = on")
     yield
-    with store.database.writer.connect() as connection:
-        connection.connection.driver_connection.execute("PRAGMA query_only = off")  # type: ignore[union-attr]
+    tell_writer(store, "query_only = off")
 
 
 @contextmanager

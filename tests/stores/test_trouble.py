@@ -34,22 +34,19 @@ async def stored(store: Store) -> set[str]:
     )
 
 
+def tell_writer(store: Store, pragma: str) -> None:
+    """What counts from now on for the connection that it commits on. Nothing may be waiting."""
+    store.writer._connected().connection.driver_connection.execute(f"PRAGMA {pragma}")  # type: ignore[union-attr]
+
+
 @contextmanager
 def no_more_room(store: Store) -> Iterator[None]:
     """The database file may not grow by a page."""
 
-    def pages(most: int) -> None:
-        def limit(connection: sqlite3.Connection, *_: object) -> None:
-            connection.execute(f"PRAGMA max_page_count = {most}")
-
-        with store.database.writer.connect() as connection:
-            limit(connection.connection.driver_connection)  # type: ignore[arg-type]
-
-    with store.database.writer.connect() as connection:
-        now = connection.scalar(text("PRAGMA page_count"))
-    pages(int(now or 0))
+    now = store.database.read_now(lambda connection: connection.scalar(text("PRAGMA page_count")))
+    tell_writer(store, f"max_page_count = {now}")
     yield
-    pages(1 << 30)
+    tell_writer(store, f"max_page_count = {1 << 30}")
 
 
 async def test_on_a_full_disk_calls_are_rejected_and_later_accepted_again(tmp_path: Path) -> None:
@@ -69,8 +66,7 @@ async def test_while_another_holds_the_database_calls_are_rejected_and_later_acc
     tmp_path: Path,
 ) -> None:
     async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
-        with store.database.writer.connect() as connection:
-            connection.connection.driver_connection.execute("PRAGMA busy_timeout = 50")  # type: ignore[union-attr]
+        tell_writer(store, "busy_timeout = 50")
         other = sqlite3.connect(tmp_path / "postern.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable):

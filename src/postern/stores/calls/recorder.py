@@ -9,11 +9,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from sqlalchemy import Connection, func, select, update
 
 from postern.core.deliveries.delivery import State, delivery_key
@@ -37,13 +36,15 @@ from postern.stores.sql.upsert import insert_into
 
 _INVOCATION_COLUMNS = (
     "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
-    "body_size", "address", "duration_us", "matched", "detail", "trace", "duplicate_of", "body",
+    "body", "body_size", "address", "duration_us", "matched", "detail", "trace", "duplicate_of",
 )  # fmt: skip
+"""As ``Invocation`` has its values."""
 _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "error", "answer_code",
     "asked_by",
 )  # fmt: skip
 
+_RECEIVED_AT = _INVOCATION_COLUMNS.index("received_at")
 _RECORDED = Receipt()
 _WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
 _BOUNDS_US = tuple(bound * 1000 for bound in LATENCY_BOUNDS_MS)
@@ -108,12 +109,10 @@ def insert_invocation(connection: Connection, invocation: Invocation) -> None:
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation)])
 
 
-_invocation_values = attrgetter(*_INVOCATION_COLUMNS)
-
-
-def _invocation_row(invocation: Invocation) -> tuple[Any, ...]:
-    row = _invocation_values(invocation)
-    return (*row[:2], milliseconds(row[2]), *row[3:])
+def _invocation_row(invocation: Invocation) -> list[Any]:
+    row = list(astuple(invocation))
+    row[_RECEIVED_AT] = milliseconds(invocation.received_at)
+    return row
 
 
 def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:

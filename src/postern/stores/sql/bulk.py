@@ -6,16 +6,16 @@ costs more than the database's. Measured on Postgres, rows of history in batches
 of the processor time of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, insert
+from sqlalchemy import Connection, Dialect, Executable, Table
 from sqlalchemy.exc import DBAPIError
 
-Rows = list[tuple[Any, ...]]
+Rows = Sequence[Sequence[Any]]
 
 Parameters = dict[str, Any]
 """Of a statement, by their names; of a row, by its columns."""
@@ -40,7 +40,7 @@ def execute_for_each(connection: Connection, statement: Executable, rows: list[P
     """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so:
     numbers, bytes and plain text."""
     text, names, constants = _compiled(statement, connection.dialect)
-    with _in_the_driver(connection, text) as driver:
+    with in_the_driver(connection, text) as driver:
         if names is None:
             with driver.cursor() as cursor:
                 cursor.executemany(text, [constants | row for row in rows])
@@ -52,7 +52,7 @@ def execute_for_each(connection: Connection, statement: Executable, rows: list[P
 def changed_by_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> list[int]:
     """The same, and how many rows of the table each of them changed."""
     text, names, constants = _compiled(statement, connection.dialect)
-    with _in_the_driver(connection, text) as driver:
+    with in_the_driver(connection, text) as driver:
         if names is None:
             with driver.cursor() as cursor:
                 return [cursor.execute(text, constants | row).rowcount for row in rows]
@@ -73,7 +73,7 @@ def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None, 
 
 
 @contextmanager
-def _in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
+def in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
     """Past SQLAlchemy's back, so what it does for every other statement is done here: say what went wrong in
     its own words, and whether the server is gone."""
     driver = connection.connection.driver_connection
@@ -98,33 +98,28 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
     # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement,
     # and a busy event loop takes up to a switch interval to give it back.
     start = 0
-    with _in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
+    with in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
         for size in _ROWS_A_STATEMENT:
             while len(rows) - start >= size:
-                statement = _insert_many_statement(table, columns, size, connection.dialect)
+                statement = _insert_statement(table, columns, size)
                 driver.execute(statement, tuple(chain.from_iterable(rows[start : start + size])))
                 start += size
 
 
 @lru_cache(maxsize=64)
-def _insert_many_statement(table: Table, columns: tuple[str, ...], size: int, dialect: Dialect) -> str:
-    head, values, row = _insert_statement(table, columns, dialect).partition("VALUES ")
-    return head + values + ", ".join([row] * size)
+def _insert_statement(table: Table, columns: tuple[str, ...], rows: int) -> str:
+    row = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table.name} ({_names(table, columns)}) VALUES {', '.join([row] * rows)}"
 
 
-@lru_cache(maxsize=64)
-def _insert_statement(table: Table, columns: tuple[str, ...], dialect: Dialect) -> str:
-    return str(
-        insert(table)
-        .values({name: bindparam(name) for name in columns})
-        .compile(dialect=dialect, column_keys=list(columns))
-    )
+def _names(table: Table, columns: tuple[str, ...]) -> str:
+    return ", ".join(f'"{table.c[key].name}"' for key in columns)
 
 
 def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
     statement, types = _copy_statement(table, columns)
     with (
-        _in_the_driver(connection, statement) as driver,
+        in_the_driver(connection, statement) as driver,
         driver.cursor() as cursor,
         cursor.copy(statement) as copy,
     ):
@@ -135,7 +130,6 @@ def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: 
 
 @lru_cache(maxsize=64)
 def _copy_statement(table: Table, columns: tuple[str, ...]) -> tuple[str, list[str]]:
-    names = ", ".join(f'"{table.c[key].name}"' for key in columns)
-    return f"COPY {table.name} ({names}) FROM STDIN (FORMAT BINARY)", [
+    return f"COPY {table.name} ({_names(table, columns)}) FROM STDIN (FORMAT BINARY)", [
         _BINARY.get(table.c[name].type.__visit_name__, "text") for name in columns
     ]

@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.private_files import private_file
+from postern.stores.sql.bulk import in_the_driver
 
 T = TypeVar("T")
 
@@ -250,7 +251,8 @@ def _sqlite_engine(url: URL, file: DatabaseFile, begin: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        with in_the_driver(connection, begin) as driver:
+            driver.execute(begin)
 
     return engine
 

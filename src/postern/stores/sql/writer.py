@@ -116,6 +116,8 @@ class Writer:
         self._handed_over: queue.SimpleQueue[list[tuple[Work, Done]] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._bytes = 0
+        self._connection: Connection | None = None
+        """The thread's own, kept from commit to commit; given back as soon as anything goes wrong."""
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = False
@@ -215,6 +217,7 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._done, batch, results)
             if self._between_commits is not None:
                 self._between_commits()
+        self._give_back()
 
     def _commit(self, works: list[Work]) -> list[Any]:
         """One transaction for all; when it fails for a reason that one of them may be, each gets one of its
@@ -235,17 +238,22 @@ class Writer:
         for attempt in range(1, ATTEMPTS + 1):
             committing = False
             try:
-                with self._database.writer.connect() as connection, connection.begin() as transaction:
+                connection = self._connected()
+                with connection.begin() as transaction:
                     results = self._work(connection, works)
                     committing = True
                     transaction.commit()
             except DBAPIError as error:
+                self._give_back()
                 # Once the commit was sent nobody knows what became of it; before that, nothing has happened.
                 if not committing and attempt < ATTEMPTS and _is_worth_another_try(error):
                     continue
                 if _is_store_trouble(error):
                     self.commits.refused(str(error.orig), calls)
                     raise StoreUnavailable(str(error.orig)) from error
+                raise
+            except BaseException:
+                self._give_back()
                 raise
             # After the commit: nobody may hear of one that went into a file which is not there any more.
             if lost := self._database.lost():
@@ -254,6 +262,17 @@ class Writer:
             self.commits.succeeded(calls)
             return results
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._database.writer.connect()
+        return self._connection
+
+    def _give_back(self) -> None:
+        """The pool makes it ready again, or takes another in its place."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _work(self, connection: Connection, works: list[Work]) -> list[Any]:
         results: list[Any] = [None] * len(works)
