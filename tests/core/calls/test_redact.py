@@ -51,6 +51,17 @@ def test_the_webhooks_own_header_is_masked() -> None:
     ) == {"x-shop": MASK}
 
 
+def test_headers_of_one_call_say_nothing_about_those_of_the_next() -> None:
+    mask = Mask(TokenCredential("header", SECRET, header_name="X-Shop"))
+    values = [b"a", b"b", SECRET, b"a", b"x" * 5000, b"a", b"see " + SECRET, b"", b"b"]
+    for value in values:
+        kept = MASK if SECRET in value else value.decode()
+        for _ in range(2):
+            assert msgspec.json.decode(
+                mask.headers(((b"x-note", value), (b"x-shop", b"guess"), (b"x-note", b"b")))
+            ) == [["x-note", kept], ["x-shop", MASK], ["x-note", "b"]]
+
+
 def test_other_headers_and_signatures_are_kept_in_order_and_repeated() -> None:
     headers = ((b"x-signature", b"abc"), (b"a", b"1"), (b"a", b"2"), (b"x-raw", b"\xff"))
     assert msgspec.json.decode(Mask(TokenCredential("url", SECRET)).headers(headers)) == [

@@ -70,8 +70,13 @@ class Call(msgspec.Struct, eq=False):
         return [value] if len(by_name) == len(self.headers) else header_values(self.headers, name)
 
     def first_header(self, name: bytes) -> bytes | None:
-        values = self.header(name)
-        return values[0] if values else None
+        by_name = self._by_name
+        if by_name is None:
+            by_name = self._by_name = dict(self.headers)
+        value = by_name.get(name)
+        if value is None or len(by_name) == len(self.headers):
+            return value
+        return header_values(self.headers, name)[0]
 
     @property
     def query_pairs(self) -> list[tuple[bytes, bytes]]:

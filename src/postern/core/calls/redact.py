@@ -49,6 +49,17 @@ def _is_secret_header(name: bytes) -> bool:
     return name in _ALWAYS or _LOOKS_SECRET.search(name) is not None
 
 
+class _Header(msgspec.Struct):
+    """What is known of a header: most come again with the value they had in the call before."""
+
+    name: str
+    is_masked: bool
+    value: bytes | None
+    """The last one; None before the first, and where it is masked whatever it is."""
+    written: bytes
+    """The pair as stored."""
+
+
 class Mask:
     """The masks of one webhook, made once with its credential."""
 
@@ -60,40 +71,39 @@ class Mask:
         self._keep = credential.read_headers
         self._signatures = credential.signature_headers
         self._signature_parameters = credential.signature_parameters
-        self._masks: dict[bytes, tuple[str, bool]] = {}
-        """What is known of a header's name: how it is written down, and whether its value is masked."""
+        self._known: dict[bytes, _Header] = {}
 
     def headers(self, headers: Headers, is_test: bool = False) -> bytes:
         """The headers as stored: JSON pairs, credentials masked, in order."""
         if is_test:
             headers = tuple((name, _MASK if name in self._signatures else value) for name, value in headers)
-        learned = self._masks
-        pairs = []
-        open_values = []
+        known_names = self._known
+        written: list[bytes] = []
+        unseen: list[tuple[int, _Header, bytes]] = []
         for name, value in headers:
-            text, masked = learned.get(name) or self._learn(name)
-            if masked:
-                pairs.append((text, MASK))
-            else:
-                open_values.append(value)
-                pairs.append((text, value.decode("latin-1")))
-        # Nearly always none of them holds the webhook's own secret: one look at all of them together says so.
-        if _holds(self._secrets, b"\n".join(open_values)):
-            pairs = [
-                (name, MASK if _holds(self._secrets_in(name), value.encode("latin-1")) else value)
-                for name, value in pairs
-            ]
-        return _encode(pairs)
+            known = known_names.get(name) or self._learn(name)
+            if known.value != value and not known.is_masked:
+                unseen.append((len(written), known, value))
+            written.append(known.written)
+        if unseen:
+            # Nearly always none of them holds the webhook's own secret: one look at all of them together says so.
+            suspect = _holds(self._secrets, b"\n".join([value for _, _, value in unseen]))
+            for place, known, value in unseen:
+                masked = suspect and _holds(self._secrets_in(known.name), value)
+                pair = _encode((known.name, MASK if masked else value.decode("latin-1")))
+                written[place] = pair
+                if len(value) <= LONGEST_REMEMBERED:
+                    known.value, known.written = value, pair
+        return b"[" + b",".join(written) + b"]"
 
-    def _learn(self, name: bytes) -> tuple[str, bool]:
-        learned = (
-            name.decode("latin-1"),
-            name in self._names or (_is_secret_header(name) and name not in self._keep),
-        )
+    def _learn(self, name: bytes) -> "_Header":
+        is_masked = name in self._names or (_is_secret_header(name) and name not in self._keep)
+        text = name.decode("latin-1")
+        known = _Header(text, is_masked, None, _encode((text, MASK)))
         # Bounded, for strangers choose names, too.
-        if len(self._masks) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED:
-            self._masks[name] = learned
-        return learned
+        if len(self._known) < MOST_REMEMBERED and len(name) <= LONGEST_REMEMBERED:
+            self._known[name] = known
+        return known
 
     def query(self, query: bytes, is_test: bool = False) -> bytes:
         """The query string as stored. What is not masked keeps every byte: a signature may cover it."""

@@ -81,7 +81,7 @@ def finder(ref: Ref) -> Find:
     if ref.kind == "header" and ref.is_glob:
         return lambda call: [value.strip(_BLANK) for key, value in call.headers if key.startswith(name)]
     if ref.kind == "header":
-        return lambda call: [value.strip(_BLANK) for key, value in call.headers if key == name]
+        return lambda call: [value.strip(_BLANK) for value in call.header(name)]
     if ref.kind == "query":
         return lambda call: [value for key, value in call.query_pairs if key == name]
     if ref.kind == "body":
