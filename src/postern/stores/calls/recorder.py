@@ -34,11 +34,7 @@ from postern.stores.sql.tables import (
 )
 from postern.stores.sql.upsert import insert_into
 
-_INVOCATION_COLUMNS = (
-    "id", "webhook_id", "received_at", "outcome", "code", "status", "config_version", "method", "path", "query", "headers",
-    "body", "body_size", "address", "duration_us", "matched", "detail", "trace", "duplicate_of",
-)  # fmt: skip
-"""As ``Invocation`` has its values."""
+_INVOCATION_COLUMNS = Invocation.__struct_fields__
 _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "error", "answer_code",
     "asked_by",
