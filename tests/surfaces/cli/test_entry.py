@@ -2,12 +2,18 @@
 
 import contextlib
 import io
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import typer.main
 
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.main import app
+from postern.surfaces.cli.run import FAILED
+from support.program import clean_environment
+from support.waiting import PATIENCE
 
 
 def said(*words: str) -> tuple[str, int]:
@@ -61,3 +67,18 @@ def test_a_list_and_a_typing_error_know_of_all_of_them(words: list[str], named: 
     text, code = said(*words)
     assert code == (0 if "--help" in words else 2)
     assert {one for one in named if one in text} == named
+
+
+@pytest.mark.parametrize("words", [("--version",), ("schema",)])
+def test_an_output_without_room_is_told_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "postern", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=clean_environment({"POSTERN_DATA_DIR": str(tmp_path)}),
+            text=True,
+            timeout=PATIENCE,
+        )
+    said = "What the command says cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (FAILED, said)

@@ -1,5 +1,6 @@
 """What was typed becomes a command, and its end an exit code."""
 
+import errno
 import os
 import sys
 from copy import copy
@@ -15,6 +16,7 @@ from postern.surfaces.cli.run import FAILED, INTERRUPTED, show_problem
 
 PROFILE = "--profile"
 INTERRUPTION = "Interrupted."
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def run_typed(app: typer.Typer, arguments: list[str]) -> int:
@@ -26,6 +28,14 @@ def run_typed(app: typer.Typer, arguments: list[str]) -> int:
         if "_POSTERN_COMPLETE" not in os.environ:
             app = _branch(app, words)
         code = typer.main.get_command(app).main([*profile, *words], "postern", standalone_mode=False)
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (*NO_ROOM, errno.EPIPE) or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it is flushed once more at the end
+        if error.errno in NO_ROOM:  # else `| head` has seen enough
+            print(f"What the command says cannot be written: {error.strerror}.", file=sys.stderr)
+        return FAILED
     except ClickException as error:
         if "--json" in arguments:
             show_problem(error.format_message(), "", {})
