@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from prometheus_client.metrics import MetricWrapperBase
 from screenshots import PAGES as PICTURED
 from sqlalchemy import Table
 
-from postern import presets
+from postern import observe, presets
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
 from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder
 from postern.stores.deliveries import delivery_of
+from postern.stores.history import reading
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.cli.history import filters as options_of_calls
@@ -231,11 +233,20 @@ def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     assert set(signature(filter_of).parameters) - {"within"} == fields, "filter_of in the same file"
     assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"
     assert set(options_of_calls.OPTIONS) == fields, "OPTIONS in surfaces/cli/history/filters.py"
+    asked = set(re.findall(r"wanted\.(\w+)", Path(reading.__file__).read_text("utf-8")))
+    assert fields <= asked, f"conditions_of in stores/history/reading.py asks nothing of {fields - asked}"
 
 
 def test_a_field_of_the_webhooks_filter_is_an_option() -> None:
     fields = set(webhooks_listing.FilterRequest.model_fields)
     assert set(options_of_webhooks.OPTIONS) == fields, "OPTIONS in surfaces/cli/webhooks/filters.py"
+
+
+def test_a_metric_is_served() -> None:
+    made = {name: one for name, one in vars(observe).items() if isinstance(one, MetricWrapperBase)}
+    served = {one.name for one in observe.REGISTRY.collect()}
+    missing = {name for name, one in made.items() if next(iter(one.collect())).name not in served}
+    assert len(made) > 5 and not missing, f"observe.py makes {sorted(missing)} without registry=REGISTRY"
 
 
 SPELLED = re.compile(r"\b(\d+) (?:built-in )?(?:senders|presets|signature providers)\b")

@@ -3,15 +3,15 @@
 from postern.usecases.runtime.gateway import Gateway
 
 RARELY, OFTEN = 2.0, 0.25
-"""Seconds after which a waiting caller's row is read without a wake-up: with the others' words to rely on,
-and without."""
+"""Seconds after which a waiting caller's row is read without a wake-up: while announcements are heard, and
+while they are not."""
 
 
 async def follow(gateway: Gateway) -> None:
     """Runs as long as the gateway serves."""
 
-    def on_word(word: str) -> None:
-        kind, _, key = word.partition(":")
+    def on_announcement(text: str) -> None:
+        kind, _, key = text.partition(":")
         match kind:
             case "configuration":
                 gateway.runtime.directory.refresh_soon()
@@ -32,4 +32,4 @@ async def follow(gateway: Gateway) -> None:
             case "deaf":
                 gateway.runtime.waiters.look_every = OFTEN
 
-    await gateway.store.listen(on_word)
+    await gateway.store.listen(on_announcement)
