@@ -79,22 +79,16 @@ async def test_a_new_webhook_is_enabled_and_holds_nothing(house: House) -> None:
     assert (await house.webhook(enabled=False)).enabled is False
 
 
-@pytest.mark.parametrize(
-    ("authentication", "field"),
-    [
+async def test_without_its_main_secret_none_is_made(house: House) -> None:
+    made = await house.webhook()
+    for authentication, field in (
         ({"method": "token"}, "authentication.token"),
         ({"method": "token", "secondToken": "a second one"}, "authentication.token"),
         ({"method": "hmac", "provider": "stripe"}, "authentication.secret"),
-    ],
-)
-async def test_without_its_main_secret_none_is_made(
-    house: House, authentication: dict[str, Any], field: str
-) -> None:
-    assert fields(await refused(house.webhook(authentication=authentication))) == {
-        field: 'is required; {"generate": true} has a strong one made'
-    }
-    made = await house.webhook()
-    assert fields(await refused(change(house, made, {"authentication": authentication}))).keys() == {field}
+    ):
+        said = {field: 'is required; {"generate": true} has a strong one made'}
+        assert fields(await refused(house.webhook(authentication=authentication))) == said
+        assert fields(await refused(change(house, made, {"authentication": authentication}))) == said
 
 
 async def test_what_is_made_here_is_what_each_sender_can_use(house: House) -> None:
@@ -191,30 +185,26 @@ async def test_with_the_same_method_said_again_settings_and_secrets_stay(house: 
     assert (await last_note(house))[2] == {}
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        lambda house, made, seen: webhooks.change(house.gateway, OWNER, made.id, {"name": "N"}, seen),
-        lambda house, made, seen: webhooks.switch(house.gateway, OWNER, made.id, False, seen),
-        lambda house, made, seen: webhooks.promote(house.gateway, OWNER, made.id, seen),
-        lambda house, made, seen: webhooks.adopt(house.gateway, OWNER, made.id, seen),
-        lambda house, made, seen: webhooks.remove(house.gateway, OWNER, made.id, seen),
-    ],
-    ids=["change", "switch", "promote", "adopt", "remove"],
-)
-async def test_who_saw_an_older_version_changes_nothing(
-    house: House, action: Callable[[House, Webhook, int | None], Awaitable[Any]]
-) -> None:
-    made = await house.webhook(authentication=signed_by("generic", secondSecret="whsec_second"))
-    await house.gateway.store.webhooks.capture(made.id, b"whsec_announced", house.gateway.clock())
-    now = await change(house, made, {"tags": ["eu"]}, made.version)
-    for seen in (made.version, now.version + 1):
-        assert (await refused(action(house, made, seen))).code == "version_conflict"
-        assert (await webhooks.show(house.gateway, OWNER, made.id)).version == now.version
-    await action(house, made, now.version)
-    listed = house.gateway.runtime.directory.listed_by_id(made.id)
-    assert listed is None or (await webhooks.show(house.gateway, OWNER, made.id)).version == now.version + 1
-    assert (await refused(action(house, await house.webhook(), 7))).code == "version_conflict"
+async def test_who_saw_an_older_version_changes_nothing(house: House) -> None:
+    gateway, both = house.gateway, signed_by("generic", secondSecret="whsec_second")
+    actions: list[Callable[[str, int], Awaitable[Any]]] = [
+        lambda webhook_id, seen: webhooks.change(gateway, OWNER, webhook_id, {"name": "N"}, seen),
+        lambda webhook_id, seen: webhooks.switch(gateway, OWNER, webhook_id, False, seen),
+        lambda webhook_id, seen: webhooks.promote(gateway, OWNER, webhook_id, seen),
+        lambda webhook_id, seen: webhooks.adopt(gateway, OWNER, webhook_id, seen),
+        lambda webhook_id, seen: webhooks.remove(gateway, OWNER, webhook_id, seen),
+    ]
+    for action in actions:
+        made = await house.webhook(authentication=both)
+        await gateway.store.webhooks.capture(made.id, b"whsec_announced", gateway.clock())
+        now = await change(house, made, {"tags": ["eu"]}, made.version)
+        for seen in (made.version, now.version + 1):
+            assert (await refused(action(made.id, seen))).code == "version_conflict"
+            assert (await webhooks.show(gateway, OWNER, made.id)).version == now.version
+        await action(made.id, now.version)
+        is_there = gateway.runtime.directory.listed_by_id(made.id) is not None
+        assert not is_there or (await webhooks.show(gateway, OWNER, made.id)).version == now.version + 1
+    assert not is_there, "the last one deletes"
 
 
 async def test_of_two_changes_at_once_one_is_told_to_look_again(
@@ -291,26 +281,24 @@ async def test_an_announced_secret_that_the_scheme_cannot_read_is_not_taken(hous
     assert (await kept(house, made))["main"] == "whsec_MDEyMzQ1Njc4OQ=="
 
 
-@pytest.mark.parametrize(
-    ("authentication", "told"),
-    [
-        ({"method": "none"}, {}),
-        (TOKEN, {"main": TOKEN["token"]}),
-        (BOTH, {"main": BOTH["token"], "second": BOTH["secondToken"]}),
-        (signed_by("generic", secondSecret="whsec_second"), {"main": "whsec_main", "second": "whsec_second"}),
-        (signed_by("custom", scheme={"signature": "header:X-Sig"}), {"main": "whsec_main"}),
-        (signed_by("meta", verifyToken="three"), {}),
-    ],
+REVEALED: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
+    ({"method": "none"}, {}),
+    (TOKEN, {"main": TOKEN["token"]}),
+    (BOTH, {"main": BOTH["token"], "second": BOTH["secondToken"]}),
+    (signed_by("generic", secondSecret="whsec_second"), {"main": "whsec_main", "second": "whsec_second"}),
+    (signed_by("custom", scheme={"signature": "header:X-Sig"}), {"main": "whsec_main"}),
+    (signed_by("meta", verifyToken="three"), {}),
 )
-async def test_only_secrets_that_somebody_has_to_copy_from_here_are_told(
-    house: House, authentication: dict[str, Any], told: dict[str, str]
-) -> None:
+
+
+async def test_only_secrets_that_somebody_has_to_copy_from_here_are_told(house: House) -> None:
     schedule = {"url": "https://api.example.com/", "every": "15m", "headers": {"X-A": "never told"}}
-    made = await house.webhook(authentication=authentication, schedule=schedule)
-    before = await last_note(house)
-    assert await webhooks.reveal(house.gateway, OWNER, made.id) == told
-    noted = ("secret revealed", made.id, {"fields": sorted(told)})
-    assert await last_note(house) == (noted if told else before), "what told nothing is not noted"
+    for authentication, told in REVEALED:
+        made = await house.webhook(authentication=authentication, schedule=schedule)
+        before = await last_note(house)
+        assert await webhooks.reveal(house.gateway, OWNER, made.id) == told
+        noted = ("secret revealed", made.id, {"fields": sorted(told)})
+        assert await last_note(house) == (noted if told else before), "what told nothing is not noted"
 
 
 # --- showing it ------------------------------------------------------------------------------------------------------
@@ -376,21 +364,19 @@ async def test_recording_is_told_for_as_long_as_it_lasts(house: House) -> None:
         assert (shown.recording_until is not None) is is_told
 
 
-@pytest.mark.parametrize(
-    ("provider", "response", "seconds"),
-    [
-        ("generic", {"enabled": True}, 25),
-        ("shopify", {"enabled": True}, 4.5),
-        ("shopify", {"enabled": True, "timeoutSeconds": 2}, 2),
-        ("shopify", {"enabled": False}, None),
-        ("shopify", {"enabled": False, "timeoutSeconds": 2}, 2),
-    ],
+WAITS: tuple[tuple[str, dict[str, Any], float | None], ...] = (
+    ("generic", {"enabled": True}, 25),
+    ("shopify", {"enabled": True}, 4.5),
+    ("shopify", {"enabled": True, "timeoutSeconds": 2}, 2),
+    ("shopify", {"enabled": False}, None),
+    ("shopify", {"enabled": False, "timeoutSeconds": 2}, 2),
 )
-async def test_how_long_callers_wait_is_what_was_set_or_what_their_sender_allows(
-    house: House, provider: str, response: dict[str, Any], seconds: float | None
-) -> None:
-    made = await house.webhook(authentication=signed_by(provider), synchronousResponse=response)
-    assert made.synchronous_response.timeout_seconds == seconds
-    compiled = house.gateway.runtime.directory.by_id(made.id)
-    assert compiled is not None
-    assert compiled.answer_timeout == (seconds if response["enabled"] else None)
+
+
+async def test_how_long_callers_wait_is_what_was_set_or_what_their_sender_allows(house: House) -> None:
+    for provider, response, seconds in WAITS:
+        made = await house.webhook(authentication=signed_by(provider), synchronousResponse=response)
+        assert made.synchronous_response.timeout_seconds == seconds
+        compiled = house.gateway.runtime.directory.by_id(made.id)
+        assert compiled is not None
+        assert compiled.answer_timeout == (seconds if response["enabled"] else None)
