@@ -1,5 +1,6 @@
 """The fixtures that every test may ask for; what they are is said in `support/`."""
 
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,9 @@ for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 # With it, every program that a test starts is compiled at each of its starts, which takes longer than all the rest of it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# As the program has it (`wiring/serving.py`): with Python's own, one tenth of what tests take is looking for what is not there.
+gc.set_threshold(20_000, 20, 100)
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("suite", deadline=None)
@@ -101,6 +105,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if parts(item)[0] in QUICK and not starts_something and "/".join(parts(item)) != TYPED_INTO_SHELLS:
             item.add_marker("quick")
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded for the tests stays for ever: no collection need look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

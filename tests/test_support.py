@@ -87,6 +87,10 @@ def test_a_request_that_leaves_this_machine_is_noted(page: Page, notes: Notes) -
     notes.errors.clear()
 
 
+def test_forks_begin_with_what_all_of_them_would_do_first() -> None:
+    assert forks.what_is_frozen() > 100_000
+
+
 STAND_IN = """
 import os, signal, subprocess, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer

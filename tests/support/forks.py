@@ -6,6 +6,7 @@ are its own. Where the interpreter itself is asked for something (``PYTHONPATH``
 tests that are marked ``executable``, the program is started as users start it.
 """
 
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
 from multiprocessing.connection import Connection
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +27,7 @@ LOADED = [
     "postern.wiring.local",
     "postern.wiring.serving",
     "uvloop",
+    "support.warm",
 ]
 READ_AT_ITS_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
 """By the interpreter or the C library, before any of our code."""
@@ -32,6 +35,7 @@ READ_AT_ITS_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(LOADED)
 _one_at_a_time = threading.Lock()
+_TESTS = str(Path(__file__).parents[1])
 
 allowed = False
 """Said before each test; benchmarks start the real thing."""
@@ -70,6 +74,7 @@ class Fork:
             daemon=True,
         )
         with _one_at_a_time:
+            _serve_forks()
             # The fork would load what is the main module here, which is the test runner.
             runner, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
             try:
@@ -101,6 +106,34 @@ class Fork:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def _serve_forks() -> None:
+    """Its process is told of no folder but by its environment, and leaves out in silence what it does not find."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_TESTS, before)))
+    try:
+        ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def tell_what_is_frozen(to: Connection) -> None:
+    """By a fork: how many things no collection looks at."""
+    to.send(gc.get_freeze_count())
+
+
+def what_is_frozen() -> int:
+    ours, theirs = _forks.Pipe()
+    with ours, theirs, _one_at_a_time:
+        _serve_forks()
+        asked = _forks.Process(target=tell_what_is_frozen, args=(theirs,), daemon=True)
+        asked.start()
+        asked.join()
+        return int(ours.recv())
 
 
 def _be_the_program(

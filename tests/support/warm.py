@@ -1,0 +1,18 @@
+"""What forks find done besides what they find loaded: the server that they are forked from loads this last.
+
+Nothing here is remembered by a metric, a file or a thread, and each of it is what the first visitor of a page would wait for.
+"""
+
+import gc
+
+from postern.surfaces.console import pages
+from postern.usecases.signatures import senders
+
+for template in pages.ENVIRONMENT.list_templates(extensions=["html"]):
+    pages.ENVIRONMENT.get_template(template)
+for sender in senders.names():
+    senders.about(sender)
+
+# A collection in a fork would look through all of this, and each thing that it looked at would be copied.
+gc.collect()
+gc.freeze()
