@@ -8,8 +8,10 @@ LANES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 export PYTHONDONTWRITEBYTECODE :=
 SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
 
+RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
+
 .DEFAULT_GOAL := help
-.PHONY: help run test quick mutants check lint types lock bench screenshots reference site release clean
+.PHONY: help run test quick mutants check lint types lock bench screenshots reference site release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -53,8 +55,12 @@ reference: .venv/.test ## write docs/reference again from the code
 site: .venv/.test ## build the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-release: test ## make a version: make release VERSION=0.2.0
-	@$(BIN)/python scripts/release.py "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
+release: releasable test ## make a version: make release VERSION=0.2.0
+	@$(BIN)/python scripts/release.py $(RELEASE)
+
+# What is in its way is said before ten minutes of tests, not after them.
+releasable: .venv/.test
+	@$(BIN)/python scripts/release.py $(RELEASE) --check
 
 clean: ## remove what was installed and built; your data stays
 	rm -rf .venv .tools dist build site src/postern/surfaces/console/static/vendor .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

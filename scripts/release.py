@@ -1,5 +1,5 @@
 """`make release VERSION=0.2.0`: the changelog's date, a commit, a tag, and everything that is to be published, in
-`dist/`. The Makefile has run all checks before. Nothing is published here: what is left is printed.
+`dist/`. The Makefile has asked what is in the way (`--check`) and run all checks before. Nothing is published here: what is left is printed.
 
 The first release also needs to know where the source is to be found: REPOSITORY=https://…
 """
@@ -31,9 +31,12 @@ def main() -> None:
     parser.add_argument("version")
     parser.add_argument("--repository", default="")
     parser.add_argument("--date", default=datetime.datetime.now(datetime.UTC).date().isoformat())
+    parser.add_argument("--check", action="store_true", help="say what is in the way, and change nothing")
     asked = parser.parse_args()
     check(asked.version, asked.repository)
     changelog = dated(CHANGELOG.read_text(), asked.version, asked.date)
+    if asked.check:
+        return
     if asked.repository:
         PYPROJECT.write_text(with_urls(PYPROJECT.read_text(), asked.repository.rstrip("/")))
     CHANGELOG.write_text(changelog)

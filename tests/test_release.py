@@ -112,6 +112,17 @@ def test_what_cannot_be_released_changes_nothing(repository: Path, words: list[s
     assert git(repository, "status", "--porcelain") + git(repository, "tag") == ""
 
 
+def test_what_is_in_the_way_is_said_before_the_tests(repository: Path) -> None:
+    asked = make_release(repository, "0.1.0", "--repository", REPOSITORY, "--check")
+    assert (asked.returncode, asked.stdout + asked.stderr) == (0, "")
+    assert git(repository, "status", "--porcelain") + git(repository, "tag") == ""
+    steps = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/.test", "release", "VERSION=0.1.0"],
+        cwd=repository, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert 0 < steps.index('release.py "0.1.0"  --check') < steps.index("pytest") < steps.rindex("release.py")
+
+
 def test_what_is_not_committed_is_not_released(repository: Path) -> None:
     (repository / "README.md").write_text("changed")
     ran = make_release(repository, "0.1.0", "--repository", REPOSITORY)

@@ -130,6 +130,14 @@ class Listeners:
         of_it = select(handed).where(handed.c.invocation_id == invocation_id)
         return await self._handed(of_it.order_by(handed.c.id))
 
+    async def of_calls(self, invocation_ids: list[str]) -> dict[str, list[Handed]]:
+        """Of those that were ever handed to one."""
+        of_them = select(handed).where(handed.c.invocation_id.in_(invocation_ids))
+        found: dict[str, list[Handed]] = {}
+        for one in await self._handed(of_them.order_by(handed.c.id)):
+            found.setdefault(one.invocation_id, []).append(one)
+        return found
+
     async def _handed(self, statement: Any) -> list[Handed]:
         return await self._database.read(
             lambda connection: [_handed_of(row) for row in connection.execute(statement)]

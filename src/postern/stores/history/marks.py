@@ -22,16 +22,19 @@ class CallMarks:
         self._writer = writer
 
     async def of(self, invocation_id: str) -> Marks:
-        def query(connection: Connection) -> Marks:
-            notes = select(call_notes).where(call_notes.c.invocation_id == invocation_id)
-            made = select(edited_calls.c.invocation_id).where(edited_calls.c.made_from == invocation_id)
-            return Marks(
-                [
-                    CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
-                    for row in connection.execute(notes.order_by(call_notes.c.id))
-                ],
-                list(connection.execute(made.order_by(edited_calls.c.invocation_id)).scalars()),
-            )
+        return (await self.of_all([invocation_id]))[invocation_id]
+
+    async def of_all(self, invocation_ids: list[str]) -> dict[str, Marks]:
+        def query(connection: Connection) -> dict[str, Marks]:
+            found = {one: Marks([], []) for one in invocation_ids}
+            notes = select(call_notes).where(call_notes.c.invocation_id.in_(invocation_ids))
+            for row in connection.execute(notes.order_by(call_notes.c.id)):
+                note = CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
+                found[row.invocation_id].notes.append(note)
+            made = select(edited_calls).where(edited_calls.c.made_from.in_(invocation_ids))
+            for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
+                found[row.made_from].edited.append(row.invocation_id)
+            return found
 
         return await self._database.read(query)
 

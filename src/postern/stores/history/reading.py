@@ -155,6 +155,16 @@ class History:
 
         return await self._database.read(query)
 
+    async def whole(self, invocation_ids: list[str]) -> list[Story]:
+        """With everything that was recorded of them, in the order in which they were asked for. One that is gone is left out."""
+
+        def query(connection: Connection) -> list[Story]:
+            rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
+            found = {row.id: invocation_of(row) for row in rows}
+            return _stories(connection, [found[one] for one in invocation_ids if one in found])
+
+        return await self._database.read(query)
+
     async def brief(self, invocation_ids: list[str], largest_body: int) -> list[Story]:
         """With headers, and with bodies up to that size."""
 

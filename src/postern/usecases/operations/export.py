@@ -7,13 +7,15 @@ how many there were of each: a file without it was cut off.
 import base64
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.documents import Document
-from postern.core.problems import Refused
+from postern.core.history.invocation import Story
+from postern.core.history.marks import Marks
+from postern.core.listeners import Handed
 from postern.usecases.access import accounts, audit
 from postern.usecases.answers import Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
@@ -25,6 +27,8 @@ from postern.usecases.webhooks import bin, listing
 
 FORMAT = 1
 PAGE = 200
+MOST_AT_ONCE = 8 * 1024 * 1024
+"""Of bodies, in memory."""
 
 T = TypeVar("T")
 
@@ -81,20 +85,43 @@ async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]
     async for replay in _pages(lambda after: replays.listing(gateway, actor, PAGE, after)):
         yield "replay", replay
     wanted = filter_of()
-    async for summary in _pages(lambda after: history.listing(gateway, actor, wanted, PAGE, after)):
-        call = await _call(gateway, summary)
-        if call is not None:
-            yield "call", call
+    cursor = None
+    while True:
+        calls = await history.listing(gateway, actor, wanted, PAGE, cursor)
+        for some in _shares(calls.items):
+            for call in await _calls(gateway, some):
+                yield "call", call
+        cursor = calls.next_cursor
+        if cursor is None:
+            return
 
 
-async def _call(gateway: Gateway, summary: InvocationSummary) -> Document | None:
-    """With its body to the byte, which text cannot always be; without its payload, which says the same again."""
-    try:
-        story = await history.recorded(gateway, summary.id)
-    except Refused:  # retention has taken it meanwhile
-        return None
-    local_runs = await gateway.store.listeners.of_call(summary.id)
-    marks = await gateway.store.marks.of(summary.id)
+def _shares(page: list[InvocationSummary]) -> Iterator[list[str]]:
+    """The ids of those that are read together: as many as their bodies allow, one at least."""
+    share: list[str] = []
+    size = 0
+    for one in page:
+        if share and size + one.body_size > MOST_AT_ONCE:
+            yield share
+            share, size = [], 0
+        share.append(one.id)
+        size += one.body_size
+    if share:
+        yield share
+
+
+async def _calls(gateway: Gateway, ids: list[str]) -> list[Document]:
+    """With their bodies to the byte, which text cannot always be; without the payload, which says the same again. What
+    retention has taken meanwhile is left out."""
+    stories = await gateway.store.history.whole(ids)
+    local_runs = await gateway.store.listeners.of_calls(ids)
+    marks = await gateway.store.marks.of_all(ids)
+    return [
+        _call(story, local_runs.get(story.invocation.id, []), marks[story.invocation.id]) for story in stories
+    ]
+
+
+def _call(story: Story, local_runs: list[Handed], marks: Marks) -> Document:
     fields: Document = as_plain(invocation_of(story, None, local_runs, marks))
     del fields["payload"], fields["body"]
     body = story.invocation.body

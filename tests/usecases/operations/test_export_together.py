@@ -1,0 +1,73 @@
+"""An export reads calls together, and what it tells of each is what the API tells."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postern.usecases.answers import as_plain
+from postern.usecases.history import editing, history, marks
+from postern.usecases.listeners import listeners
+from postern.usecases.operations import export
+from support.house import OWNER, a_house
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("most_at_once", [1, 60, 8 * 1024 * 1024])
+async def test_a_line_says_of_a_call_what_the_api_says_however_many_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_at_once: int
+) -> None:
+    monkeypatch.setattr(export, "MOST_AT_ONCE", most_at_once)
+    written: list[bytes] = []
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook()
+        calls = []
+        for body in (b'{"n":1}', b'{"n":2,"text":"' + b"x" * 50 + b'"}', b"no object", b'{"n":4}'):
+            await house.call(webhook, body)
+            calls.append((await house.history())[0].id)
+        await house.deliver()
+        first, second = calls[:2]
+        for text in ("Asked the shop.", "Answered."):
+            await marks.add_note(house.gateway, OWNER, first, text)
+        await marks.bookmark(house.gateway, OWNER, second)
+        await editing.replay_edited(house.gateway, OWNER, second, '{"n":3}')
+        desk = await listeners.enter(house.gateway, OWNER, listeners.EnterRequest(name="desk"), "192.0.2.7")
+        await listeners.replay(house.gateway, OWNER, desk.id, first)
+        await export.everything(house.gateway, OWNER, written.append)
+        lines = [json.loads(line) for line in written]
+        said = {line.pop("id"): line for line in lines if line.pop("kind") == "call"}
+        assert len(said) == 5
+        for id, line in said.items():
+            shown = as_plain(await history.show(house.gateway, OWNER, id))
+            del shown["id"], shown["payload"]
+            body = shown.pop("body")
+            assert base64.b64decode(line.pop("bodyBase64")).decode() == body
+            assert line == shown
+    assert [note["text"] for note in said[first]["notes"]] == ["Asked the shop.", "Answered."]
+    assert (len(said[first]["localRuns"]), len(said[second]["editedReplays"])) == (1, 1)
+    assert said[second]["bookmark"] is not None
+
+
+@pytest.mark.anyio
+async def test_calls_are_read_together_as_their_bodies_allow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "MOST_AT_ONCE", 100)
+    read: list[int] = []
+    async with a_house(tmp_path) as house:
+        webhook = await house.webhook()
+        for size in (200, 40, 50, 30, 40):  # the newest comes first
+            await house.call(webhook, json.dumps("x" * (size - 2)).encode())
+        whole = house.gateway.store.history.whole
+
+        async def noted(ids: list[str]) -> Any:
+            read.append(len(ids))
+            return (await whole(ids))[1:]  # retention has taken the first one meanwhile
+
+        monkeypatch.setattr(house.gateway.store.history, "whole", noted)
+        written: list[bytes] = []
+        await export.everything(house.gateway, OWNER, written.append)
+    assert read == [2, 2, 1]
+    assert json.loads(written[-1])["counts"]["call"] == 2
