@@ -141,8 +141,11 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
     query = "?" + urlencode([("q", text) for text in NASTY]) if place == "query" else ""
     body = json.dumps(bodies.get(place, {"a": 1})).encode()
     call = console.call(webhook["url"] + query, body, **headers)[1]
-    for path in (f"/history/{call['invocationId']}", f"/webhooks/{webhook['id']}/mapping"):
+    shown = {"header": "headers", "query": "query"}.get(place, "tree")
+    for path in (f"/history/{call['invocationId']}?show={shown}", f"/webhooks/{webhook['id']}/mapping"):
         console.open(path)
+        if "/history/" in path:
+            expect(console.page.locator(".sent")).to_contain_text(NASTY[0])
         assert console.page.title() != "owned"
         assert console.page.locator("main iframe, main script, main img").count() == 0
     console.open(f"/webhooks/{webhook['id']}/live")

@@ -30,7 +30,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str]:
-    yield tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    yield tmp_path if request.param == "sqlite" else request.getfixturevalue("migrated_url")
 
 
 @pytest.fixture

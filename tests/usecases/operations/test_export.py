@@ -12,10 +12,10 @@ import pytest
 
 from postern import __version__
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import Story
 from postern.core.problems import Refused
-from postern.usecases.history import history, marks, samples, saved_views
+from postern.usecases.history import marks, samples, saved_views
 from postern.usecases.operations import export
-from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from support.first_version import expected, unpack_database
 from support.house import OWNER, House, a_house
@@ -124,14 +124,13 @@ async def test_however_many_there_are_each_is_written_once(
             await house.call(one, b'{"n": 1}')
         overwrite(tmp_path / "data", made[1].id, NEWER)
         gone = (await house.history())[2].id
-        recorded = history.recorded
+        calls = house.gateway.store.history
+        whole = calls.whole
 
-        async def just_gone(gateway: Gateway, invocation_id: str) -> Any:
-            if invocation_id == gone:
-                raise Refused("not_found")
-            return await recorded(gateway, invocation_id)
+        async def just_gone(ids: list[str]) -> list[Story]:
+            return await whole([one for one in ids if one != gone])
 
-        monkeypatch.setattr(history, "recorded", just_gone)
+        monkeypatch.setattr(calls, "whole", just_gone)
         written: list[bytes] = []
         await export.everything(house.gateway, OWNER, written.append)
     lines = [json.loads(line) for line in written]
