@@ -152,6 +152,18 @@ def test_a_menu_at_the_lower_edge_opens_into_the_window(console: Console, webhoo
     assert there is not None and there["y"] + there["height"] <= height
 
 
+def test_what_moves_all_day_is_not_painted_anew_for_each_frame(
+    console: Console, webhook: dict[str, Any]
+) -> None:
+    console.page.emulate_media(reduced_motion="no-preference")
+    console.open("/live")
+    expect(console.page.locator(".pulse.on")).to_be_visible()
+    moving = """document.getAnimations().filter((one) => one.effect.getTiming().iterations === Infinity)
+        .flatMap((one) => one.effect.getKeyframes().flatMap((frame) => Object.keys(frame)))"""
+    always = {"offset", "computedOffset", "easing", "composite"}
+    assert set(console.page.evaluate(moving)) - always == {"transform", "opacity"}
+
+
 def test_a_list_on_paper_is_the_list_alone(console: Console, webhook: dict[str, Any]) -> None:
     console.open("/history")
     console.page.emulate_media(media="print")
