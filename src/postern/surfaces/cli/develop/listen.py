@@ -15,7 +15,7 @@ from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.surfaces.cli.develop.kept_place import KeptPlace
-from postern.surfaces.cli.develop.listening import Calls
+from postern.surfaces.cli.develop.listening import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, LiveTable, Row, Shown
@@ -301,7 +301,7 @@ def _moment(text: str) -> float:
 def _request(invocation: str) -> RecordedRequest:
     while True:
         try:
-            return api.get(RecordedRequest, "invocations", invocation, "request")
+            return api.get_within(ANSWER_WITHIN, RecordedRequest, "invocations", invocation, "request")
         except Away:
             time.sleep(ASK_AGAIN)
 

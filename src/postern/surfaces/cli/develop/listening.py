@@ -19,6 +19,8 @@ REMEMBERED = 60.0
 """Seconds, more than the overlap: for so long it is known which calls were shown."""
 AGAIN_AFTER = (0.2, 0.5, 1.0, 2.0, 5.0)
 PAGE = 200
+ANSWER_WITHIN = 20.0
+"""Seconds. A network that has gone silent in the middle of a question says nothing, and whoever is asked anew answers."""
 
 
 class Calls:
@@ -123,7 +125,8 @@ class Calls:
     def _page(
         self, limit: int = PAGE, since: str | None = None, cursor: str | None = None
     ) -> Listing[InvocationSummary]:
-        return api.get(
+        return api.get_within(
+            ANSWER_WITHIN,
             Listing[InvocationSummary],
             "invocations",
             webhook_id=self._webhook,

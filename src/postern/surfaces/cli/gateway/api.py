@@ -77,6 +77,9 @@ class Api:
     def get(self, answer: type[T], /, *path: str, **query: Any) -> T:
         return self._read(self.ask("GET", path, query), answer, "GET")
 
+    def get_within(self, seconds: float, answer: type[T], /, *path: str, **query: Any) -> T:
+        return self._read(self.ask("GET", path, query, within=seconds), answer, "GET")
+
     def text(self, *path: str, **query: Any) -> str:
         return self.ask("GET", path, query).decode()
 
