@@ -23,6 +23,9 @@ from postern.private_files import private_folder
 
 PATIENCE = 30.0
 ASKED_EVERY = 1.0
+ASKED_AT_ONCE = 500
+
+_NOTHING_RUNS = End("completed", 0.0)
 
 
 class EmbeddedEngine:
@@ -61,6 +64,9 @@ class EmbeddedEngine:
         self._on_end: OnEnd = lambda _, __: None
         self._awaited: dict[str, asyncio.Future[End]] = {}
         """Deliveries whose callers wait, until they have ended."""
+        self._told_later: set[str] = set()
+        """Those of them that are started, and of whose end somebody waits to hear."""
+        self._asking: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def report_to(self, take_answer: TakeAnswer, on_end: OnEnd) -> None:
@@ -100,24 +106,51 @@ class EmbeddedEngine:
         return done.started or Started(0)
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
-        """The process tells by itself. It is asked now and again too, for one that has died in between."""
         waiting = self._awaited.get(key)
+        if waiting is None:
+            return await self._ended_when_asked(key)
+        # The process tells by itself. Who waits here is alone with this key.
+        self._told_later.add(key)
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_now_and_again(), name="ends that callers wait for")
         try:
-            while True:
-                if waiting is not None:
-                    await asyncio.wait({waiting}, timeout=ASKED_EVERY)
-                    if waiting.done():
-                        return waiting.result().state
-                with suppress(EngineUnavailable):
-                    found = await self.ends([key])
-                    if key not in found:
-                        return "completed"  # nothing runs
-                    if (end := found[key]) is not None:
-                        return end.state
-                if waiting is None:
-                    await asyncio.sleep(ASKED_EVERY)
+            return (await waiting).state
         finally:
+            self._told_later.discard(key)
             self._awaited.pop(key, None)
+
+    async def _ended_when_asked(self, key: str) -> Literal["completed", "failed"]:
+        while True:
+            with suppress(EngineUnavailable):
+                found = await self.ends([key])
+                if key not in found:
+                    return "completed"  # nothing runs
+                if (end := found[key]) is not None:
+                    return end.state
+            await asyncio.sleep(ASKED_EVERY)
+
+    async def _ask_now_and_again(self) -> None:
+        """For a process that has died before it told. About all that wait together, and only about those that have waited for
+        a while: most ends come within milliseconds, and a timer for each would cost more than hearing of it."""
+        try:
+            while before := frozenset(self._told_later):
+                await asyncio.sleep(ASKED_EVERY)
+                keys = list(before & self._told_later)
+                for first in range(0, len(keys), ASKED_AT_ONCE):
+                    with suppress(EngineUnavailable):
+                        self._tell(
+                            await self.ends(keys[first : first + ASKED_AT_ONCE]),
+                            keys[first : first + ASKED_AT_ONCE],
+                        )
+        finally:
+            self._asking = None
+
+    def _tell(self, found: dict[str, End | None], keys: list[str]) -> None:
+        for key in keys:
+            end = found.get(key, _NOTHING_RUNS)
+            waiting = self._awaited.get(key)
+            if end is not None and waiting is not None and not waiting.done():
+                waiting.set_result(end)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         done = await self._supervisor.link.ask(lambda id: frames.AskEnds(id, keys), PATIENCE)
@@ -146,9 +179,10 @@ class EmbeddedEngine:
     async def close(self) -> None:
         """Give running workflows a moment, then end the process. Unfinished runs go on when the engine is
         opened again."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        at_work = [task for task in (self._task, self._asking) if task is not None]
+        for task in at_work:
+            task.cancel()
+        await asyncio.gather(*at_work, return_exceptions=True)
 
     @property
     def process_id(self) -> int | None:

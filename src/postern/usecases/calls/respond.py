@@ -4,6 +4,7 @@ decides who won."""
 import asyncio
 import contextlib
 import time
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from postern.core import answer as answers
@@ -83,11 +84,14 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
     """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
-    watch = asyncio.create_task(_start_and_watch(gateway, delivery, payload))
+    start = _Start()
+    watch = gateway.runtime.background(_start_and_watch(gateway, delivery, payload, start))
     try:
         return await _wait(gateway, delivery, watch)
     finally:
-        watch.cancel()
+        start.awaited = False
+        if start.over:
+            watch.cancel()
 
 
 LOOK_FOR_LISTENER = 0.25
@@ -134,14 +138,24 @@ async def _wait(gateway: Gateway, delivery: Delivery, watch: "asyncio.Task[str |
         gateway.runtime.waiters.leave(delivery.key, woken)
 
 
-async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes) -> str | None:
+@dataclass(slots=True)
+class _Start:
+    """A start that is under way when the caller's time is over must still be written down as what it became; after
+    that nobody need wait for the end."""
+
+    over: bool = False
+    awaited: bool = True
+
+
+async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes, start: _Start) -> str | None:
     """How the runs ended, or None where nobody can say: then only an answer or the time-out ends the wait."""
     if gateway.engine is None:
         return None
     try:
-        # Shielded: a start that is under way when the caller's time is over must still be written down as
-        # what it became.
-        started = await asyncio.shield(gateway.runtime.background(start_delivery(gateway, delivery, payload)))
+        started = await start_delivery(gateway, delivery, payload)
+        start.over = True
+        if not start.awaited:
+            return None
         if started.runs == 0:
             return "completed"
         ended = await gateway.engine.ended(delivery.key)
