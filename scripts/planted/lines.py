@@ -222,8 +222,8 @@ class Coverage:
     # --- which to ask ---
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Those of the same topic or name first, of these the fastest. What runs when the module is imported is asked
-        of all who use the module."""
+        """Those of the module's own file first, then of the same topic or name, of these the fastest. What runs when the
+        module is imported is asked of all who use the module."""
         lines = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in lines.get(line, ())}
@@ -245,11 +245,12 @@ class Coverage:
 
         def rank(test: str) -> tuple[int, float, str]:
             path = test.partition("::")[0]
+            its_own = path.endswith(f"/test_{name}.py")
             near = name in path.rpartition("/")[2] or folder.rpartition("/")[2] in path.split("/")
             # It imports every module, so it is slow, and the only one that sees `repr=False` gone.
             first = mutant.change.endswith("False -> True") and test in about_reprs
             shared = len(words & _words(test)) if self.choice.in_programs else 0
-            return -(100 * (near or first) + shared), self.seconds.get(test, 1.0), test
+            return -(200 * (its_own or first) + 100 * near + shared), self.seconds.get(test, 1.0), test
 
         asked: list[str] = []
         together = 0.0

@@ -183,3 +183,11 @@ def test_depth_is_that_of_the_document(document: object, around: int) -> None:
     beside = "[" * 3 + "1" + "]" * 3
     text = f"[{beside}," * around + json.dumps(document) + "]" * around
     assert content._depth(text.encode()) == max(around + depth(document), around + 3 if around else 0)
+
+
+def test_a_body_is_read_once_for_whoever_asks() -> None:
+    order = call(b"[1]", ("Content-Type", "application/json"))
+    assert read_object(order) is read_object(order)
+    assert read_object(order, wrap_arrays=True) is read_object(order, wrap_arrays=True)
+    assert isinstance(read_object(order), Unreadable)
+    assert not isinstance(read_object(order, wrap_arrays=True), Unreadable)

@@ -5,6 +5,8 @@ import pytest
 
 from postern.core.calls.redact import LONGEST_REMEMBERED, MASK, MOST_REMEMBERED, Mask
 from postern.core.signatures.credential import TokenCredential
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
 
 SECRET = b"tok-3f9a8b7c6d5e"
 
@@ -18,6 +20,7 @@ def stored(mask: Mask, *headers: tuple[bytes, bytes]) -> dict[str, str]:
     [
         b"authorization",
         b"cookie",
+        b"set-cookie",
         b"proxy-authorization",
         b"x-api-key",
         b"x-gitlab-token",
@@ -79,7 +82,13 @@ def test_the_webhooks_token_in_the_wrong_place_is_masked_there_too(value: bytes)
     assert stored(Mask(TokenCredential("bearer", SECRET)), (b"referer", value)) == {"referer": MASK}
 
 
-@pytest.mark.parametrize("name", [b"token", b"t%6Fken", b"key", b"access_token"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *[b"token", b"t%6Fken", b"access_token", b"api_key", b"apikey", b"key"],
+        *[b"secret", b"password", b"auth", b"hub.verify_token"],
+    ],
+)
 def test_the_url_token_is_masked_under_its_name_however_it_is_spelt(name: bytes) -> None:
     assert (
         Mask(TokenCredential("url", SECRET)).query(b"a=1&" + name + b"=guess&b=%20")
@@ -106,6 +115,19 @@ def test_a_short_token_that_is_a_word_of_the_content_type_does_not_hide_what_the
     assert stored(mask, (b"x-note", b"json")) == {"x-note": MASK}
     long = Mask(TokenCredential("bearer", SECRET))
     assert stored(long, (b"content-type", b"text/plain; key=" + SECRET)) == {"content-type": MASK}
+
+
+def test_of_a_test_call_for_others_the_signature_is_masked_and_nothing_else() -> None:
+    scheme = SignatureScheme.from_document({"signature": ["header:X-Signature", "query:sig"]})
+    mask = Mask(SignatureCredential(scheme, SECRET))
+    headers = ((b"x-signature", b"abc"), (b"x-shop", b"1"))
+    assert dict(msgspec.json.decode(mask.headers(headers, is_test=True))) == {
+        "x-signature": MASK,
+        "x-shop": "1",
+    }
+    assert mask.query(b"sig=abc&a=1", is_test=True) == b"sig=***&a=1"
+    assert stored(mask, *headers) == {"x-signature": "abc", "x-shop": "1"}
+    assert mask.query(b"sig=abc&a=1") == b"sig=abc&a=1"
 
 
 def test_of_the_names_that_strangers_choose_only_so_many_are_remembered_and_all_are_masked() -> None:

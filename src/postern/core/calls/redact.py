@@ -15,7 +15,7 @@ TEST_CALL = b"x-postern-test"
 """Stands in a call that the gateway made for somebody who may not see what its secrets sign: the signature of such a
 call is masked, too."""
 
-_ALWAYS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
+_COOKIES = frozenset({b"cookie", b"set-cookie"})
 # By these a body is read, once more when its call is started or replayed. A short secret in there is most
 # likely a word like "json".
 _HOW_TO_READ = frozenset({"content-type", "content-encoding"})
@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _is_secret_header(name: bytes) -> bool:
-    return name in _ALWAYS or _LOOKS_SECRET.search(name) is not None
+    return name in _COOKIES or _LOOKS_SECRET.search(name) is not None
 
 
 class _Header(msgspec.Struct):
