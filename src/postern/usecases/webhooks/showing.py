@@ -1,9 +1,11 @@
 """A webhook as every surface shows it. Of its secrets: whether they are set, how often each matched, and when last."""
 
+from collections.abc import Mapping
+
 from msgspec.structs import asdict, replace
 
 from postern.core.webhooks.settings import SignatureAuthentication, TokenAuthentication
-from postern.core.webhooks.stored import StoredWebhook, Tally, UnreadableWebhook
+from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.usecases.answers import UNSET, Time, UnsetType
 from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway
@@ -11,8 +13,11 @@ from postern.usecases.schedules.views import ScheduleState
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.compiling import answer_timeout
 from postern.usecases.webhooks.resolving import preset_update, scheme_of
-from postern.usecases.webhooks.rotation import rotation
 from postern.usecases.webhooks.warnings import awaits_secret, warnings
+
+QUIET = 3600.0
+"""Seconds without a call that used the main secret, before the answer is that none uses it any more: a
+sender changes over server by server, and what it sends again was signed before."""
 
 
 def presented(
@@ -108,4 +113,22 @@ def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable
         url=gateway.site.webhook_url(webhook.short_code),
         version=webhook.version,
         detail=webhook.explanation,
+    )
+
+
+def rotation(
+    secrets: Mapping[str, StoredSecret], tallies: Mapping[str, Tally], now: float
+) -> views.Rotation | None:
+    """Whether the sender has changed over to the second secret. None where only one is valid. ``safe_from``: not sooner,
+    and later with every further call that uses the main one; None once the hour is over."""
+    if "second" not in secrets:
+        return None
+    main, second = (tallies.get(f"secret:{secrets[name].id}") for name in ("main", "second"))
+    unused_since = max(main.last_at if main else 0.0, secrets["main"].created_at)
+    changed_over = second is not None and second.last_at > unused_since
+    is_quiet = now >= unused_since + QUIET
+    return views.Rotation(
+        safe_to_promote=changed_over and is_quiet,
+        main_unused_since=Time(unused_since),
+        safe_from=None if is_quiet else Time(unused_since + QUIET),
     )
