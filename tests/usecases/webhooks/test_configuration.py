@@ -228,26 +228,21 @@ async def test_a_secret_may_be_bytes_that_are_no_text_of_one_alphabet(house: Hou
     assert isinstance(made.credential, SignatureCredential)
 
 
-@pytest.mark.parametrize(
-    ("key", "header", "path"),
-    [
+async def test_by_what_duplicates_are_known(house: House) -> None:
+    for key, header, path in (
         (None, None, None),
         ("", None, None),
         ("header:X-Event_Id", b"x-event_id", None),
         ("HEADER:X-Event", b"x-event", None),
         ("order.id", None, "order.id"),
         ("body:order.id", None, "order.id"),
-    ],
-)
-async def test_by_what_duplicates_are_known(
-    house: House, key: str | None, header: bytes | None, path: str | None
-) -> None:
-    made = await compiled(house, duplicateProtection={"enabled": True, "key": key, "windowSeconds": 60})
-    assert made.duplicates is not None and made.duplicates.window_seconds == 60
-    assert made.duplicates.header == header
-    assert made.duplicates.path == (None if path is None else parse_path(path))
-    off = await compiled(house, duplicateProtection={"enabled": False, "key": key})
-    assert off.duplicates is None
+    ):
+        made = await compiled(house, duplicateProtection={"enabled": True, "key": key, "windowSeconds": 60})
+        assert made.duplicates is not None and made.duplicates.window_seconds == 60
+        assert made.duplicates.header == header
+        assert made.duplicates.path == (None if path is None else parse_path(path))
+        off = await compiled(house, duplicateProtection={"enabled": False, "key": key})
+        assert off.duplicates is None
 
 
 async def test_what_is_not_switched_on_is_not_asked_of_calls(house: House) -> None:
@@ -293,26 +288,18 @@ async def test_what_a_signature_covers_and_how_old_it_may_be_is_the_webhooks_own
     assert list(made.secret_ids) == ["main", "second"]
 
 
-@pytest.mark.parametrize(
-    ("how", "field", "said"),
-    [
-        ({**HMAC, "provider": "custom"}, "authentication.scheme", "is required for a custom scheme"),
-        (
-            {**HMAC, "scheme": {"signature": "header:X"}},
-            "authentication.scheme",
-            "belongs to the provider custom",
-        ),
-        ({**HMAC, "presetVersion": 99}, "authentication.presetVersion", "the present version is"),
-        ({**HMAC, "provider": "nobody"}, "authentication.provider", "choose one of"),
-    ],
-)
-async def test_a_sender_brings_its_own_scheme(
-    house: House, how: dict[str, Any], field: str, said: str
-) -> None:
-    with pytest.raises(Refused) as refused:
-        await house.webhook(authentication=how)
-    (error,) = refused.value.errors
-    assert (refused.value.code, error.field) == ("invalid_request", field) and said in error.message
+async def test_a_sender_brings_its_own_scheme(house: House) -> None:
+    own = {"signature": "header:X"}
+    for how, field, said in (
+        ({"provider": "custom"}, "authentication.scheme", "is required for a custom scheme"),
+        ({"scheme": own}, "authentication.scheme", "belongs to the provider custom"),
+        ({"presetVersion": 99}, "authentication.presetVersion", "the present version is"),
+        ({"provider": "nobody"}, "authentication.provider", "choose one of"),
+    ):
+        with pytest.raises(Refused) as refused:
+            await house.webhook(authentication={**HMAC, **how})  # type: ignore[arg-type]
+        (error,) = refused.value.errors
+        assert (refused.value.code, error.field) == ("invalid_request", field) and said in error.message
 
 
 async def test_a_scheme_that_is_sent_back_as_it_was_shown_is_taken(house: House) -> None:

@@ -43,6 +43,7 @@ GOOD = [
     one(authentication={"method": "none"}),
     one(authentication={**TOKEN, "token": {"generate": True}, "secondToken": None}),
     one(authentication={**HMAC, "secret": {"env": "SECRET"}, "secondSecret": {"file": "second.secret"}}),
+    one(authentication={**HMAC, "secret": {"env": "S"}, "secondSecret": {"file": "s"}}),
     one(schedule={"url": "https://example.com/", "every": "5m", "headers": {"X-Key": {"env": "KEY"}}}),
 ]
 BAD = [

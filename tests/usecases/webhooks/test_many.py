@@ -147,6 +147,7 @@ async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refuse
         ({"action": "enable", "webhookIds": ["wh_1"], "filter": {}}, "webhookIds"),
         ({"action": "enable", "webhookIds": []}, "webhookIds"),
         ({"action": "tag", "filter": {}}, "tags"),
+        ({"action": "untag", "filter": {}}, "tags"),
         ({"action": "tag", "filter": {}, "tags": ["a,b"]}, "tags.0"),
         ({"action": "move", "filter": {}}, "folder"),
         ({"action": "move", "filter": {}, "folder": "a//b"}, "folder"),
@@ -197,45 +198,42 @@ async def last_note(house: House) -> tuple[str, dict[str, Any]]:
     return note.action, note.changes
 
 
-@pytest.mark.parametrize(
-    ("action", "given", "noted", "differs"),
-    [
-        ("disable", {}, "webhook changed", {"enabled": (True, False)}),
-        ("enable", {}, "webhook changed", {"enabled": (False, True)}),
-        ("hold", {}, "webhook held", {}),
-        ("release", {}, "webhook released", {}),
-        ("tag", {"tags": ["b", "A"]}, "webhook changed", {"tags": (["a", "c"], ["a", "c", "b"])}),
-        ("untag", {"tags": ["C", "d"]}, "webhook changed", {"tags": (["a", "c"], ["a"])}),
-        ("move", {"folder": "New"}, "webhook changed", {"folder": ("Old", "New")}),
-        ("move", {"folder": ""}, "webhook changed", {"folder": ("Old", None)}),
-    ],
+ACTIONS: tuple[tuple[str, dict[str, Any], str, dict[str, tuple[Any, Any]]], ...] = (
+    ("disable", {}, "webhook changed", {"enabled": (True, False)}),
+    ("enable", {}, "webhook changed", {"enabled": (False, True)}),
+    ("hold", {}, "webhook held", {}),
+    ("release", {}, "webhook released", {}),
+    ("tag", {"tags": ["b", "A"]}, "webhook changed", {"tags": (["a", "c"], ["a", "c", "b"])}),
+    ("untag", {"tags": ["C", "d"]}, "webhook changed", {"tags": (["a", "c"], ["a"])}),
+    ("move", {"folder": "New"}, "webhook changed", {"folder": ("Old", "New")}),
+    ("move", {"folder": ""}, "webhook changed", {"folder": ("Old", None)}),
 )
-async def test_an_action_changes_one_thing_and_says_which(
-    house: House, action: str, given: dict[str, Any], noted: str, differs: dict[str, tuple[Any, Any]]
-) -> None:
-    made = await house.webhook(tags=["a", "c"], folder="Old", enabled=action != "enable")
-    if action == "release":
-        await do(house, "hold", filter={})
-    before = await webhooks.show(house.gateway, OWNER, made.id)
+"""What is done, as what it is noted, and which settings it changes."""
+
+
+async def test_an_action_changes_one_thing_and_says_which(house: House) -> None:
     began = house.gateway.clock()
-    house.gateway.clock = lambda: began + 100
-    assert (await do(house, action, filter={}, **given)).done == 1
-    after = await webhooks.show(house.gateway, OWNER, made.id)
-    assert (after.version, float(after.updated_at)) == (
-        before.version + 1,
-        pytest.approx(began + 100, abs=0.01),
-    )
-    changed = {
-        name
-        for name in after.__struct_fields__
-        if getattr(after, name) != getattr(before, name) and name not in ("version", "updated_at")
-    }
-    assert changed == (set(differs) or {"held"})
-    changes = {name: {"before": was, "after": now} for name, (was, now) in differs.items()}
-    assert await last_note(house) == (noted, {**changes, "together": 1})
-    again = await do(house, action, filter={}, **given)
-    assert (again.done, again.unchanged, again.not_done) == (0, 1, 0)
-    assert (await webhooks.show(house.gateway, OWNER, made.id)).version == after.version
+    for later, (action, given, noted, differs) in enumerate(ACTIONS, 1):
+        made = await house.webhook(tags=["a", "c"], folder="Old", enabled=action != "enable")
+        if action == "release":
+            await do(house, "hold", webhookIds=[made.id])
+        before = await webhooks.show(house.gateway, OWNER, made.id)
+        house.gateway.clock = lambda later=later: began + 100 * later  # type: ignore[misc]
+        assert (await do(house, action, webhookIds=[made.id], **given)).done == 1
+        after = await webhooks.show(house.gateway, OWNER, made.id)
+        assert after.version == before.version + 1
+        assert float(after.updated_at) == pytest.approx(began + 100 * later, abs=0.01)
+        changed = {
+            name
+            for name in after.__struct_fields__
+            if getattr(after, name) != getattr(before, name) and name not in ("version", "updated_at")
+        }
+        assert changed == (set(differs) or {"held"})
+        changes = {name: {"before": was, "after": now} for name, (was, now) in differs.items()}
+        assert await last_note(house) == (noted, {**changes, "together": 1})
+        again = await do(house, action, webhookIds=[made.id], **given)
+        assert (again.done, again.unchanged, again.not_done) == (0, 1, 0)
+        assert (await webhooks.show(house.gateway, OWNER, made.id)).version == after.version
 
 
 async def test_what_is_deleted_is_noted_by_its_name_even_where_it_cannot_be_read(

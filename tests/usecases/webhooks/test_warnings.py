@@ -101,3 +101,18 @@ async def test_a_webhook_that_asks_for_enough_is_warned_of_nothing(house: House)
     assert [one[:27] for one in short.warnings] == ["A token of this webhook is "]
     nobody = await house.webhook(authentication={"method": "none"})
     assert [one[:19] for one in nobody.warnings] == ["Anybody who knows t"]
+
+
+async def test_a_signature_that_does_not_cover_the_body_is_told_until_a_digest_is_required(
+    house: House,
+) -> None:
+    how = {"method": "hmac", "provider": "custom", "secret": "whsec_0123456789"}
+
+    async def warned_of_the_body(content: str, **more: object) -> bool:
+        scheme = {"signature": "header:X-Sig", "signedContent": content, "timestamp": "header:X-Time"}
+        made = await house.webhook(authentication={**how, "scheme": scheme, **more})
+        return any(one.startswith("The signature does not cover the body") for one in made.warnings)
+
+    assert await warned_of_the_body("{timestamp}") is True
+    assert await warned_of_the_body("{timestamp}", requireTimestampAndDigest=True) is False
+    assert await warned_of_the_body("{timestamp}.{body}") is False
