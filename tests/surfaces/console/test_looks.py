@@ -164,6 +164,27 @@ def test_what_moves_all_day_is_not_painted_anew_for_each_frame(
     assert set(console.page.evaluate(moving)) - always == {"transform", "opacity"}
 
 
+def test_a_mapping_that_finds_nothing_is_no_success(console: Console, webhook: dict[str, Any]) -> None:
+    lost = console.webhook(name="Lost field", fieldMapping={"fieldOne": "here", "fieldTwo": "not.there"})
+    ids = [
+        console.call(lost["url"], body)[1]["invocationId"]
+        for body in ({"here": 1}, {"here": 1, "not": {"there": 2}})
+    ]
+    for invocation, mark in zip(ids, ("short", "ok"), strict=True):
+        console.open(f"/history/{invocation}")
+        expect(console.page.locator(".trace li", has_text="Field mapping")).to_have_class(mark)
+
+
+def test_promote_is_offered_once_and_only_what_is_typed_is_judged(
+    console: Console, webhook: dict[str, Any]
+) -> None:
+    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.page.get_by_label("Second valid secret").fill("whsec_" + "b" * 32)
+    expect(console.page.locator(".judged")).to_have_count(1)
+    console.click("Save the second secret")
+    expect(console.page.get_by_role("button", name="Promote")).to_have_count(1)
+
+
 def test_a_list_on_paper_is_the_list_alone(console: Console, webhook: dict[str, Any]) -> None:
     console.open("/history")
     console.page.emulate_media(media="print")

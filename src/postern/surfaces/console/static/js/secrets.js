@@ -4,7 +4,7 @@
 // names. The patterns are the ones that the gateway asks, too.
 
 export function start(selector) {
-  for (const field of document.querySelectorAll(selector)) if (field.value) judge(field); // pasted before this was there
+  for (const field of document.querySelectorAll(selector)) if (field.matches("input") && field.value) judge(field); // pasted before this was there
   document.addEventListener("input", (event) => {
     const field = event.target.closest("[data-secret-form], [data-judged-by]");
     if (field) judge(field);

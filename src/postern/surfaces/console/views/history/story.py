@@ -216,6 +216,8 @@ class ShownStep:
     title: str
     ok: bool
     detail: str
+    is_short: bool = False
+    """It rejects no call, and did not find all that it looked for."""
 
 
 _STEP_TITLES = {
@@ -226,7 +228,15 @@ _STEP_TITLES = {
 
 
 def _steps(item: Invocation) -> list[ShownStep]:
-    return [ShownStep(_STEP_TITLES.get(one.step, one.step), one.ok, one.detail) for one in item.trace]
+    return [
+        ShownStep(
+            _STEP_TITLES.get(one.step, one.step),
+            one.ok,
+            one.detail,
+            is_short=one.step == "field mapping" and ": nothing at " in one.detail,
+        )
+        for one in item.trace
+    ]
 
 
 def _fixes(item: Invocation, webhook: Webhook | None) -> list[dict[str, str]]:
