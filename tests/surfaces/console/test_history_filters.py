@@ -18,6 +18,7 @@ from postern.settings import Settings
 from postern.surfaces.console.views.history import calls
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import findable, history, marks
+from postern.usecases.history.filters import filter_of
 from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
 from support.fresh import fresh_database
@@ -56,7 +57,7 @@ async def ids(desk: Desk) -> dict[str, str]:
         "fourth": await desk.accepted(orders, {"number": "B-2"}),
     }
     assert (await desk.call(guarded, {})).status == 401
-    (rejected,) = (await history.listing(desk.gateway, ACTOR, history.filter_of(status="rejected"), 10)).items
+    (rejected,) = (await history.listing(desk.gateway, ACTOR, filter_of(status="rejected"), 10)).items
     await marks.bookmark(desk.gateway, ACTOR, made["second"])
     desk.gateway.clock = lambda: now + 60  # what has just come is not looked at yet
     while await findable.step(desk.gateway):
