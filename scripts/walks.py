@@ -116,13 +116,16 @@ def walked(walk: Walk, url: str, found: dict[str, list[str]]) -> None:
     found["a token"] = walk.of(TOKEN, create)
     open_to_all = made(authentication={"method": "none"})
     waiting = made(authentication={"method": "none"}, synchronousResponse={"enabled": True})
-    for again in range(2):  # the first call of all loads what later ones have
-        found["a call's body"] = walk.of(BODY, lambda: request(open_to_all["url"], {"n": BODY}))
+    # The first call of all loads what later ones have, and on a busy machine what begins after an answer is met before
+    # it: so the shortest walk counts.
+    for again in range(4):
+        body = walk.of(BODY, lambda: request(open_to_all["url"], {"n": BODY}))
         answers: list[Any] = []
-        found["a synchronous answer"] = walk.of(
-            ANSWER, lambda answers=answers: answers.append(request(waiting["url"], {}))
-        )
+        answer = walk.of(ANSWER, lambda answers=answers: answers.append(request(waiting["url"], {})))
         assert ANSWER in str(answers) or again == 0, answers
+        if again:
+            found["a call's body"] = min(found.get("a call's body", body), body, key=len)
+            found["a synchronous answer"] = min(found.get("a synchronous answer", answer), answer, key=len)
 
 
 def _wait_until_up(url: str) -> None:
