@@ -16,6 +16,7 @@ from postern.core.deliveries.delivery import (
     EngineUnavailable,
     Started,
     Trigger,
+    delivery_key,
 )
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
@@ -348,3 +349,24 @@ async def test_what_waits_is_measured_and_the_loop_rests_until_something_is_due(
     house.gateway.runtime.due.set()
     await house.dispatcher._idle()
     assert (deliveries_waiting._value.get(), oldest_due_seconds._value.get()) == (0, 0)
+
+
+async def test_a_start_that_outlasts_its_caller_is_written_down_and_its_end_not_waited_for(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    answer_of_engine = asyncio.Event()
+    start = house.engine.start
+
+    async def slow(trigger: Trigger) -> Started:
+        await answer_of_engine.wait()
+        return await start(trigger)
+
+    monkeypatch.setattr(house.engine, "start", slow)
+    heard = await house.call(webhook, b'{"n": 1}')
+    assert heard.json["code"] == "response_timeout"
+    answer_of_engine.set()
+    await house.gateway.runtime.finish(PATIENCE)
+    row = await house.gateway.store.deliveries.get(delivery_key(heard.json["invocationId"], 1))
+    assert row is not None and (row.state, row.runs) == ("started", 1)
+    assert not house.gateway.runtime._background
