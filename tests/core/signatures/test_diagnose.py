@@ -1,6 +1,7 @@
 """The tester: it says why a call does not verify, and offers only changes with which it does."""
 
 import base64
+import hashlib
 import hmac
 
 import msgspec
@@ -124,6 +125,27 @@ class TestVerdicts:
             "The signature is right, and the body"
         )
 
+    @pytest.mark.parametrize(
+        ("algorithm", "name"), [("sha512", "SHA-512"), ("sha384", "SHA-384"), ("md5", "MD5")]
+    )
+    def test_another_digest_is_named_where_a_header_is_about_one(self, algorithm: str, name: str) -> None:
+        text = hmac.digest(SECRET, BODY, algorithm).hex()
+        for header in ("X-Acme-Signature", "X-Acme-Hmac", "X-Acme-Hash", "X-Acme-Digest"):
+            assert f"as long as {name} makes" in diagnosed(GITHUB, call({header: f"v1={text}"})).explanation
+        assert name not in diagnosed(GITHUB, call({"X-Acme-Order": text})).explanation
+
+    def test_the_time_is_a_step_of_its_own_where_it_is_checked(self) -> None:
+        step = "check time and body digest"
+        found = diagnosed(STRIPE, call(stripe()))
+        assert found.steps[-1] == (step, True, "within 300 s of the time of receipt")
+        late = diagnosed(STRIPE, call(stripe(at=NOW - 1000)))
+        assert late.steps[-1][:2] == (step, False)
+        for ageless in (
+            diagnosed(STRIPE, call(stripe()), tolerance_seconds=0),
+            diagnosed(STRIPE, call(stripe()), b"x"),
+        ):
+            assert step not in [name for name, _, _ in ageless.steps]
+
     def test_a_sha1_signature_is_named(self) -> None:
         found = diagnosed(
             GITHUB, call({"X-Hub-Signature": "sha1=" + hmac.digest(SECRET, BODY, "sha1").hex()})
@@ -197,6 +219,7 @@ class TestBodies:
         ("sent", "signed", "words"),
         [
             (BODY + b"\r\n", BODY, "without the line break at its end"),
+            (b"name=value_\r\n", b"name=value_", "without the line break at its end"),
             (BODY, BODY + b"\n", "with a line feed at its end"),
             (BODY, BODY + b"\r\n", "with a line break (CR LF) at its end"),
             (b"  {} ", b"{}", "without blanks around it"),
@@ -332,6 +355,34 @@ class TestOtherSchemes:
         scheme = patch["scheme"]
         assert isinstance(scheme, dict) and expected.items() <= scheme.items()
         assert diagnosed(SignatureScheme.from_document(scheme), request).verified
+
+    @pytest.mark.parametrize(
+        ("place", "signed", "kept"),
+        [
+            ("header:x-time", BODY, ["header:x-time"]),
+            ("header:x-time", hashlib.sha256(BODY).hexdigest().encode(), []),
+            ("body:at", hashlib.sha256(BODY).hexdigest().encode(), ["body:at"]),
+        ],
+    )
+    def test_a_time_that_is_not_signed_stays_where_what_is_signed_stays_or_has_it(
+        self, place: str, signed: bytes, kept: list[str]
+    ) -> None:
+        timed = SignatureScheme.from_document(
+            {"signature": "header:X-Signature", "timestamp": place, "timestampRequired": False}
+        )
+        request = call({"X-Acme-Sig": digest(signed).hex(), "X-Time": str(NOW)})
+        schemes = [patch["scheme"] for patch in patches(diagnosed(timed, request)) if patch]
+        assert next(scheme["timestamp"] for scheme in schemes if isinstance(scheme, dict)) == kept
+
+    def test_an_id_that_is_signed_is_found_where_the_present_scheme_has_none(self) -> None:
+        headers = {"X-Acme-Id": "m_1", "X-Acme-Timestamp": str(NOW)}
+        request = call({**headers, "X-Acme-Sig": digest(b"m_1.%d." % NOW + BODY).hex()})
+        patch = patches(diagnosed(SignatureScheme(), request))[0]
+        assert patch is not None and isinstance(scheme := patch["scheme"], dict)
+        assert (scheme["signedContent"], scheme["deliveryId"]) == (
+            "{id}.{timestamp}.{body}",
+            ["header:x-acme-id"],
+        )
 
     def test_every_patch_that_is_offered_verifies(self) -> None:
         for scheme in (GENERIC, GITHUB, STANDARD, SQUARE):

@@ -80,8 +80,10 @@ class TestMeta:
         assert isinstance(reply, Unproven) and reply.code == code
 
     def test_without_a_verify_token_nobody_gets_in(self) -> None:
-        reply = self.asked(b"hub.mode=subscribe&hub.verify_token=&hub.challenge=1", Handshake("meta"))
-        assert isinstance(reply, Unproven)
+        for token in (b"", b"a+verify+token"):
+            query = b"hub.mode=subscribe&hub.challenge=1&hub.verify_token=" + token
+            reply = self.asked(query, Handshake("meta"))
+            assert isinstance(reply, Unproven) and "none is set here" in reply.detail
 
     def test_calls_are_not_handshakes(self) -> None:
         assert before("meta", call(body=b"{}")) is None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from postern.core.calls.content import read_object
+from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import HistoryFilter, Invocation
@@ -69,11 +69,8 @@ def in_fields(part: Part) -> bytes:
 
 def is_in_payload(part: Part, invocation: Invocation) -> bool:
     """Whether the payload has such a value at the path that the part names."""
-    if invocation.body is None:
-        return False
     payload = read_object(invocation.as_call(), wrap_arrays=True)
-    members = getattr(payload, "members", None)
-    if members is None:
+    if isinstance(payload, Unreadable):
         return False
-    found = walk_members(members, parse_path(part.name))
+    found = walk_members(payload.members, parse_path(part.name))
     return found is not None and part.is_met_by(as_text(found))
