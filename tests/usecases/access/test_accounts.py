@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from postern.core.access.accounts import Actor
-from postern.core.limits import Limits
+from postern.core.limits import Limits, Tries
 from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit, passwords
 from postern.usecases.access.known_browsers import browser_token
@@ -397,6 +397,41 @@ async def test_who_changes_the_own_password_is_slowed_by_wrong_ones_alone(house:
     await accounts.change_own_password(house.gateway, me, PASSWORD, PASSWORD)
 
 
+async def test_a_password_may_be_any_text(house: House, quick: None) -> None:
+    """Half a character, too: a form may send one."""
+    await accounts.create_user(house.gateway, OWNER, "ada", "half a character \ud800", "read")
+    assert await sign_in(house, password="half a character \ud800")
+    assert (await refused(sign_in(house, password="half a character ?"))).code == "not_authenticated"
+
+
+async def test_somebody_stays_admin(house: House, quick: None) -> None:
+    _, boss = Clock(house), await somebody(house, "boss", "admin")
+    for asked, said in (
+        (accounts.change_user(house.gateway, OWNER, boss.id, level="write"), "somebody has to stay admin"),
+        (accounts.delete_user(house.gateway, OWNER, boss.id), "the last admin cannot be deleted"),
+    ):
+        refusal = await refused(asked)
+        assert (refusal.code, refusal.detail) == ("conflict", said)
+    assert await accounts.user(house.gateway, OWNER, boss.id) == boss
+
+
+async def test_an_address_is_known_by_a_session_that_is_alive(house: House, quick: None) -> None:
+    clock, _ = Clock(house), await somebody(house)
+    await sign_in(house, address="192.0.2.1")
+
+    async def is_known(address: str) -> bool:
+        """Who comes from a known one is let in whatever strangers tried at the name."""
+        while not house.gateway.runtime.limits.reserve(Tries(("sign-in as", "ada"), 200)):
+            pass
+        while not house.gateway.runtime.limits.reserve(Tries(("sign-in once", "ada", address), 1)):
+            pass
+        return (await refused(sign_in(house, password="wrong", address=address))).code == "not_authenticated"
+
+    assert (await is_known("192.0.2.1"), await is_known("192.0.2.2")) == (True, False)
+    clock.now += 12 * 3600 + 1
+    assert await is_known("192.0.2.1") is False
+
+
 async def test_a_new_password_does_not_give_back_a_level_that_was_taken_meanwhile(
     house: House, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,6 +469,8 @@ async def test_the_first_start_makes_an_admin_and_a_later_one_nobody(house: Hous
         admin.id,
         {"name": "admin", "level": "admin"},
     )
+    assert admin.id.startswith("usr_")
+    assert (await audit.listing(house.gateway, OWNER)).items[0].level == "admin"
     assert await sign_in(house, "admin", password)
     assert await accounts.ensure_admin(house.gateway, PASSWORD) is None
     assert (await refused(sign_in(house, "admin", PASSWORD))).code == "not_authenticated"

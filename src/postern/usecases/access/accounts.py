@@ -90,7 +90,6 @@ async def sign_in(
     now = gateway.clock()
     user = await gateway.store.people.named(name)
     tries, rank = await _reserved(gateway, name, user, address, browser)
-    right = False
     try:
         right = await matches(NOBODY if user is None else user.password_hash, password, rank)
     except Refused:
