@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from postern.usecases.schedules.views import ScheduleRun, ScheduleState
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -339,6 +341,40 @@ async def test_no_more_runs_are_under_way_than_there_are_places(
     await asyncio.gather(*scheduler._running)
     assert len(source.asked) == 5
     assert len(await house.history()) == 5
+
+
+async def test_a_run_that_is_due_begins_as_soon_as_a_place_is_free(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when the loop looks again, which is in ten minutes here."""
+    monkeypatch.setattr(schedules, "AT_ONCE", 1)
+    monkeypatch.setattr(schedules, "LOOK_EVERY", 600)
+    source = Source(house)
+    await due(house, source, 3)
+    scheduler = Scheduler(house.gateway)
+    running = asyncio.create_task(scheduler.run())
+    async with asyncio.timeout(PATIENCE):
+        while len(source.asked) < 3:
+            await asyncio.sleep(0.005)
+    scheduler.stop()
+    await asyncio.wait_for(running, PATIENCE)
+
+
+async def test_a_run_has_two_minutes_before_another_process_takes_it_over(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, moments = Source(house), iter((10.0, 11.5))
+    webhook = await scheduled(house)
+
+    async def looked_at(*given: Any, **more: Any) -> Answer:
+        found = (await house.gateway.store.schedules.states([webhook.id]))[webhook.id]
+        assert found.lease_until == source.now + 120
+        return await source(*given, **more)
+
+    house.gateway.outbound.fetch = looked_at
+    monkeypatch.setattr(schedules, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    assert (await run(house, webhook)).duration_ms == 1500
+    assert (await state(house, webhook)).last_duration_ms == 1500
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("the disk is full"), RuntimeError("a bug")])
