@@ -5,10 +5,12 @@ import random
 import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 
 from postern.core.history import compare
 from postern.core.problems import Refused
+from postern.usecases.calls.respond import report_end
 from postern.usecases.history import comparing
 from support.house import OWNER, House
 
@@ -153,3 +155,69 @@ async def test_the_last_good_call_is_the_last_before_it_that_went_well(house: Ho
     assert (await comparing.compared(house.gateway, OWNER, latest)).compared_with == first
     with pytest.raises(Refused, match="another one"):
         await comparing.compared(house.gateway, OWNER, latest, latest)
+
+
+@pytest.mark.parametrize(("size", "compared"), [(1024, "json"), (1025, "too large")])
+async def test_what_is_too_large_is_not_read(
+    house: House, monkeypatch: pytest.MonkeyPatch, size: int, compared: str
+) -> None:
+    monkeypatch.setattr(comparing, "LARGEST_READ", 1024)
+    webhook = await house.webhook()
+    small, large = b'{"n":1}', b'{"n":"%s"}' % (b"x" * (size - 8))
+    one, other = [(await house.call(webhook, body)).json["invocationId"] for body in (small, large)]
+    for pair in ((one, other), (other, one)):
+        assert (await comparing.compared(house.gateway, OWNER, *pair)).body.compared == compared
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "compared"),
+    [
+        ((None, 2), (b"{}", 2), "gone"),
+        ((b"{}", 2), (None, 2), "gone"),
+        ((None, 0), (None, 0), "same"),
+        ((None, 0), (b"", 0), "same"),
+        ((None, 0), (b"{}", 2), "text"),
+    ],
+)
+async def test_a_body_that_is_not_kept_is_no_empty_one(
+    house: House, was: tuple[bytes | None, int], now: tuple[bytes | None, int], compared: str
+) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    story = await house.gateway.store.history.get(call)
+    assert story is not None
+    old, new = [
+        msgspec.structs.replace(story.invocation, body=body, body_size=size) for body, size in (was, now)
+    ]
+    assert comparing._bodies(old, new).compared == compared
+
+
+async def test_method_path_and_query_are_compared_as_they_came(house: House) -> None:
+    one, other = await house.webhook(), await house.webhook()
+    old = (await house.call(one, query="a=%FF&b")).json["invocationId"]
+    new = (await house.call(other, query="a=1&b")).json["invocationId"]
+    found = await comparing.compared(house.gateway, OWNER, new, old)
+    assert (found.invocation_id, found.compared_with, found.same_webhook) == (new, old, False)
+    assert [(one.place, one.kind) for one in found.request.items] == [("path", "changed")]
+    assert [(one.place, one.before, one.after) for one in found.query.items] == [("a", "\ufffd", "1")]
+
+
+async def test_where_ends_are_not_told_the_last_good_call_is_the_last_that_was_started(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "PAGE", 2)
+    webhook, other = await house.webhook(), await house.webhook()
+    first = (await house.call(webhook, b'{"n":0}')).json["invocationId"]
+    second = (await house.call(webhook, b'{"n":1}')).json["invocationId"]
+    await house.deliver()
+    house.engine.down = True  # from here on nothing is started
+    await house.call(other)
+    last = [(await house.call(webhook, b'{"n":%d}' % n)).json["invocationId"] for n in range(2, 6)][-1]
+    assert (await comparing.compared(house.gateway, OWNER, last)).compared_with == second
+    monkeypatch.setattr(comparing, "LOOKED_BACK", 2)
+    with pytest.raises(Refused) as caught:
+        await comparing.compared(house.gateway, OWNER, last)
+    assert caught.value.code == "not_found"
+    monkeypatch.setattr(comparing, "LOOKED_BACK", 1_000)
+    token = house.gateway.site.response_token(f"{first}.1")
+    await report_end(house.gateway, first, token, "completed", "")
+    assert (await comparing.compared(house.gateway, OWNER, last)).compared_with == first, "known to be good"

@@ -7,7 +7,7 @@ import pytest
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.access import audit
-from postern.usecases.history import editing, history
+from postern.usecases.history import editing, history, samples
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
@@ -128,3 +128,88 @@ async def test_a_hold_holds_it_and_the_audit_says_who_made_it(house: House) -> N
     note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
     assert (note.action, note.subject) == ("edited invocation replayed", call)
     assert "not in the audit" not in json.dumps(note.changes)
+
+
+async def test_what_was_changed_is_told_in_few_words(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editing, "MOST_NAMED", 2)
+    call = await recorded(house, b'{"a": 1, "b": 2, "%s": 3}' % (b"k" * 200))
+
+    async def told(body: str, values: dict[str, str] | None = None) -> list[str]:
+        done = await editing.replay_edited(house.gateway, OWNER, call, body, values)
+        made = (await history.show(house.gateway, OWNER, done.invocation_id)).edited
+        assert made is not None
+        return made.changed
+
+    long = "k" * 200
+    assert await told(f'{{"a": 7, "b": 7, "{long}": 3}}') == ["a changed", "b changed"]
+    assert await told(f'{{"a": 7, "b": 7, "{long}": 3, "c": 1}}') == ["a changed", "b changed", "and 1 more"]
+    assert await told('{"a": 1, "b": 2}') == [f"{'k' * 120} removed"]
+    assert await told(f'{{"a":1,"b":2,"{long}":3}}') == ["body written differently"]
+    by_hand = await told('{"a": 1, "b": 2}', {"fieldFour": "4", "fieldOne": "1"})
+    assert by_hand[1:] == ["fieldOne set by hand", "fieldFour set by hand"]
+
+
+async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = float(int(house.gateway.clock()))
+    house.gateway.clock = lambda: now
+    webhook = await house.webhook()
+    call = (await house.call(webhook, b'{"n":1}', headers={"Content-Length": "7", "X-Length": "7"})).json[
+        "invocationId"
+    ]
+    await house.deliver()
+    told: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    house.gateway.runtime.due.clear()
+    now += 50
+    done = await editing.replay_edited(house.gateway, OWNER, call, '{"n":1001}')
+    made = await history.show(house.gateway, OWNER, done.invocation_id)
+    lengths = {name: value for name, value in made.headers if name.endswith("length")}
+    assert lengths == {"content-length": "10", "x-length": "7"}
+    assert (made.body_size, made.received_at, made.duration_ms, made.duplicate_of) == (10, now, 0.0, None)
+    assert (made.config_version, made.detail, made.matched) == (webhook.version, "", None)
+    assert (told, house.gateway.runtime.due.is_set()) == ([done.invocation_id], True)
+
+
+async def test_an_armed_recording_keeps_the_copy(house: House) -> None:
+    call = await recorded(house)
+    webhook = (await history.show(house.gateway, OWNER, call)).webhook_id
+    await samples.arm(house.gateway, OWNER, webhook)
+    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": 7}}')
+    kept = await samples.sample(house.gateway, OWNER, webhook)
+    assert kept.event is not None
+    assert (kept.invocation_id, kept.event["fieldOne"], kept.event["payload"]) == (
+        done.invocation_id,
+        "7",
+        {"order": {"number": 7}},
+    )
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_copy_is_as_large_as_a_call_may_be(
+    house: House, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setattr(editing, "LARGEST_PAYLOAD_LIMIT", 1024**2)
+    call = await recorded(house)
+    body = '{"n":"%s"}' % ("x" * (1024**2 - 8 + more))
+    if more:
+        with pytest.raises(Refused, match="at most 1 MiB") as caught:
+            await editing.replay_edited(house.gateway, OWNER, call, body)
+        assert caught.value.code == "payload_too_large"
+    else:
+        assert (await editing.replay_edited(house.gateway, OWNER, call, body)).invocation_id
+
+
+async def test_a_value_is_set_to_what_it_may_be_and_half_a_character_is_none(house: House) -> None:
+    call = await recorded(house)
+    longest = "x" * 65_536
+    done = await editing.replay_edited(house.gateway, OWNER, call, None, {"fieldOne": longest})
+    assert done.delivery.fields["fieldOne"] == longest
+    with pytest.raises(Refused) as caught:
+        await editing.replay_edited(
+            house.gateway, OWNER, call, None, {"fieldOne": longest + "x", "f" * 50: ""}
+        )
+    assert [one.field for one in caught.value.errors] == ["values.fieldOne", f"values.{'f' * 40}"]
+    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": "\ud83d"}}')
+    assert done.delivery.fields["fieldOne"] == "?"

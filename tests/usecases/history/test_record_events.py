@@ -1,10 +1,13 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from postern.core.history.invocation import HistoryFilter
 from postern.core.history.sample import variables
 from postern.core.problems import Refused
+from postern.usecases.access import audit
 from postern.usecases.history import fixtures, history, samples
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
@@ -170,3 +173,104 @@ async def test_an_event_with_a_number_beyond_any_is_kept_and_said_to_be_unreadab
         await samples.workflow_of_call(desk.gateway, ACTOR, call)
     with pytest.raises(Refused, match="its payload holds a number that is too large to be read"):
         await fixtures.fixture(desk.gateway, ACTOR, call)
+
+
+async def test_how_long_a_recording_waits_is_one_second_to_a_day_and_ten_minutes_where_nothing_is_said(
+    desk: Desk,
+) -> None:
+    now = float(int(desk.gateway.clock()))
+    desk.gateway.clock = lambda: now
+    webhook = await desk.webhook()
+    armed = await samples.arm(desk.gateway, ACTOR, webhook)
+    assert (armed.webhooks, armed.recording_until) == (1, now + 600)
+    for seconds in (1, 86_400):
+        assert (await samples.arm(desk.gateway, ACTOR, webhook, seconds)).recording_until == now + seconds
+    for seconds in (0.9, 86_401):
+        with pytest.raises(Refused) as caught:
+            await samples.arm(desk.gateway, ACTOR, webhook, seconds)
+        assert [one.field for one in caught.value.errors] == ["seconds"]
+    done = await samples.disarm(desk.gateway, ACTOR, webhook)
+    assert (done.webhooks, done.recording_until) == (1, None)
+    with pytest.raises(Refused) as caught:
+        await samples.arm(desk.gateway, ACTOR, "wh_none")
+    assert caught.value.code == "not_found"
+    noted = (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items
+    assert [one.action for one in noted][:4] == ["recording disarmed", *["recording armed"] * 3]
+    await samples.arm(desk.gateway, ACTOR)
+    await samples.disarm(desk.gateway, ACTOR)
+    noted = (await audit.listing(desk.gateway, ACTOR, subject="every webhook")).items
+    assert [one.action for one in noted] == ["recording disarmed", "recording armed"]
+
+
+async def test_what_is_armed_and_recorded_is_told_with_when(desk: Desk) -> None:
+    now = float(int(desk.gateway.clock()))
+    desk.gateway.clock = lambda: now
+    webhook = await desk.webhook()
+    empty = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert (empty.webhook_id, empty.event, empty.recorded_at, empty.invocation_id) == (
+        webhook,
+        None,
+        None,
+        None,
+    )
+    assert (empty.recording_until, empty.variables) == (None, [])
+    with pytest.raises(Refused, match="nothing has been recorded for this webhook"):
+        await samples.forget(desk.gateway, ACTOR, webhook)
+    await samples.arm(desk.gateway, ACTOR, webhook, 60)
+    now += 60
+    assert (await samples.sample(desk.gateway, ACTOR, webhook)).recording_until is None, "it is over"
+    await samples.arm(desk.gateway, ACTOR, webhook, 60)
+    call = await desk.accepted(webhook, {"n": 1})
+    kept = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert (kept.invocation_id, kept.recorded_at, kept.recording_until) == (call, now, None)
+    assert [one.path for one in kept.variables][-1] == "payload.n"
+    for asked in (samples.sample, samples.forget, samples.disarm):
+        with pytest.raises(Refused) as caught:
+            await asked(desk.gateway, ACTOR, "wh_none")
+        assert caught.value.code == "not_found"
+
+
+async def test_the_file_of_a_call_has_what_the_mapping_finds_now(desk: Desk) -> None:
+    webhook = await desk.webhook("My orders", fieldMapping={"fieldOne": "n"})
+    call = await desk.accepted(webhook, {"n": 1001, "m": 1002})
+    name, source = await samples.workflow_of_call(desk.gateway, ACTOR, call)
+    assert (name, 'event["fieldOne"]' in source, webhook in source) == ("my_orders.py", True, True)
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "x", "fieldTwo": "m"}})
+    assert 'event["fieldTwo"]' in (await samples.workflow_of_call(desk.gateway, ACTOR, call))[1]
+    await webhooks.remove(desk.gateway, ACTOR, webhook)
+    name, source = await samples.workflow_of_call(desk.gateway, ACTOR, call)
+    assert (name, 'event["fieldOne"]' in source) == ("my_workflow.py", True), "as it was started"
+    other = await desk.webhook()
+    await desk.call(other, b"not json")
+    (rejected, *_) = (await history.listing(desk.gateway, ACTOR, HistoryFilter(other))).items
+    with pytest.raises(Refused, match="started nothing"):
+        await samples.workflow_of_call(desk.gateway, ACTOR, rejected.id)
+
+
+async def test_a_workflow_is_written_where_there_is_a_folder_and_tried_where_there_are_files(
+    desk: Desk, tmp_path: Path
+) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, ORDER)
+    files = desk.gateway.workflow_files
+    for path in (None, tmp_path / "one.py"):
+        files.path = path
+        with pytest.raises(Refused) as caught:
+            await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
+        assert caught.value.code == "conflict"
+    files.path = None
+    with pytest.raises(Refused, match="no workflow files"):
+        await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
+    files.path = tmp_path
+    written = await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
+    assert written.parent == tmp_path
+    await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
+    tried, wrote, *_ = (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items
+    assert (tried.action, tried.changes) == ("workflow tried", {"workflow": "greet"})
+    assert (wrote.action, wrote.changes) == ("workflow written", {"file": written.name})
+    writer = replace(ACTOR, level="write")
+    for asked in (samples.write_workflow, samples.try_workflow):
+        with pytest.raises(Refused) as caught:
+            await asked(desk.gateway, writer, "greet", webhook)
+        assert caught.value.code == "access_denied"

@@ -4,7 +4,7 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.usecases.access import accounts
+from postern.usecases.access import accounts, audit
 from postern.usecases.history import saved_views
 from support.house import OWNER, House
 
@@ -51,3 +51,31 @@ async def test_there_is_a_bound_to_them(house: House, monkeypatch: pytest.Monkey
     await saved_views.save(house.gateway, OWNER, "One", "")
     with pytest.raises(Refused, match="delete one first"):
         await saved_views.save(house.gateway, OWNER, "Two", "")
+
+
+async def test_names_and_filters_are_as_long_as_a_page_can_show(house: House) -> None:
+    view = await saved_views.save(house.gateway, OWNER, "x" * 80, "q" * 2_000)
+    await saved_views.rename(house.gateway, OWNER, view.id, "y")
+    (kept,) = await saved_views.listing(house.gateway, OWNER)
+    assert (kept.name, kept.query, kept.owner) == ("y", "q" * 2_000, "owner")
+    with pytest.raises(Refused, match="too long"):
+        await saved_views.save(house.gateway, OWNER, "Mine", "q" * 2_001)
+    with pytest.raises(Refused) as caught:
+        await saved_views.rename(house.gateway, OWNER, view.id, "x" * 81)
+    assert [one.field for one in caught.value.errors] == ["name"]
+    await saved_views.delete(house.gateway, OWNER, view.id)
+    noted = (await audit.listing(house.gateway, OWNER, subject=view.id)).items
+    assert [(one.action, one.changes) for one in noted] == [
+        ("view deleted", {}),
+        ("view renamed", {"name": "y"}),
+        ("view saved", {"name": "x" * 80}),
+    ]
+
+
+async def test_who_has_as_many_as_there_may_be_deletes_one_first(house: House) -> None:
+    """Fifty of one user, whatever the others have."""
+    await saved_views.save(house.gateway, Actor("ada", "read", "usr_ada"), "Hers", "")
+    for number in range(50):
+        await saved_views.save(house.gateway, OWNER, f"View {number}", "")
+    with pytest.raises(Refused, match="You have 50 saved views"):
+        await saved_views.save(house.gateway, OWNER, "One more", "")

@@ -1,11 +1,15 @@
 """What an answer about a call says of its runs."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
-from postern.core.history.invocation import Delivery
+from postern.core.answer import WorkflowResponse
+from postern.core.history.invocation import Answered, Delivery
+from postern.core.history.marks import Marks
+from postern.usecases.history import views
 from postern.usecases.history.views import summary_of
 from support.house import House
 
@@ -40,3 +44,102 @@ async def test_that_no_workflow_wanted_a_call_is_told(house: House) -> None:
         await house.deliver()
         heard.append((await house.history())[0].nobody_listens)
     assert heard == [True, False]
+
+
+async def test_what_the_caller_heard_is_told_as_far_as_it_is_known(house: House) -> None:
+    webhook = await house.webhook()
+    call = (await house.call(webhook)).json["invocationId"]
+    story = await house.gateway.store.history.get(call)
+    assert story is not None
+    received, delivery = story.invocation.received_at, story.deliveries[0]
+
+    def told(answered: Answered | None, status: int, **first: Any) -> tuple[int | None, float]:
+        """Status, and milliseconds."""
+        invocation = msgspec.structs.replace(story.invocation, status=status, duration_us=2_000)
+        shown = summary_of(
+            replace(
+                story,
+                invocation=invocation,
+                answered=answered,
+                deliveries=[msgspec.structs.replace(delivery, **first)] if first else [],
+            )
+        )
+        return shown.http_status, shown.duration_ms
+
+    made = WorkflowResponse(201, (), b"")
+    later = received + 3.0
+    waits = {"deadline": received + 20}
+    assert told(None, 200, runs=1) == (200, 2.0)
+    assert told(None, 0) == (None, 2.0)
+    assert told(None, 0, **waits, answer_code="") == (None, 2.0)
+    for code, heard in (("completed", 200), ("workflow_failed", 502), ("response_timeout", 504)):
+        assert told(None, 0, **waits, answer_code=code, responded_at=later) == (heard, 2.0)
+    answer = {"answer_code": "accepted", "response": made, "responded_at": later}
+    assert told(None, 0, **waits, **answer) == (201, 3000.0)
+    noted = Answered(call, 504, received + 1.5, True)
+    assert told(noted, 0, **waits, **answer) == (504, 1500.0), "what was noted is what was heard"
+    assert told(None, 0, **waits, **answer, emission=2) == (None, 2.0), "a replay is heard by nobody"
+
+
+async def test_a_caller_who_had_left_is_told_and_when_the_answer_was_given(house: House) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    story = await house.gateway.store.history.get(call)
+    assert story is not None
+    for answered, gone, at in (
+        (None, False, None),
+        (Answered(call, 200, 7.0, True), False, 7.0),
+        (Answered(call, 200, 7.0, False), True, 7.0),
+    ):
+        shown = summary_of(replace(story, answered=answered))
+        assert (shown.caller_gone, shown.answered_at) == (gone, at)
+
+
+async def test_a_delivery_tells_its_answer_its_next_try_and_who_had_it(house: House) -> None:
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    story = await house.gateway.store.history.get(call)
+    assert story is not None
+
+    def told(**changes: Any) -> views.Delivery:
+        return views.delivery_of(msgspec.structs.replace(story.deliveries[0], **changes))
+
+    queued = told(state="queued", next_at=5.0)
+    assert (queued.next_attempt_at, queued.answer, queued.late, queued.response) == (5.0, None, False, None)
+    assert told(state="started", next_at=5.0).next_attempt_at is None
+    assert told(deadline=9.0).answer == "waiting"
+    assert told(deadline=9.0, answer_code="completed").answer == "completed"
+    assert told(responded_at=5.0, answer_code="accepted").late is False
+    assert told(responded_at=5.0, answer_code="response_timeout").late is True
+    assert [told(state=state, released_at=5.0).released_at for state in ("queued", "dropped")] == [5.0, None]
+    assert [told(state=state, runs=0).nobody_listens for state in ("queued", "started")] == [False, True]
+    answer = told(response=WorkflowResponse(201, (("x-a", "1"),), b"\xff")).response
+    assert answer is not None
+    assert (answer.status, answer.headers, answer.body) == (201, [("x-a", "1")], "\ufffd")
+    log = [
+        {"at": 1.0, "outcome": "started", "runs": 1, "workflows": ["old"]},
+        {"at": 2.0, "outcome": "started", "runs": 1, "listener": "ada@laptop"},
+        {"at": 3.0, "outcome": "started", "runs": 1, "workflows": ["new"]},
+        {"at": 4.0, "outcome": "unavailable", "detail": "away"},
+    ]
+    shown = told(log=log, state="started", runs=1)
+    assert (shown.listener, [one.at for one in shown.log]) == ("ada@laptop", [1.0, 2.0, 3.0, 4.0])
+    assert shown.run_state == "running", "whoever it was handed to tells its end"
+    newest = msgspec.structs.replace(story.deliveries[0], log=log)
+    assert summary_of(replace(story, deliveries=[newest])).workflows == ["new"]
+
+
+async def test_of_a_body_that_was_cut_it_is_said(house: House) -> None:
+    call = (await house.call(await house.webhook(), b'{"n":1}')).json["invocationId"]
+    story = await house.gateway.store.history.get(call)
+    assert story is not None
+    for body, size, text, cut in (
+        (b"{}", 2, "e30=", False),
+        (b"{", 2, "ew==", True),
+        (None, 2, None, False),
+        (None, 0, "", False),
+    ):
+        invocation = msgspec.structs.replace(story.invocation, body=body, body_size=size)
+        asked = views.request_of(invocation, story.deliveries, "")
+        assert (asked.body_base64, asked.body_truncated) == (text, cut)
+        shown = views.invocation_of(replace(story, invocation=invocation), None, [], Marks([], []))
+        assert shown.body_truncated is cut
+    assert views.request_of(story.invocation, [], "").fields == {}

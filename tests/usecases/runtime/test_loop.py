@@ -3,7 +3,10 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
+from postern.core.history.invocation import StoreUnavailable
+from postern.usecases.runtime import loop as module
 from postern.usecases.runtime.loop import Loop
 
 pytestmark = pytest.mark.anyio
@@ -42,3 +45,80 @@ async def test_a_round_that_fails_is_not_the_last_one() -> None:
     loop.rest = lambda *_: nothing()  # type: ignore[method-assign,assignment]
     await asyncio.wait_for(loop.run(), 5)
     assert rounds == 2
+
+
+async def test_no_pause_follows_a_round_that_left_something_and_one_every_other() -> None:
+    done: list[str] = []
+    left = [True, True, False, True]
+
+    async def work() -> bool:
+        done.append("round")
+        if len(left) == 1:
+            loop.stop()
+        return left.pop(0)
+
+    async def pause() -> None:
+        done.append("pause")
+
+    loop = Loop("test", work, pause)
+    await asyncio.wait_for(loop.run(), 5)
+    assert done == ["round", "round", "round", "pause", "round"]
+    assert loop.stopping
+
+
+async def test_what_no_round_would_come_upon_is_looked_for_first_and_then_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, done = 1000.0, []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+
+    async def catch_up() -> None:
+        done.append(now)
+
+    async def work() -> bool:
+        nonlocal now
+        assert done, "it comes before the first round"
+        now += 20.0
+        if now > 1130.0:
+            loop.stop()
+        return True
+
+    loop = Loop("test", work, nothing, catch_up)
+    await asyncio.wait_for(loop.run(), 5)
+    assert done == [1000.0, 1060.0, 1120.0]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "logged"),
+    [(StoreUnavailable("away"), "the store is not available"), (ValueError("planted"), "a round failed")],
+)
+async def test_after_a_failure_it_rests_a_moment_and_says_whose_round_it_was(
+    trouble: Exception, logged: str
+) -> None:
+    rests: list[float] = []
+
+    async def work() -> bool:
+        raise trouble
+
+    async def rest(seconds: float, *until: object) -> None:
+        rests.append(seconds)
+        loop.stop()
+
+    loop = Loop("deliveries", work, nothing)
+    loop.rest = rest  # type: ignore[method-assign,assignment]
+    with capture_logs() as lines:
+        await asyncio.wait_for(loop.run(), 5)
+    assert rests == [module.AFTER_FAILURE]
+    assert [(one["event"], one["loop"]) for one in lines] == [(logged, "deliveries")]
+
+
+async def test_a_rest_ends_when_there_is_news_or_when_the_loop_is_to_stop() -> None:
+    loop, news = Loop("test", nothing, nothing), asyncio.Event()
+    for wakes in (news.set, loop.stop):
+        news.clear()
+        resting = asyncio.create_task(loop.rest(3600.0, news.wait()))
+        await asyncio.sleep(0)
+        assert not resting.done()
+        wakes()
+        await asyncio.wait_for(resting, 5)
+    await asyncio.wait_for(loop.rest(3600.0), 5)  # it is to stop already

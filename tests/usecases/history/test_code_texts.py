@@ -1,0 +1,242 @@
+"""What a copied call says, word by word, where no shell and no program need be asked."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from postern.core.history.invocation import Invocation
+from postern.usecases.history.code import LANGUAGES, WRITERS
+from postern.usecases.history.code.curl import curl
+from postern.usecases.history.code.httpie import httpie
+from postern.usecases.history.code.python import python
+from postern.usecases.history.code.recorded import repeated
+from postern.usecases.history.code.shell import LONGEST_ARGUMENT, argument, plain, printed
+
+BASE = "https://hooks.example.com"
+
+
+def recorded(
+    *headers: tuple[str, str],
+    method: str = "POST",
+    path: bytes = b"/webhook/a",
+    query: bytes = b"",
+    body: bytes | None = b"",
+    body_size: int | None = None,
+) -> Invocation:
+    size = len(body or b"") if body_size is None else body_size
+    return Invocation(
+        "inv_1", "wh_1", 0.0, "accepted", "accepted", 200, 1, method, path, query,
+        msgspec.json.encode(headers), body, size, "127.0.0.1", 1, "", "", b"[]",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (b"a b", "printf 'a b'"),
+        (b"100%", "printf '100\\045'"),
+        (b"a'b\\c!", "printf 'a\\047b\\134c\\041'"),
+        (b"-n", "printf '\\055n'"),
+        (b"a-n", "printf 'a-n'"),
+        (b"\x00\x07\n~\x7f\xff", "printf '\\000\\007\\012~\\177\\377'"),
+    ],
+)
+def test_printf_is_given_every_byte_that_could_mean_something_as_a_number(value: bytes, written: str) -> None:
+    assert printed(value) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (b"a b", "'a b'"),
+        (b"word", "word"),
+        ("Zoë".encode(), "'Zoë'"),
+        (b"two\nlines", "'two\nlines'"),
+        (b"wow!", "'wow!'"),
+        (b"wow!\n", "\"$(printf 'wow\\041\\012')\""),
+        (b"\x1b[2J", "\"$(printf '\\033[2J')\""),
+        (b"\xff", "\"$(printf '\\377')\""),
+    ],
+)
+def test_a_word_is_written_as_text_where_it_can_be_looked_at(value: bytes, written: str) -> None:
+    assert argument(value) == written
+    assert (plain(value) is None) == written.startswith('"')
+
+
+def test_what_belonged_to_the_connection_is_not_repeated_and_the_rest_is_as_it_came() -> None:
+    own = ("Host", "Content-Length", "Connection", "Transfer-Encoding", "Accept-Encoding", "Expect")
+    own += ("Keep-Alive", "TE", "Upgrade")
+    call = repeated(
+        BASE,
+        recorded(
+            *((name, "1") for name in own),
+            ("X-Two", " a\t"),
+            ("X-Two", "\xe9"),
+            ("not a name", "x"),
+            ("Content-Type", "text/plain"),
+            query=b"a=1#\xff b",
+            body=b"x",
+        ),
+    )
+    assert call.headers == [("X-Two", b"a"), ("X-Two", b"\xe9"), ("Content-Type", b"text/plain")]
+    assert (call.method, call.url) == ("POST", f"{BASE}/webhook/a?a=1%23%FF%20b")
+    assert (call.body, call.body_gone, call.placeholders, call.has_type) == (b"x", False, [], True)
+    assert repeated(BASE, recorded()).url == f"{BASE}/webhook/a"
+    assert not repeated(BASE, recorded()).has_type
+
+
+def test_each_secret_that_was_masked_is_one_placeholder() -> None:
+    call = repeated(
+        BASE,
+        recorded(
+            ("X-Api-Key", "***"),
+            ("authorization", "***"),
+            ("x-api-key", "***"),
+            ("X-Not", "a***"),
+            query=b"t=***&u=***",
+        ),
+    )
+    assert call.placeholders == ["YOUR_TOKEN", "YOUR_X_API_KEY", "YOUR_AUTHORIZATION"]
+    assert [value for _, value in call.headers] == [
+        b"YOUR_X_API_KEY",
+        b"YOUR_AUTHORIZATION",
+        b"YOUR_X_API_KEY",
+        b"a***",
+    ]
+    assert call.url.endswith("?t=YOUR_TOKEN&u=YOUR_TOKEN")
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "gone"), [(None, 0, False), (None, 1, True), (b"", 1, False), (b"x", 1, False)]
+)
+def test_a_body_is_gone_where_there_was_one(body: bytes | None, size: int, gone: bool) -> None:
+    assert repeated(BASE, recorded(body=body, body_size=size)).body_gone is gone
+
+
+def test_what_a_schedule_fetched_is_the_address_alone() -> None:
+    call = recorded(("server", "x"), path=b"http://10.1.2.3/orders?a=[1]", body=b"{}")
+    said = repeated(BASE, call)
+    assert (said.method, said.url, said.headers, said.body, said.body_gone, said.placeholders) == (
+        "GET",
+        "http://10.1.2.3/orders?a=[1]",
+        [],
+        b"",
+        False,
+        [],
+    )
+    assert curl(BASE, call) == "curl --globoff --url 'http://10.1.2.3/orders?a=[1]'"
+    assert httpie(BASE, call) == "http --ignore-stdin GET 'http://10.1.2.3/orders?a=[1]'"
+    secure = python(BASE, recorded(path=b"https://10.1.2.3:8443"))
+    assert "from http.client import HTTPSConnection\n" in secure
+    assert "HTTPSConnection('10.1.2.3:8443', timeout=60)" in secure
+    assert "putrequest('GET', '/', skip_accept_encoding=True)" in secure
+
+
+def lines(text: str) -> list[str]:
+    return text.split(" \\\n  ")
+
+
+def test_as_curl() -> None:
+    head = f"curl -X POST --globoff --url {BASE}/webhook/a"
+    json = ("content-type", "application/json")
+    assert lines(curl(BASE, recorded())) == [head]
+    assert lines(curl(BASE, recorded(json, ("x-empty", ""), ("x-odd", "\xe9"), body=b"{}"))) == [
+        head,
+        "-H 'content-type: application/json'",
+        "-H 'x-empty;'",
+        "-H \"$(printf 'x-odd: \\351')\"",
+        "--data-raw '{}'",
+    ]
+    assert lines(curl(BASE, recorded(body=b"x"))) == [head, "-H Content-Type:", "--data-raw x"]
+    assert lines(curl(BASE, recorded(method="HEAD"))) == [head.replace("-X POST", "--head")]
+    assert lines(curl(BASE, recorded(method="A B")))[0].startswith("curl -X 'A B' ")
+    assert lines(curl(BASE, recorded(body=None, body_size=2))) == [
+        head,
+        "--data-raw THE_BODY_IS_NO_LONGER_KEPT",
+    ]
+    longest = b"x" * LONGEST_ARGUMENT
+    assert lines(curl(BASE, recorded(json, body=longest)))[2] == f"--data-raw {longest.decode()}"
+    longer = lines(curl(BASE, recorded(json, body=longest + b"x")))
+    assert (longer[0], longer[2]) == (f"{printed(longest + b'x')} | {head}", "--data-binary @-")
+    assert lines(curl(BASE, recorded(json, body=b"\xff")))[0] == f"printf '\\377' | {head}"
+
+
+def test_as_httpie() -> None:
+    url = f"POST {BASE}/webhook/a"
+    json = ("content-type", "application/json")
+    assert httpie(BASE, recorded()) == f"http --ignore-stdin {url}"
+    assert lines(
+        httpie(BASE, recorded(json, ("x-empty", ""), ("x-at", "@a"), ("x-is", "=a"), body=b"{}"))
+    ) == [
+        f"http --ignore-stdin --raw='{{}}' {url}",
+        "content-type:application/json",
+        "'x-empty;'",
+        r"'x-at:\@a'",
+        r"'x-is:\=a'",
+    ]
+    assert lines(httpie(BASE, recorded(body=b"x"))) == [
+        f"http --ignore-stdin --raw=x {url}",
+        "Content-Type:",
+    ]
+    assert httpie(BASE, recorded(body=None, body_size=2)) == (
+        f"http --ignore-stdin --raw=THE_BODY_IS_NO_LONGER_KEPT {url}"
+    )
+    assert lines(httpie(BASE, recorded(("-x", "1")))) == [f"http --ignore-stdin {url} --", "-x:1"]
+    longest = b"x" * LONGEST_ARGUMENT
+    assert f"--raw={longest.decode()} " in httpie(BASE, recorded(json, body=longest))
+    assert httpie(BASE, recorded(json, body=longest + b"x")).startswith("printf 'xxx")
+    assert lines(httpie(BASE, recorded(json, body=b"\xff")))[0] == f"printf '\\377' | http {url}"
+
+
+@pytest.mark.parametrize(
+    ("value", "item"),
+    [
+        ("a:b=c@d;e", "'x-a:a:b=c@d;e'"),
+        ("a\\:b", None),  # it would read the colon alone
+        ("a\\b", "'x-a:a\\b'"),
+        ("a\\", "'x-a:a\\'"),
+        (" a", "x-a:a"),  # what surrounds a value belongs to no header
+        ("\u00a0a", None),
+    ],
+)
+def test_what_httpie_would_read_as_something_else_is_left_out_and_named(value: str, item: str | None) -> None:
+    text = httpie(BASE, recorded(("x-a", value), ("x-a", value)))
+    if item is None:
+        comment, command = text.split("\n")
+        assert comment == ": 'Left out, for HTTPie cannot send them as they came: x-a'"
+        assert command == f"http --ignore-stdin POST {BASE}/webhook/a"
+    else:
+        assert lines(text)[1:] == [item, item]
+
+
+@pytest.mark.parametrize("method", ["M-SEARCH", "GÉT", "A1"])
+def test_a_method_that_httpie_does_not_send_is_said(method: str) -> None:
+    assert httpie(BASE, recorded(method=method)).startswith(": 'HTTPie sends no method")
+
+
+def test_as_python() -> None:
+    def said(*headers: tuple[str, str], **given: Any) -> list[str]:
+        return python("http://127.0.0.1:8080", recorded(*headers, **given)).split("\n")
+
+    assert said()[:4] == [
+        "from http.client import HTTPConnection",
+        "",
+        "connection = HTTPConnection('127.0.0.1:8080', timeout=60)",
+        "connection.putrequest('POST', '/webhook/a', skip_accept_encoding=True)",
+    ]
+    assert "connection.endheaders()" in said()
+    assert "connection.putheader('x-a', b'\\xe9')" in said(("x-a", "\xe9"))
+    assert "body = b'{}'" in said(body=b"{}")
+    assert "body = 'Zoë'.encode()" in said(body="Zoë".encode())
+    assert "body = b'\\xff'" in said(body=b"\xff")
+    assert said(body=None, body_size=1)[2] == "# The body is no longer kept: this call goes without it."
+    masked = said(("x-key", "***"), body=None, body_size=1)
+    assert masked[2:4] == [
+        "# Masked when the call was stored, to be filled in: YOUR_X_KEY",
+        "# The body is no longer kept: this call goes without it.",
+    ]
+
+
+def test_every_language_has_its_writer() -> None:
+    assert set(WRITERS) == set(LANGUAGES) == {"curl", "httpie", "python"}
