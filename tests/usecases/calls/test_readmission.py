@@ -1,0 +1,132 @@
+"""Rejected calls that the present settings would let in: found, and started once."""
+
+import hmac
+from typing import Any
+
+import pytest
+
+from postern.core.problems import Refused
+from postern.usecases.access import audit
+from postern.usecases.calls import readmission
+from postern.usecases.deliveries import holds
+from postern.usecases.history import history
+from postern.usecases.webhooks import webhooks
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "a secret that is long enough"
+TOKEN = {"method": "token", "token": "whk_0123456789abcdef"}
+
+
+async def rejected(house: House, bodies: tuple[bytes, ...], **settings: Any) -> tuple[Any, list[str]]:
+    """A webhook that rejected these for a mistyped secret and would accept them now, the oldest first."""
+    signs = {"method": "hmac", "provider": "github", "secret": "mistyped"}
+    webhook = await house.webhook(authentication=signs, **settings)
+    for body in bodies:
+        assert (await house.call(webhook, body, headers=signed(body))).status == 401
+    calls = [one.id for one in reversed(await house.history())]
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": SECRET}})
+    return webhook, calls
+
+
+def signed(body: bytes) -> dict[str, str]:
+    return {"X-Hub-Signature-256": f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"}
+
+
+async def test_what_would_pass_is_told_with_its_values_the_oldest_first(house: House) -> None:
+    webhook, calls = await rejected(
+        house, (b'{"n":1}', b'{"n":2}', b"not json"), fieldMapping={"fieldOne": "n"}
+    )
+    found = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert [(one.invocation_id, one.fields) for one in found.would_pass] == [
+        (calls[0], {"fieldOne": "1"}),
+        (calls[1], {"fieldOne": "2"}),
+    ]
+    assert (found.webhook_id, found.still_rejected, found.came_again) == (webhook.id, 1, [])
+    assert not house.engine.started
+    few = await readmission.recheck(house.gateway, OWNER, webhook.id, 2)
+    assert [one.invocation_id for one in few.would_pass] == [calls[1]], "the newest ones are looked at"
+    with pytest.raises(Refused) as caught:
+        await readmission.recheck(house.gateway, OWNER, "wh_none")
+    assert caught.value.code == "not_found"
+
+
+async def test_what_is_admitted_is_started_told_and_written_down_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, (first, second) = await rejected(house, (b'{"n":1}', b'{"n":2}'))
+    told: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    house.gateway.runtime.due.clear()
+    done = await readmission.admit(house.gateway, OWNER, [first])
+    assert (done.admitted, [(one.admitted, one.reason, one.delivery_key) for one in done.items]) == (
+        1,
+        [(True, "", f"{first}.1")],
+    )
+    assert (told, house.gateway.runtime.due.is_set()) == ([first], True)
+    again = await readmission.admit(house.gateway, OWNER, [first, second])
+    assert [(one.admitted, one.reason) for one in again.items] == [
+        (False, "it has been admitted before"),
+        (True, ""),
+    ]
+    assert (again.admitted, told) == (1, [first, second])
+    await house.deliver()
+    assert len(house.engine.started) == 2
+    (note,) = (await audit.listing(house.gateway, OWNER, subject=first)).items
+    assert note.action == "rejected call admitted"
+    shown = await history.show(house.gateway, OWNER, first)
+    assert shown.deliveries[0].asked_by == "owner"
+
+
+async def test_a_held_webhook_holds_what_is_admitted(house: House) -> None:
+    webhook, (call,) = await rejected(house, (b'{"n":1}',))
+    await holds.hold(house.gateway, OWNER, webhook.id)
+    await readmission.admit(house.gateway, OWNER, [call])
+    assert (await history.show(house.gateway, OWNER, call)).status == "held"
+
+
+async def test_an_admitted_call_is_the_first_one_for_its_duplicates(house: House) -> None:
+    webhook, (one, same) = await rejected(
+        house, (b'{"id":7,"n":1}', b'{"id":7,"n":2}'), duplicateProtection={"enabled": True, "key": "body:id"}
+    )
+    done = await readmission.admit(house.gateway, OWNER, [one, same])
+    assert [item.reason for item in done.items] == ["", f"it is a duplicate of {one}"]
+    body = b'{"id":7,"n":3}'
+    heard = await house.call(webhook, body, headers=signed(body))
+    assert heard.json == {"status": "duplicate", "invocationId": one}
+
+
+async def test_why_a_call_is_not_admitted_is_said(house: House) -> None:
+    webhook = await house.webhook(authentication=TOKEN)
+    await house.call(webhook)
+    await house.call(webhook, b"x" * 70_000, headers={"content-type": "application/json"})
+    await house.call(webhook, b'{"n":1}', headers={"x-api-key": TOKEN["token"]})
+    accepted, long, masked = [one.id for one in await house.history()]
+
+    async def reasons() -> list[str]:
+        done = await readmission.admit(house.gateway, OWNER, [accepted, long, masked])
+        assert done.admitted == 0
+        return [one.reason for one in done.items]
+
+    assert await reasons() == [
+        "it was not rejected",
+        "only the beginning of its body is kept",
+        "its credential was masked and cannot be checked again",
+    ]
+    await webhooks.switch(house.gateway, OWNER, webhook.id, False)
+    assert await reasons() == ["its webhook is disabled and starts nothing"] * 3
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    assert await reasons() == ["its webhook has been deleted"] * 3
+    with pytest.raises(Refused) as caught:
+        await readmission.admit(house.gateway, OWNER, ["inv_none"])
+    assert caught.value.code == "not_found"
+
+
+async def test_a_thousand_are_admitted_at_once_and_no_more(house: House) -> None:
+    with pytest.raises(Refused) as caught:
+        await readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_001)
+    assert [one.field for one in caught.value.errors] == ["invocationIds"]
+    with pytest.raises(Refused) as caught:
+        await readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_000)
+    assert caught.value.code == "not_found"
