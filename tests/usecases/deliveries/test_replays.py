@@ -1,6 +1,7 @@
 """Replaying many: planned, run, watched, cancelled; and whatever is interrupted, nothing is started twice."""
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -63,6 +64,7 @@ async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
     await desk.call(one, b"not json")
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(one))
     assert (plan.state, plan.count) == ("planned", 3)
+    assert re.fullmatch("rpl_[0-9a-f]{32}", plan.id)
     assert await Replayer(desk.gateway).round() is False
     assert not await emissions(desk)
 

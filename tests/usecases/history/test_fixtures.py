@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import hmac
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from postern.core.history.invocation import HistoryFilter
@@ -12,6 +14,7 @@ from postern.core.problems import Refused
 from postern.usecases.answers import as_json
 from postern.usecases.history import fixtures, history, samples
 from postern.usecases.history.views import InvocationSummary
+from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from postern.workflows.testing import load_event
 from support.house import OWNER, House
@@ -77,3 +80,52 @@ async def test_what_no_workflow_gets_is_no_fixture(house: House) -> None:
     duplicate = await recorded(house, webhook, b'{"n": 1}')
     assert duplicate.status == "duplicate"
     assert (await fixtures.fixture(house.gateway, OWNER, duplicate.id)).event["fieldOne"] == "1"
+
+
+async def test_a_fixture_of_a_call_whose_webhook_is_gone_is_what_the_workflow_got(house: House) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "n"}, duplicateProtection={"enabled": True})
+    call = await recorded(house, webhook, b'{"n": 1}')
+    duplicate = await recorded(house, webhook, b'{"n": 1}')
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    found = await fixtures.fixture(house.gateway, OWNER, call.id)
+    assert (found.webhook, found.name, found.event["fieldOne"], found.received_at) == (
+        "",
+        "",
+        "1",
+        call.received_at,
+    )
+    assert (found.postern_event, found.event["invocationId"]) == (1, call.id)
+    started_nothing = await fixtures.fixture(house.gateway, OWNER, duplicate.id)
+    assert started_nothing.event["fieldOne"] == "", "nobody knows the mapping any more"
+
+
+async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handshake(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    call = await recorded(house, webhook, b'{"n": 1}')
+    story = await house.gateway.store.history.get(call.id)
+    assert story is not None
+
+    async def asked(deliveries: bool, **changes: object) -> str:
+        shown = replace(
+            story,
+            invocation=msgspec.structs.replace(story.invocation, **changes),
+            deliveries=story.deliveries if deliveries else [],
+        )
+
+        async def get(invocation_id: str) -> object:
+            return shown
+
+        monkeypatch.setattr(house.gateway.store.history, "get", get)
+        try:
+            await fixtures.fixture(house.gateway, OWNER, call.id)
+        except Refused as refused:
+            return refused.detail
+        return ""
+
+    assert await asked(True, body=None) == "the call's body is no longer kept"
+    for outcome in ("rejected", "handshake"):
+        assert "no workflow gets such an event" in await asked(False, outcome=outcome)
+        assert await asked(True, outcome=outcome) == "", "it was admitted later"
+    assert await asked(False, outcome="duplicate") == ""

@@ -1,0 +1,158 @@
+"""One recorded call: what is shown of it, what a path would find in it, and starting it again."""
+
+import msgspec
+import pytest
+
+from postern.core.history.invocation import Gone
+from postern.core.problems import Refused
+from postern.identity import time_of
+from postern.usecases.access import audit
+from postern.usecases.answers import as_plain
+from postern.usecases.deliveries import holds
+from postern.usecases.history import history, samples
+from postern.usecases.history.history import HistoryFilter
+from postern.usecases.webhooks import webhooks
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+
+async def called(house: House, webhook: object, body: bytes = b'{"n":1}') -> str:
+    await house.call(webhook, body)  # type: ignore[arg-type]
+    return (await house.history())[0].id
+
+
+async def test_a_page_is_as_long_as_was_asked_for_and_one_call_at_least(house: House) -> None:
+    webhook = await house.webhook()
+    for number in range(3):
+        await house.call(webhook, b'{"n":%d}' % number)
+
+    async def page(limit: int, cursor: str | None = None) -> tuple[int, str | None]:
+        found = await history.listing(house.gateway, OWNER, HistoryFilter(), limit, cursor)
+        return len(found.items), found.next_cursor
+
+    ids = [one.id for one in await house.history()]
+    assert await page(0) == await page(1) == (1, ids[0])
+    assert await page(2) == (2, ids[1])
+    assert await page(2, ids[1]) == (1, None)
+    asked: list[int] = []
+    whole = house.gateway.store.history.page
+
+    async def noted(wanted: HistoryFilter, limit: int, before: str | None = None) -> object:
+        asked.append(limit)
+        return await whole(wanted, limit, before)
+
+    house.gateway.store.history.page = noted  # type: ignore[assignment,method-assign]
+    await page(201)
+    assert asked == [200]
+
+
+async def test_how_many_and_since_when_is_told(house: House) -> None:
+    assert await history.oldest(house.gateway, OWNER) is None
+    webhook = await house.webhook()
+    first = await called(house, webhook)
+    await called(house, webhook)
+    assert await history.oldest(house.gateway, OWNER) == time_of(first)
+    found = await history.count(house.gateway, OWNER, HistoryFilter())
+    assert (found.calls, found.or_more, found.looked_back_to) == (2, False, None)
+
+
+async def test_a_replay_is_due_at_once_told_and_written_down(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
+    call = await called(house, webhook)
+    await house.deliver()
+    told: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    house.gateway.runtime.due.clear()
+    done = await history.replay(house.gateway, OWNER, call)
+    assert (done.invocation_id, done.delivery.key, done.delivery.state) == (call, f"{call}.2", "queued")
+    assert (told, house.gateway.runtime.due.is_set()) == ([call], True)
+    (note,) = (await audit.listing(house.gateway, OWNER, subject=call)).items
+    assert note.action == "invocation replayed"
+    await holds.hold(house.gateway, OWNER, webhook.id)
+    assert (await history.replay(house.gateway, OWNER, call)).delivery.state == "held"
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    with pytest.raises(Refused, match="its webhook has been deleted"):
+        await history.replay(house.gateway, OWNER, call)
+
+
+async def test_a_replay_of_what_retention_takes_in_that_moment_is_refused(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = await called(house, await house.webhook())
+
+    async def gone(*_: object) -> None:
+        raise Gone
+
+    monkeypatch.setattr(house.gateway.store.deliveries, "replay", gone)
+    with pytest.raises(Refused, match="just now") as caught:
+        await history.replay(house.gateway, OWNER, call)
+    assert caught.value.code == "not_found"
+    monkeypatch.setattr(history, "payload_of", lambda _: None)
+    with pytest.raises(Refused, match="no longer kept"):
+        await history.replay(house.gateway, OWNER, call)
+
+
+async def test_an_armed_recording_keeps_a_replay_and_one_that_is_over_does_not(house: House) -> None:
+    now = float(int(house.gateway.clock()))
+    house.gateway.clock = lambda: now
+    webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
+    call = await called(house, webhook)
+    await samples.arm(house.gateway, OWNER, webhook.id, 60)
+    now += 60
+    await history.replay(house.gateway, OWNER, call)
+    assert (await samples.sample(house.gateway, OWNER, webhook.id)).event is None
+    await samples.arm(house.gateway, OWNER, webhook.id, 60)
+    await history.replay(house.gateway, OWNER, call)
+    kept = await samples.sample(house.gateway, OWNER, webhook.id)
+    assert kept.event is not None
+    assert (kept.event["fieldOne"], kept.event["payload"], kept.invocation_id) == ("1", {"n": 1}, call)
+
+
+async def test_what_paths_would_find_is_told_by_field(house: House) -> None:
+    call = await called(house, await house.webhook(), b'{"a":{"b":[1,"x"]},"n":null}')
+    found = await history.preview(
+        house.gateway, OWNER, call, {"fieldOne": "a.b[1]", "fieldTwo": "a.c", "fieldThree": "a"}
+    )
+    assert as_plain(found) == {"fieldOne": "x", "fieldTwo": None, "fieldThree": '{"b":[1,"x"]}'}
+    with pytest.raises(Refused) as caught:
+        await history.preview(house.gateway, OWNER, call, {"fieldOne": "a", "fieldTwo": "$.a"})
+    assert [one.field for one in caught.value.errors] == ["fieldMapping.fieldTwo"]
+    rejected = await called(house, await house.webhook(), b"not json")
+    nothing = await history.preview(house.gateway, OWNER, rejected, {"fieldOne": "a"})
+    assert as_plain(nothing) == {"fieldOne": None}
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'{"n":1.000000000000000000001}', b'{"n":1.000000000000000000001}'),
+        (b'{"n":"\\ud83d\\ude00"}', b'{"n":"\\ud83d\\ude00"}'),
+        (b'{"n":1e999}', None),
+        (b'{"n":%s}' % (b"1" * 5_000), None),
+        (b'{"n":1234567890123456789}', b'{"n":1234567890123456789}'),
+    ],
+)
+async def test_a_payload_is_shown_as_it_was_written_where_anybody_can_read_it(
+    house: House, body: bytes, shown: bytes | None
+) -> None:
+    call = await called(house, await house.webhook(), body)
+    payload = (await history.show(house.gateway, OWNER, call)).payload
+    assert (None if payload is None else bytes(payload)) == shown
+
+
+async def test_what_was_not_accepted_has_no_payload(house: House) -> None:
+    call = await called(house, await house.webhook())
+    story = await house.gateway.store.history.get(call)
+    assert story is not None
+    for outcome, is_there in (
+        ("accepted", True),
+        ("duplicate", True),
+        ("rejected", False),
+        ("handshake", False),
+    ):
+        invocation = msgspec.structs.replace(story.invocation, outcome=outcome)
+        assert (history._payload(invocation) is not None) is is_there
+    assert history._payload(msgspec.structs.replace(story.invocation, body=None)) is None
