@@ -139,4 +139,4 @@ def test_of_the_names_that_strangers_choose_only_so_many_are_remembered_and_all_
         }
     long = b"x" * LONGEST_REMEMBERED + b"-token"
     assert stored(Mask(TokenCredential("url", SECRET)), (long, b"1")) == {long.decode(): MASK}
-    assert len(mask._masks) == MOST_REMEMBERED
+    assert len(mask._known) == MOST_REMEMBERED
