@@ -193,6 +193,38 @@ def test_a_list_on_paper_is_the_list_alone(console: Console, webhook: dict[str, 
         expect(console.page.locator(gone)).to_be_hidden()
 
 
+def test_a_call_on_paper_has_all_of_its_text_and_nothing_to_press(
+    console: Console, webhook: dict[str, Any]
+) -> None:
+    newest = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
+    console.open(f"/history/{newest}?show=pretty")
+    page = console.page
+    page.emulate_media(media="print")
+    body = page.get_by_label("body, indented", exact=True)
+    expect(body).to_be_visible()
+    assert body.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    shown = "[...document.querySelectorAll('main button')].filter((one) => one.checkVisibility()).length"
+    assert page.evaluate(shown) == 0
+
+
+def test_in_the_systems_own_colours_what_is_on_differs_from_what_is_off(
+    console: Console, webhook: dict[str, Any]
+) -> None:
+    page = console.page
+    page.emulate_media(forced_colors="active")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    ground = "(one) => getComputedStyle(one).backgroundColor"
+    page.get_by_label("Duplicate delivery protection").set_checked(True)
+    page.get_by_label("Pages of other sites may call").set_checked(False)
+    on, off = (
+        page.get_by_label(label).evaluate(ground)
+        for label in ("Duplicate delivery protection", "Pages of other sites may call")
+    )
+    assert on != off
+    badge = page.locator("h1 .badge").first
+    assert badge.evaluate("(one) => getComputedStyle(one).borderTopWidth") == "1px"
+
+
 def test_in_the_systems_own_colours_one_sees_where_one_is(console: Console, webhook: dict[str, Any]) -> None:
     page = console.page
     page.emulate_media(forced_colors="active")
