@@ -49,13 +49,8 @@ HARMLESS = {
     **dict.fromkeys(
         (
             *("Part.value", "HistoryFilter.value", "Filter.value", "SearchHistory.value", "PlanReplay.value"),
-            *(
-                "CountHistory.value",
-                "FilterQuery.value",
-                "HistoryQuery.value",
-                "ReplayFilter.value",
-                "ReplayedCalls.value",
-            ),
+            *("CountHistory.value", "FilterRequest.value", "HistoryQuery.value", "ReplayFilter.value"),
+            "ReplayedCalls.value",
         ),
         "what is looked for, as the page's address says it, too",
     ),

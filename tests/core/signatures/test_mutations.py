@@ -85,7 +85,11 @@ BUGS = {
         "int(datetime.now(UTC).timestamp())",
     ),
     "milliseconds are read as seconds": (FRESHNESS, "int(text) / 1000", "int(text) / 1"),
-    "the secret is not decoded": (ENCODING, 'if encoding == "base64":', 'if encoding == "never":'),
+    "the secret is not decoded": (
+        ENCODING,
+        'if encoding == "base64":\n            text',
+        'if encoding == "never":\n            text',
+    ),
     "a key in hex is not decoded": (ENCODING, 'elif encoding == "hex":', 'elif encoding == "never":'),
     "the secret's prefix stays": (ENCODING, "text = secret.removeprefix(prefix.encode())", "text = secret"),
     "an empty key is accepted": (ENCODING, 'if not text.strip(b"\\0"):', "if False:"),

@@ -59,6 +59,9 @@ class _Header(msgspec.Struct):
     written: bytes
     """The pair as stored."""
 
+    def __repr__(self) -> str:
+        return f"_Header({self.name!r})"
+
 
 class Mask:
     """The masks of one webhook, made once with its credential."""
