@@ -135,6 +135,16 @@ class TestSignatures:
     def test_what_is_not_a_digest_is_malformed(self, text: bytes) -> None:
         assert code({}, call([("X-Signature", text)])) in ("signature_malformed", "signature_missing")
 
+    def test_whoever_owns_the_webhook_is_told_what_was_sent_in_its_place(self) -> None:
+        for sent, why in (
+            ("v2=" + "0" * 64, "what was sent in Stripe-Signature has no item v1=…"),
+            ("v1=nothing", "is not a SHA-256 digest in hex (64 digits)"),
+        ):
+            found = SignatureCredential(scheme(**STRIPE), SECRET).check(
+                call([("Stripe-Signature", f"t={NOW},{sent}")])
+            )
+            assert isinstance(found, Unproven) and found.code == "signature_malformed" and why in found.detail
+
     def test_a_prefix_is_a_key_before_a_separator(self) -> None:
         document = {"keySeparator": "=", "signatureKey": "sha256"}
         assert code(document, call([("X-Signature", "sha256=" + hexed(BODY))])) == "verified by main"

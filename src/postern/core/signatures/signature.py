@@ -180,14 +180,12 @@ class SignatureCredential:
                         f"the timestamp is not in the form {self.scheme.timestamp_format}",
                     )
 
-        delivery_id, id_signed = None, False
-        if self._id:
-            delivery_id, id_signed, times = self._delivery_id(call, values)
-            if self._signs_id and times != 1:
-                return Unproven(
-                    "signature_malformed",
-                    f"the id, which is signed, was sent {times} times; it must be sent once",
-                )
+        delivery_id, id_signed, times = self._delivery_id(call, values)
+        if self._signs_id and times != 1:
+            return Unproven(
+                "signature_malformed",
+                f"the id, which is signed, was sent {times} times; it must be sent once",
+            )
 
         content = self.content.of(call, timestamp, delivery_id or b"")
         if isinstance(content, Missing):

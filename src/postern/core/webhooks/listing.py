@@ -42,11 +42,11 @@ class Listed:
     held: bool = False
     served: bool = True
     """False: its settings cannot be read or used, so its callers hear 503."""
-    folded_name: str = field(init=False, repr=False)
-    folded_folder: str = field(init=False, repr=False)
+    folded_name: str = field(init=False)
+    folded_folder: str = field(init=False)
     """Empty where it is in none."""
-    folded_tags: frozenset[str] = field(init=False, repr=False)
-    text: str = field(init=False, repr=False)
+    folded_tags: frozenset[str] = field(init=False)
+    text: str = field(init=False)
     """What a search looks through."""
 
     def __post_init__(self) -> None:
