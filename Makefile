@@ -59,7 +59,7 @@ release: releasable test ## make a version: make release VERSION=0.2.0
 	@$(BIN)/python scripts/release.py $(RELEASE)
 
 # What is in its way is said before ten minutes of tests, not after them.
-releasable: .venv/.test
+releasable: .venv/.test ## say what is in the way of a release: make releasable VERSION=0.2.0
 	@$(BIN)/python scripts/release.py $(RELEASE) --check
 
 clean: ## remove what was installed and built; your data stays

@@ -120,7 +120,12 @@ def test_what_is_in_the_way_is_said_before_the_tests(repository: Path) -> None:
         ["make", "--dry-run", "--old-file=.venv/.test", "release", "VERSION=0.1.0"],
         cwd=repository, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert 0 < steps.index('release.py "0.1.0"  --check') < steps.index("pytest") < steps.rindex("release.py")
+    assert (
+        0
+        < steps.index('release.py "0.1.0"  --check')
+        < steps.index("bin/pytest")
+        < steps.rindex("release.py")
+    )
 
 
 def test_what_is_not_committed_is_not_released(repository: Path) -> None:

@@ -60,6 +60,7 @@ def test_what_litestream_has_copied_goes_on(tmp_path: Path, start_program: Start
             at = restore.replace("2026-11-22T03:30:00Z", now.strftime("%Y-%m-%dT%H:%M:%SZ"))
             subprocess.run(["sh", "-ec", at], cwd=tmp_path, env=path, check=True, capture_output=True)
             assert count(tmp_path / "restored" / "postern.db", "invocations") == 40
+            assert count(tmp_path / "restored" / "engine.db", "steps WHERE name = 'second'") == 40
             return now
 
         wait_until(

@@ -155,6 +155,7 @@ def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dic
     assert console.violations() == []
     console.click("Save view")
     expect(page.get_by_text("Saved: the view stands under Saved views")).to_be_visible()
+    page.wait_for_load_state()  # the key is heard by a script
     page.keyboard.press("Control+k")
     page.get_by_label("Find anything").fill("rejected ord")
     page.locator("#find .found a", has_text="View").click()

@@ -391,7 +391,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
 def test_who_has_given_the_secret_is_told_that_its_step_is_done_and_nothing_is_ready_without(
     console: Console,
 ) -> None:
-    for secret, heading, done in (("whsec_of_theirs", "is ready", 1), ("", "is made", 0)):
+    for secret, heading, done in (("whsec_of_theirs", "is ready", 1), ("", "is created", 0)):
         console.open("/webhooks/new/signed?provider=stripe")
         console.page.get_by_label("Name", exact=True).fill(f"Told {done}")
         if secret:
