@@ -3,7 +3,10 @@
 import msgspec
 import pytest
 
-from postern.core.history.invocation import HistoryFilter, Invocation
+from postern.core.calls.call import Call
+from postern.core.calls.content import Unreadable
+from postern.core.history import part
+from postern.core.history.invocation import HistoryFilter
 from postern.core.history.part import (
     Part,
     in_fields,
@@ -16,7 +19,7 @@ from postern.core.history.part import (
 
 
 @pytest.mark.parametrize(
-    ("text", "part"),
+    ("text", "meant"),
     [
         (" name ", Part("name", None)),
         ("name=", Part("name", "")),
@@ -26,8 +29,8 @@ from postern.core.history.part import (
         ("name=*", Part("name", "", begins=True)),
     ],
 )
-def test_a_part_is_a_name_and_perhaps_a_value_or_its_beginning(text: str, part: Part) -> None:
-    assert part_of(text) == part
+def test_a_part_is_a_name_and_perhaps_a_value_or_its_beginning(text: str, meant: Part) -> None:
+    assert part_of(text) == meant
 
 
 def test_a_value_meets_the_name_alone_the_whole_value_or_its_beginning() -> None:
@@ -63,19 +66,59 @@ def test_a_header_or_a_mapped_value_is_found_in_what_is_recorded_and_no_other() 
         assert in_fields(part_of(text)) not in fields
 
 
-def recorded(body: bytes | None) -> Invocation:
-    return Invocation(
-        *("inv_1", "wh_1", 0.0, "accepted", "accepted", 200, 1, "POST", b"/webhook/x", b"", b"[]", body),
-        *(len(body or b""), "192.0.2.1", 10, "", "", b"[]"),
-    )
+AS_JSON, AS_FORM = b"[]", b'[["content-type","application/x-www-form-urlencoded"]]'
 
 
 def test_a_value_of_the_payload_is_found_by_its_path() -> None:
-    order = recorded(b'{"customer":{"id":7,"tags":["new"]}}')
+    order = b'{"customer":{"id":7,"tags":["new"]}}'
     for text in ("customer", "customer.id", "customer.id=7", "customer.tags[0]=n*"):
-        assert is_in_payload(part_of(text), order) is True
+        assert is_in_payload(part_of(text), AS_JSON, order) is True
     for text in ("id", "customer.id=8", "customer.tags[1]"):
-        assert is_in_payload(part_of(text), order) is False
-    assert is_in_payload(part_of("items[0].id=1"), recorded(b'[{"id":1}]'))
-    for body in (None, b"", b"no JSON"):
-        assert is_in_payload(part_of("customer"), recorded(body)) is False
+        assert is_in_payload(part_of(text), AS_JSON, order) is False
+    assert is_in_payload(part_of("items[0].id=1"), AS_JSON, b'[{"id":1}]')
+    for body in (b"", b"no JSON", b'"customer"'):
+        assert is_in_payload(part_of("customer"), AS_JSON, body) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "headers", "body"),
+    [
+        ("na\u00efve=\u00e9t\u00e9", AS_JSON, b'{"na\\u00efve":"\\u00e9t\\u00e9"}'),
+        ("na\u00efve=\u00e9t\u00e9", AS_JSON, '{"na\u00efve":"\u00e9t\u00e9"}'.encode()),
+        ("a.b=x/y", AS_JSON, b'{"a":{"b":"x\\/y"}}'),
+        ("order id=two words", AS_FORM, b"order+id=two%20words"),
+        ("%6f%72%64%65%72=7", AS_JSON, b'{"%6f%72%64%65%72":"7"}'),
+        ("order=7", AS_FORM, b"%6f%72%64%65%72=7"),
+        ("order.id=7", AS_FORM, b"payload=%7B%22order%22:%7B%22id%22:7%7D%7D"),
+        ("order.id=7", AS_FORM, b'payload={"order":{"id":7}}'),
+        ("name=caf\N{REPLACEMENT CHARACTER}", AS_FORM, b"name=caf\xe9"),
+        ("caf\N{REPLACEMENT CHARACTER}=1", AS_FORM, b"caf\xe9=1"),
+        ('a={"b":1}', AS_JSON, b'{"a": {"b": 1}}'),
+        ("a=[1,2]", AS_JSON, b'{"a": [ 1, 2 ]}'),
+        ("a=", AS_JSON, b'{"a":null}'),
+        ("a=1e3", AS_JSON, b'{"a":1e3}'),
+        ("a=true", AS_JSON, b'{"a":true}'),
+        ("items[0]=1", AS_JSON, b"[1]"),
+        ("items.0.items=1", AS_JSON, b'[{"items":1}]'),
+        ("a=1", AS_JSON, b'\xef\xbb\xbf{"a":1}'),
+    ],
+)
+def test_a_value_is_found_however_it_is_written(text: str, headers: bytes, body: bytes) -> None:
+    """Most bodies are passed over without being read as JSON: none of these may be."""
+    assert is_in_payload(part_of(text), headers, body)
+
+
+def test_only_bodies_that_may_hold_it_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+
+    def counted(call: Call, wrap_arrays: bool) -> Unreadable:
+        read.append(call.body)
+        return Unreadable("malformed_json", "")
+
+    monkeypatch.setattr(part, "read_object", counted)
+    asked = part_of("order.number=17")
+    for body in (b'{"order":{"number":"18"}}', b'{"number":"17"}', b'{"order":"17"}'):
+        assert not is_in_payload(asked, AS_JSON, body)
+    assert read == []
+    likely = b'{"order":{"number":"17"}}'
+    assert not is_in_payload(asked, AS_JSON, likely) and read == [likely]

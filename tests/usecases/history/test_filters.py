@@ -152,6 +152,24 @@ async def test_a_payload_is_looked_for_stretch_by_stretch(
     assert (found, pages) == ([first], 4)
 
 
+async def test_a_look_ends_when_it_has_read_for_long_enough(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": "wanted" if number == 1 else number}) for number in range(6)]
+    monkeypatch.setattr(reading, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(reading, "LONGEST_READING", -1.0)
+    wanted, cursor = filter_of(field="n=wanted"), None
+    pages: list[tuple[list[str], str | None]] = []
+    while not pages or cursor is not None:
+        page = await history.listing(desk.gateway, ACTOR, wanted, 50, cursor)
+        cursor = page.next_cursor
+        pages.append(([item.id for item in page.items], cursor))
+    assert pages == [([], ids[4]), ([], ids[2]), ([ids[1]], ids[0]), ([], None)]
+    count = await history.count(desk.gateway, ACTOR, wanted)
+    assert (count.calls, count.or_more, count.looked_back_to) == (0, True, time_of(ids[4]))
+
+
 async def test_mapped_values_are_found_by_their_field_and_by_their_beginning(house: House) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "a", "fieldTwo": "b"})
     one, two = [

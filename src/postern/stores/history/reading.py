@@ -1,5 +1,6 @@
 """Reading history. A page is one index range, however many millions of rows there are."""
 
+from time import thread_time
 from typing import Any
 
 from sqlalchemy import (
@@ -60,6 +61,12 @@ there."""
 SEARCHED_BYTES = 32 * 1024 * 1024
 """Of bodies, in one look of a search."""
 
+LONGEST_READING = 0.02
+"""Seconds of processor time that one look spends on reading bodies: callers wait for the same interpreter."""
+
+READ_AT_ONCE = 100
+"""Bodies between two looks at that clock."""
+
 MOST_COUNTED = 10_000
 
 FEW = 2_000
@@ -94,7 +101,8 @@ class History:
                         invocations.c.id >= horizon
                     )  # the last one looked at; the next page begins after it
             if part := path_of(wanted):
-                found_there = _with_value(connection, conditions, part, limit + 1)
+                found_there, stopped_at = _with_value(connection, conditions, part, limit + 1)
+                horizon = stopped_at or horizon
                 conditions.append(invocations.c.id.in_(found_there))
             listed, newest_first = select(*_LISTED), invocations.c.id.desc()
             if keys := looked_up(wanted):
@@ -209,8 +217,8 @@ def counted(connection: Connection, wanted: HistoryFilter) -> Counted:
     if horizon is not None:
         conditions.append(invocations.c.id >= horizon)
     if part is not None:
-        found_there = _with_value(connection, conditions, part, MOST_COUNTED + 1)
-        calls = len(found_there)
+        found_there, stopped_at = _with_value(connection, conditions, part, MOST_COUNTED + 1)
+        calls, horizon = len(found_there), stopped_at or horizon
         return Counted(min(calls, MOST_COUNTED), calls > MOST_COUNTED or horizon is not None, horizon)
     found = select(invocations.c.id).where(*conditions)
     if keys := looked_up(wanted):
@@ -226,19 +234,23 @@ def _with_value(
     conditions: list[ColumnElement[bool]],
     part: Part,
     most: int,
-) -> list[str]:
-    """The newest calls that have it in their payload, found by reading one body after another."""
-    whole: Select[Any] = select(*_LISTED, invocations.c.headers, invocations.c.body)
-    newest_first = whole.where(*conditions).order_by(invocations.c.id.desc())
-    rows = connection.execute(newest_first, execution_options={"yield_per": 100})
-    found = []
-    for row in rows:
-        if is_in_payload(part, invocation_of(row)):
-            found.append(row.id)
-            if len(found) == most:
-                break
-    rows.close()
-    return found
+) -> tuple[list[str], str | None]:
+    """The newest calls that have it in their payload, found by reading one body after another, and the one after which
+    the time for that was over."""
+    columns = (invocations.c.id, invocations.c.headers, invocations.c.body)
+    newest_first = select(*columns).where(*conditions).order_by(invocations.c.id.desc())
+    found: list[str] = []
+    began = thread_time()
+    with connection.execute(newest_first, execution_options={"yield_per": READ_AT_ONCE}) as read:
+        for rows in read.partitions():
+            for invocation_id, headers, body in rows:
+                if is_in_payload(part, headers, body or b""):
+                    found.append(invocation_id)
+                    if len(found) == most:
+                        return found, None
+            if thread_time() - began > LONGEST_READING:
+                return found, invocation_id
+    return found, None
 
 
 def brief(largest_body: int) -> Select[Any]:
