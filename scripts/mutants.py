@@ -13,6 +13,12 @@ the reason in `mutants.toml`.
 First the quick tests are asked, in one process: a bug is to be noticed close to where it is. With `--slow`, what survives
 is planted in the programs that the other tests start as well, and one and a half minutes of those that run its line are asked.
 A browser is not asked, nor are tests that take minutes.
+
+    python scripts/mutants.py --sample 200 --seed 7 | tee found
+    python scripts/mutants.py --named found --slow --tests tests/journeys tests/surfaces/rest/test_export.py
+
+`--named` asks again what one run has printed as survivors. With `--tests` only these files are looked at for lines that they
+run: for a few bugs that is minutes, where gathering from every test takes as long as `make test`.
 """
 
 import argparse
@@ -27,7 +33,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 
 from planted import quick
 from planted.bugs import ROOT, SOURCE, Mutant, parsed
@@ -89,6 +97,21 @@ class Results:
         return f"{mutant.file} {sha256((SOURCE / mutant.file).read_bytes()).hexdigest()[:16]}"
 
 
+def named(told: Path) -> list[Mutant]:
+    """Those that survived, as a run has told them."""
+    places = {
+        line.rstrip().partition(" tests  ")[2]
+        for line in told.read_text().splitlines()
+        if line.startswith("survives ")
+    }
+    return [
+        mutant
+        for file in sorted({place.partition(":")[0] for place in places})
+        for mutant in parsed(file).mutants
+        if _place(mutant) in places
+    ]
+
+
 def found(asked: list[str], sample: int | None, seed: int) -> list[Mutant]:
     mutants = [mutant for file in files(asked) for mutant in parsed(file).mutants]
     if sample and sample < len(mutants):
@@ -104,7 +127,9 @@ def main() -> None:
     )
     parser.add_argument("--sample", type=int, help="so many of them")
     parser.add_argument("--seed", type=int, default=1, help="another sample")
+    parser.add_argument("--named", type=Path, help="those that survived, in a file of what a run has told")
     parser.add_argument("--slow", action="store_true", help="ask the tests that start programs as well")
+    parser.add_argument("--tests", nargs="+", help="with --slow: files or folders of tests; default: all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at once")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
     asked = parser.parse_args()
@@ -112,10 +137,11 @@ def main() -> None:
     os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     sys.dont_write_bytecode = False
     known, results = Equivalents(), Results(asked.fresh)
-    chosen = found(asked.files, asked.sample, asked.seed)
+    chosen = named(asked.named) if asked.named else found(asked.files, asked.sample, asked.seed)
     mutants = [mutant for mutant in chosen if mutant not in known]
     coverage = Coverage(QUICK).gathered()
-    by_programs = Coverage(SLOW).gathered() if asked.slow else None
+    slow = replace(SLOW, files=tuple(asked.tests)) if asked.tests else SLOW
+    by_programs = Coverage(slow).gathered() if asked.slow else None
     for name in coverage.modules:
         with suppress(Exception):
             importlib.import_module(name)
@@ -134,7 +160,7 @@ def main() -> None:
         with ThreadPoolExecutor(asked.jobs) as pool:
             for mutant, by in pool.map(ask, bugs):
                 results.keep(mutant, choice, by)
-                place = f"{mutant.file}:{mutant.line}  {mutant.change}"
+                place = _place(mutant)
                 if not by:
                     survivors.append(mutant)
                     print(f"survives {choice.name} tests  {place}", flush=True)
@@ -153,6 +179,10 @@ def main() -> None:
     print(
         f"{_share(len(mutants) - len(survivors), len(mutants))} noticed, {len(chosen) - len(mutants)} equivalent"
     )
+
+
+def _place(mutant: Mutant) -> str:
+    return f"{mutant.file}:{mutant.line}  {mutant.change}"
 
 
 def _tell(mutants: list[Mutant], survivors: list[Mutant]) -> None:

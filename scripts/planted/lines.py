@@ -121,8 +121,8 @@ class Coverage:
     def gathered(self) -> "Coverage":
         """Of the files of tests that are new, or have changed."""
         self._follow_sources()
-        now = {file: sha256((ROOT / file).read_bytes()).hexdigest() for file in self._files_of_tests()}
-        self._forget({file for file in self.digests if now.get(file) != self.digests[file]})
+        now = {file: _digest(file) for file in self._files_of_tests()}
+        self._forget({file for file, digest in self.digests.items() if _digest(file) != digest})
         missing = [file for file in now if file not in self.digests]
         # One run for each folder, so that whoever ends it has not lost everything.
         folders: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -260,6 +260,10 @@ class Coverage:
                 together += seconds
                 asked.append(test)
         return asked
+
+
+def _digest(file: str) -> str:
+    return sha256((ROOT / file).read_bytes()).hexdigest() if (ROOT / file).exists() else ""
 
 
 def _words(name: str) -> set[str]:

@@ -1,5 +1,7 @@
 """Keys and users, as far as no request is needed to see it."""
 
+import asyncio
+import threading
 from collections.abc import Awaitable
 from dataclasses import replace
 from hashlib import sha256
@@ -474,3 +476,29 @@ async def test_the_first_start_makes_an_admin_and_a_later_one_nobody(house: Hous
     assert await sign_in(house, "admin", password)
     assert await accounts.ensure_admin(house.gateway, PASSWORD) is None
     assert (await refused(sign_in(house, "admin", PASSWORD))).code == "not_authenticated"
+
+
+async def test_whoever_has_proven_something_waits_behind_those_who_did_before(quick: None) -> None:
+    """A new password is hashed in the order of coming, too."""
+    going, done = threading.Event(), []
+
+    async def come(name: str, work: Awaitable[object]) -> None:
+        await work
+        done.append(name)
+
+    known = await passwords.hashed(PASSWORD)
+    coming = [
+        asyncio.create_task(come(name, work))
+        for name, work in (
+            ("at work", passwords.line.run(lambda: going.wait(60))),
+            ("a stranger", passwords.matches(known, PASSWORD, 0.0)),
+            ("proves", passwords.matches(known, PASSWORD)),
+            ("changes", passwords.hashed(PASSWORD)),
+            ("proves as well", passwords.matches(known, PASSWORD)),
+        )
+    ]
+    while passwords.line.waiting < 4:
+        await asyncio.sleep(0)
+    going.set()
+    await asyncio.gather(*coming)
+    assert done == ["at work", "proves", "changes", "proves as well", "a stranger"]

@@ -118,3 +118,12 @@ async def test_who_comes_second_waits_ten_seconds_for_the_answer_of_the_first(
 
     await once(house.gateway, OWNER, "another", b"a request", too_long)
     assert sum(slept) == 10
+
+
+async def test_what_was_answered_is_answered_again_for_a_day(house: House) -> None:
+    create, began = Creation(house), float(int(house.gateway.clock()))
+    house.gateway.clock = lambda: began
+    assert await create.asked() is False
+    for seconds, is_known in ((24 * 3600 - 1, True), (24 * 3600, False)):
+        house.gateway.clock = lambda seconds=seconds: began + seconds  # type: ignore[misc]
+        assert await create.asked() is is_known

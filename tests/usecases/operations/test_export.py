@@ -14,6 +14,7 @@ from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Story
 from postern.core.problems import Refused
+from postern.usecases.answers import iso
 from postern.usecases.history import marks, samples, saved_views
 from postern.usecases.operations import export
 from postern.usecases.webhooks import webhooks
@@ -81,8 +82,14 @@ async def test_what_is_kept_beside_webhooks_and_calls_is_in_it(house: House) -> 
     assert (lines["sample"]["webhookId"], lines["sample"]["event"]["payload"]) == (recorded.id, {"n": 1})
     assert (lines["deletedWebhook"]["id"], lines["webhook"]["id"]) == (deleted.id, recorded.id)
     assert lines["call"]["bookmark"] and lines["call"]["notes"][0]["text"] == "look at this"
-    shown = {name: lines["savedView"][name] for name in ("id", "by", "name", "query")}
-    assert shown == {"id": view.id, "by": view.owner, "name": "Mine", "query": "status=failed"}
+    shown = {name: lines["savedView"][name] for name in ("id", "by", "name", "query", "at")}
+    assert shown == {
+        "id": view.id,
+        "by": view.owner,
+        "name": "Mine",
+        "query": "status=failed",
+        "at": iso(view.created_at),
+    }
 
 
 @pytest.mark.anyio

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
+from structlog.testing import capture_logs
 
 from postern.core.deliveries.delivery import Run, Started
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
@@ -167,7 +168,9 @@ async def test_old_notes_of_who_changed_what_and_replays_that_are_over_go(desk: 
         begun,
     ]
     await later(desk, 366)
-    await prune(desk.gateway, ACTOR)
+    notes = len((await audit.listing(desk.gateway, ACTOR)).items)
+    took = await prune(desk.gateway, ACTOR)
+    assert took["expired"] == notes + 3, "besides the notes a key and two replays"
     assert await count(desk, idempotency) == 0
     assert [one.id for one in (await replays.listing(desk.gateway, ACTOR)).items] == [begun], (
         "it is still to be done"
@@ -412,3 +415,21 @@ async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pyt
         "rejected": 0,
         "overTheCap": 0,
     }
+
+
+async def test_a_round_is_in_the_log_where_it_took_something(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [{"invocations": 0, "volumes": 0}, {"invocations": 0, "volumes": 2}]
+    rounds = Rounds(house, monkeypatch)
+
+    async def prune(*_: Any) -> dict[str, int]:
+        return found.pop(0)
+
+    monkeypatch.setattr(retention, "_prune", prune)
+    loop = RetentionLoop(house.gateway)
+    with capture_logs() as lines:
+        await rounds.at(loop, 30)
+        assert lines == []
+        await rounds.at(loop, 630)
+    assert [(line["event"], line["volumes"]) for line in lines] == [("pruned", 2)]

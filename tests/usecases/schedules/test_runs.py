@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from postern.usecases.history.views import Invocation
 from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.schedules import LEASE, Scheduler
+from postern.usecases.schedules.states import schedule_states
 from postern.usecases.schedules.views import ScheduleRun, ScheduleState
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
@@ -170,7 +172,10 @@ async def test_every_2xx_is_an_answer(house: House) -> None:
 async def test_a_process_that_cannot_fetch_says_so(house: House) -> None:
     webhook = await scheduled(house)
     house.gateway.outbound.fetch = None
-    assert (await run(house, webhook)).reason == "this process cannot fetch"
+    done = await run(house, webhook)
+    assert done.reason == "this process cannot fetch"
+    (call,) = await recorded(house, done)
+    assert call.http_status is None
 
 
 async def test_elements_are_numbered_and_those_that_are_rejected_are_counted(house: House) -> None:
@@ -303,7 +308,13 @@ async def test_a_change_of_the_setting_while_it_runs_wins(house: House) -> None:
 async def test_what_a_run_recorded_is_counted(house: House) -> None:
     Source(house, Answer(b'[{"n":1},2]'))
     webhook = await scheduled(house, splitArray=True)
+
+    def answered(kind: str) -> float:
+        return REGISTRY.get_sample_value("postern_answer_seconds_count", {"kind": kind}) or 0
+
+    at_once, waited = answered("at once"), answered("waited for the workflow")
     await run(house, webhook)
+    assert (answered("at once"), answered("waited for the workflow")) == (at_once + 2, waited), "nobody waits"
 
     def counted(outcome: str, code: str) -> float | None:
         labels = {"webhook": webhook.id, "outcome": outcome, "code": code}
@@ -445,3 +456,19 @@ async def test_how_a_schedule_stands_is_told_from_its_first_day(house: House) ->
     assert after.next_run_at == pytest.approx(done.next_run_at, abs=0.001)
     assert after.last_duration_ms is not None
     assert (await house.webhook()).schedule_state is None
+
+
+async def test_what_a_run_took_in_is_started_at_once(house: House) -> None:
+    Source(house)
+    webhook = await scheduled(house)
+    house.gateway.runtime.due.clear()
+    await run(house, webhook)
+    assert house.gateway.runtime.due.is_set()
+
+
+async def test_a_schedule_whose_webhook_is_deleted_meanwhile_has_nothing_to_tell(house: House) -> None:
+    webhook = await scheduled(house)
+    listed = await webhooks.stored(house.gateway, webhook.id)
+    assert (await schedule_states(house.gateway, [listed]))[webhook.id] is not None
+    gone = replace(listed, id="wh_gone")
+    assert await schedule_states(house.gateway, [gone]) == {"wh_gone": None}

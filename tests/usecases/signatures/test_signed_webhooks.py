@@ -22,6 +22,7 @@ from postern.usecases.deliveries import replays
 from postern.usecases.history import history
 from postern.usecases.signatures import remedies, signatures
 from postern.usecases.signatures.signatures import SignatureTest
+from postern.usecases.signatures.views import SignatureExplanation
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.preparing import TAKES_OURS
@@ -505,3 +506,13 @@ async def test_easyposts_secret_is_taken_apart_as_its_own_libraries_do_it(house:
     signature = hmac.new("se\u0301cret".encode(), b'{"id":1}', hashlib.sha256).hexdigest()
     headers = {"X-Hmac-Signature": f"hmac-sha256-hex={signature}"}
     assert (await house.call(webhook, b'{"id":1}', headers=headers)).status == 200
+
+
+async def test_a_signature_that_was_too_old_is_explained_by_its_steps(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("stripe"))
+    late = stripe("whsec_right", at=time.time() - 3600)
+    rejected = (await house.call(webhook, BODY, headers=late)).json
+    explained = await signatures.explain(house.gateway, OWNER, rejected["invocationId"])
+    assert isinstance(explained, SignatureExplanation)
+    assert (explained.code, rejected["code"]) == ("timestamp_expired", "timestamp_expired")
+    assert [one.ok for one in explained.steps][-1:] == [False]

@@ -1,16 +1,22 @@
 """What may be set on a webhook: the bounds of each setting, which of its fields is named where one is wrong, and what
 calls meet of it."""
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from postern import presets
 from postern.core.calls.paths import parse_path
 from postern.core.problems import Refused
 from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.settings import Resolved
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT, Webhook
+from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
-from support.house import House
+from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
 
@@ -310,3 +316,32 @@ async def test_a_scheme_that_is_sent_back_as_it_was_shown_is_taken(house: House)
             again["presetVersion"] = made.preset_version
         assert (await house.webhook(authentication=again)).authentication.scheme == made.scheme  # type: ignore[union-attr]
     assert made.preset_version is None and made.preset_update is None
+
+
+async def test_a_scheme_of_ones_own_stays_when_something_else_is_changed(house: House) -> None:
+    made = await house.webhook(authentication=CUSTOM)
+    renamed: Any = await webhooks.change(house.gateway, OWNER, made.id, {"name": "Renamed"})
+    assert (renamed.name, renamed.authentication.scheme) == ("Renamed", made.authentication.scheme)  # type: ignore[union-attr]
+
+
+async def test_a_senders_scheme_that_was_sent_back_stands_in_no_newer_ones_way(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stripe = {**HMAC, "provider": "stripe"}
+    shown: Any = (await house.webhook(authentication=stripe)).authentication
+    made = await house.webhook(authentication={**stripe, "scheme": shown.scheme})
+    now = presets.get("stripe")
+    newer = msgspec.structs.replace(now.scheme, tolerance_seconds=60)
+    monkeypatch.setattr(presets, "get", lambda name: replace(now, version=2, scheme=newer))
+    taken: Any = await webhooks.change(
+        house.gateway, OWNER, made.id, {"authentication": {"presetVersion": 2}}
+    )
+    assert (taken.authentication.preset_version, taken.authentication.scheme["toleranceSeconds"]) == (2, 60)
+
+
+async def test_one_that_was_stored_without_its_scheme_is_not_served_and_says_why(house: House) -> None:
+    made = await house.webhook(authentication=CUSTOM)
+    stored = await webhooks.stored(house.gateway, made.id)
+    stored.resolved = Resolved()
+    with pytest.raises(ValueError, match="the stored settings lack the signature scheme"):
+        compile_webhook(stored)
