@@ -1,6 +1,7 @@
 """Webhooks and their secrets: configuration, kept whole and versioned."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -245,16 +246,17 @@ class Webhooks:
             lambda connection: [(row[0], row[1], bool(row[2])) for row in connection.execute(found)]
         )
 
-    async def deleted_names(self, search: str, limit: int) -> dict[str, str]:
-        """What deleted webhooks were called, by id: the newest whose name holds that."""
+    async def deleted_names(self, is_meant: Callable[[str], bool], limit: int) -> dict[str, str]:
+        """What deleted webhooks were called, by id: the newest whose name is meant. Compared here, because SQLite
+        and Postgres have each their own idea of small letters."""
         found = select(webhooks.c.id, webhooks.c.name).where(webhooks.c.deleted_at.is_not(None))
-        if search:
-            escaped = search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-            found = found.where(func.lower(webhooks.c.name).like(f"%{escaped}%", escape="\\"))
-        found = found.order_by(webhooks.c.id.desc()).limit(limit)
-        return await self._database.read(
-            lambda connection: {row[0]: row[1] for row in connection.execute(found)}
-        )
+        found = found.order_by(webhooks.c.id.desc())
+
+        def query(connection: Connection) -> dict[str, str]:
+            meant = ((row[0], row[1]) for row in connection.execute(found) if is_meant(row[1]))
+            return dict(islice(meant, limit))
+
+        return await self._database.read(query)
 
     async def some(self, webhook_ids: list[str]) -> dict[str, Stored]:
         """Those of them that are there, by id."""

@@ -114,6 +114,17 @@ async def test_two_deleted_ones_of_a_name_are_chosen_by_their_ids(house: House) 
     assert await picking.meant(house.gateway, OWNER, "gone") == there.id, "one that is there is meant first"
 
 
+async def test_a_deleted_one_is_found_by_its_name_however_many_hold_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picking, "MOST", 2)
+    gone = await deleted(house, "ÄRMEL")
+    for number in range(120):
+        await deleted(house, f"Ärmel {number}")
+    assert await picking.meant(house.gateway, OWNER, "ärmel (deleted)") == gone
+    assert len(await picking.choices(house.gateway, OWNER, "ÄRM", deleted=True)) == 2
+
+
 async def test_names_are_of_deleted_ones_where_they_are_asked_for(house: House) -> None:
     there, gone = (await house.webhook(name="There")).id, await deleted(house, "Gone")
     ids = [there, gone, "wh_nobody"]

@@ -18,7 +18,7 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document, without_defaults
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.identity import is_stand_in
-from postern.usecases.access.audit import differences, noted, webhook_noted
+from postern.usecases.access.audit import differences, webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import (
     SECRETS,
@@ -65,6 +65,7 @@ class Change:
     webhook: StoredWebhook
     secrets: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     differences: Document = field(default_factory=dict)
+    before: StoredWebhook | None = None
 
 
 async def apply(
@@ -259,7 +260,7 @@ def _one(
     changes = replaced(gateway, after, request, references.removed)
     changes = {name: value for name, value in changes.items() if not _is_stored(before, name, value)}
     found = differences(_shown(before), _shown(after)) | differences(*_both_secrets(before, changes))
-    return Change("change" if found else "keep", after, changes, found)
+    return Change("change" if found else "keep", after, changes, found, before)
 
 
 def _is_stored(webhook: StoredWebhook, name: str, value: bytes | None) -> bool:
@@ -366,12 +367,8 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) ->
                 note = webhook_noted(gateway, actor, "webhook created", change.webhook, None, change.secrets)
                 await gateway.store.webhooks.create(change.webhook, change.secrets, note)
             elif change.action == "change":
-                secrets = {
-                    f"secret.{field}": "removed" if value is None else "set"
-                    for field, value in change.secrets.items()
-                }
-                note = noted(
-                    gateway, actor, "webhook changed", change.webhook.id, **change.differences, **secrets
+                note = webhook_noted(
+                    gateway, actor, "webhook changed", change.webhook, change.before, change.secrets
                 )
                 await save(gateway, change.webhook, change.secrets, note)
             elif change.action == "delete":

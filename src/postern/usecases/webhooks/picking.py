@@ -29,19 +29,21 @@ async def choices(
     those whose callers sign."""
     require(actor, "read")
     text = search.strip()
+    wanted = text.casefold()
     directory = gateway.runtime.directory
     among = [one for one in directory.listed() if one.signs] if signed else directory.listed()
     if text:
-        begins = text.casefold()
         found = matching(among, WebhookFilter(text), NOBODY_ASKED)
         shown = nsmallest(
-            MOST, found, key=lambda one: (not one.folded_name.startswith(begins), one.folded_name)
+            MOST, found, key=lambda one: (not one.folded_name.startswith(wanted), one.folded_name)
         )
     else:
         shown = nlargest(MOST, among, key=lambda one: one.id)
     chosen = [Choice(one.id, one.name, directory.typed(one), one.folder) for one in shown]
     if deleted and len(chosen) < MOST:
-        gone = await gateway.store.webhooks.deleted_names(text, MOST - len(chosen))
+        gone = await gateway.store.webhooks.deleted_names(
+            lambda name: wanted in name.casefold(), MOST - len(chosen)
+        )
         chosen += [Choice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()]
     return chosen
 
@@ -72,9 +74,8 @@ async def meant(gateway: Gateway, actor: Actor, typed: str, *, field: str = "web
 
 
 async def _deleted(gateway: Gateway, text: str) -> list[str]:
-    name = text.removesuffix(DELETED)
-    found = await gateway.store.webhooks.deleted_names(name, 100)
-    return [webhook_id for webhook_id, one in found.items() if one.casefold() == name.casefold()]
+    wanted = text.removesuffix(DELETED).casefold()
+    return list(await gateway.store.webhooks.deleted_names(lambda name: name.casefold() == wanted, 100))
 
 
 async def names(gateway: Gateway, actor: Actor, among: list[str], *, deleted: bool = False) -> dict[str, str]:
