@@ -26,17 +26,18 @@ async def test_a_trigger_starts_a_run_that_gets_the_whole_event(stage: Stage) ->
     assert stage.marked("payload") == ["True"]
 
 
-async def test_a_number_that_python_does_not_read_arrives_as_its_text(stage: Stage) -> None:
+async def test_a_number_that_python_cannot_hold_arrives_as_its_text(stage: Stage) -> None:
     engine = await stage.open("""
         @workflow
         def flow(event):
-            mark("payload", f"{type(event['payload']['long']).__name__},{event['payload']['n'] + 1}")
+            payload = event["payload"]
+            mark("payload", f"{type(payload['long']).__name__},{payload['beyond']},{payload['n'] + 1}")
         """)
     await stage.up()
-    payload = b'{"long":-' + b"9" * 5_000 + b',"n":41}'
+    payload = b'{"long":-' + b"9" * 5_000 + b',"beyond":1e400,"n":41}'
     await engine.start(Trigger("inv.1", "wh_1", "inv", {}, payload, None))
     assert await stage.ended("inv.1") == "completed"
-    assert stage.marked("payload") == ["str,42"]
+    assert stage.marked("payload") == ["str,1e400,42"]
 
 
 async def test_the_same_delivery_started_twice_runs_once_and_counts_the_same(stage: Stage) -> None:
