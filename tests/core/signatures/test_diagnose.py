@@ -384,6 +384,14 @@ class TestOtherSchemes:
             ["header:x-acme-id"],
         )
 
+    def test_an_id_that_is_signed_is_found_where_the_present_scheme_has_another_one(self) -> None:
+        headers = {"webhook-id": "of something else", "X-Acme-Id": "m_1", "X-Acme-Timestamp": str(NOW)}
+        signed = digest(b"m_1.%d." % NOW + BODY).hex()
+        for sent in (headers, {name: value for name, value in headers.items() if name != "webhook-id"}):
+            patch = patches(diagnosed(STANDARD, call({**sent, "X-Acme-Sig": signed})))[0]
+            assert patch is not None and isinstance(scheme := patch["scheme"], dict)
+            assert scheme["deliveryId"] == ["header:x-acme-id"]
+
     def test_every_patch_that_is_offered_verifies(self) -> None:
         for scheme in (GENERIC, GITHUB, STANDARD, SQUARE):
             for request in (call(stripe()), call(standard()), call({"X-Signature": digest(BODY).hex()})):

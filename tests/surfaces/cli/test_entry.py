@@ -69,6 +69,27 @@ def test_a_list_and_a_typing_error_know_of_all_of_them(words: list[str], named: 
     assert {one for one in named if one in text} == named
 
 
+OPENS_ONE_MORE = """
+from postern.__main__ import _open_what_is_closed
+_open_what_is_closed()
+print("to nobody")
+assert open("/dev/null").fileno() > 2
+"""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_output_is_no_trace_and_no_file_that_is_opened_later(closed: str, tmp_path: Path) -> None:
+    environment = clean_environment({"POSTERN_DATA_DIR": str(tmp_path)})
+    for words in (["-m", "postern", "settings"], ["-c", OPENS_ONE_MORE]):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, *words],
+            capture_output=True,
+            env=environment,
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("words", [("--version",), ("schema",)])
 def test_an_output_without_room_is_told_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:

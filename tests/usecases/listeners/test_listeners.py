@@ -18,7 +18,7 @@ from postern.usecases.history import history
 from postern.usecases.listeners import listeners, watching
 from postern.usecases.listeners.listeners import AskRequest, EnterRequest, LocalAnswer
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House, HttpReply
 from support.waiting import PATIENCE
@@ -496,6 +496,9 @@ async def test_a_webhook_that_is_gone_has_no_listener(house: House) -> None:
     assert await refused(ask(house, listener, wait=0)) == "not_found"
     assert await listeners.listing(house.gateway, READER) == []
     assert await refused(enter(house, webhook)) == "not_found"
+    await bin.restore(house.gateway, OWNER, webhook.id)
+    with pytest.raises(Refused, match=r"the gateway \(there is no webhook with this id\) has ended"):
+        await ask(house, listener, wait=0)
 
 
 async def test_a_replay_to_a_listener_wakes_it_and_is_written_down(

@@ -252,12 +252,13 @@ def _ran_out(gateway: Gateway, listener: Listener) -> AuditEntry | None:
     )
 
 
-async def _end_it(gateway: Gateway, actor: Actor, listener: Listener) -> None:
+async def _end_it(gateway: Gateway, actor: Actor, listener: Listener, by: str | None = None) -> None:
+    """``by`` where nobody asked for it: its owner would hear to have ended it."""
     note = None
     if listener.answers is not None or not _is_own(actor, listener):
         subject = listener.answers or listener.id
         note = noted(gateway, actor, "listener ended", subject, listener=listener.name)
-    gone = await gateway.store.listeners.end(listener, actor.name, gateway.clock(), note)
+    gone = await gateway.store.listeners.end(listener, by or actor.name, gateway.clock(), note)
     if gone is not None:
         await _end_waits(gateway, [gone])
     gateway.runtime.listeners.wake(listener.id)
@@ -312,8 +313,9 @@ async def _check_may_go_on(gateway: Gateway, actor: Actor, listener: Listener) -
     try:
         require(actor, "write")
         _check_can_be_answered(gateway, listener.answers)
-    except Refused:
-        await _end_it(gateway, actor, listener)
+    except Refused as refused:
+        because = refused.detail or refused.problem.title.lower()
+        await _end_it(gateway, actor, listener, f"the gateway ({because})")
         raise
 
 

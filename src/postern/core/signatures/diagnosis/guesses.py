@@ -8,6 +8,7 @@ from postern.core.calls.call import Call
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import Change, Setup, Trial, custom_patch, secret_forms
 from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
+from postern.core.signatures.select import finder, parse_ref
 
 CONTENTS = (
     "{body}",
@@ -69,8 +70,14 @@ def _contents(setup: Setup, call: Call) -> Iterator[tuple[str, str, str, str]]:
             kept = own if content == setup.scheme.signed_content or own.startswith("body:") else ""
             times = [(kept, setup.scheme.timestamp_format)]
         for timestamp, form in times[:2]:
-            for delivery_id in ids(call) if "{id}" in content and not setup.scheme.delivery_id else [""]:
+            for delivery_id in _delivery_ids(setup.scheme, call) if "{id}" in content else [""]:
                 yield content, timestamp, form, delivery_id
+
+
+def _delivery_ids(scheme: SignatureScheme, call: Call) -> list[str]:
+    """Where the id may stand; empty for where the present scheme has it, if the call has it there."""
+    own = [""] if any(finder(parse_ref(ref))(call) for ref in scheme.delivery_id) else []
+    return own + [ref for ref in ids(call) if ref not in scheme.delivery_id]
 
 
 def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change:
