@@ -130,3 +130,22 @@ async def test_a_thousand_are_admitted_at_once_and_no_more(house: House) -> None
     with pytest.raises(Refused) as caught:
         await readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_000)
     assert caught.value.code == "not_found"
+
+
+async def test_only_a_call_that_some_settings_would_let_in_is_worth_another_check(house: House) -> None:
+    bodies = (b'{"n":1}', b"[1]", b"no json", b'"text"')
+    webhook, calls = await rejected(house, bodies)
+
+    async def worth() -> list[bool]:
+        return [await readmission.may_pass(house.gateway, OWNER, one) for one in calls]
+
+    assert await worth() == [True, True, False, False]
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": TOKEN})
+    assert await worth() == [False] * 4, "what is recorded holds no token"
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"method": "none"}})
+    assert await worth() == [True, True, False, False]
+    assert (await house.call(webhook)).status == 200
+    accepted = (await house.history())[0].id
+    assert not await readmission.may_pass(house.gateway, OWNER, accepted)
+    await webhooks.remove(house.gateway, OWNER, webhook.id)
+    assert await worth() == [False] * 4

@@ -4,6 +4,7 @@ twice."""
 from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
+from postern.core.calls.content import Unreadable, read_object
 from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, Gone, HistoryFilter, Invocation
 from postern.core.limits import NO_LIMITS
@@ -56,6 +57,17 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> vi
     return views.Admitted(items=results, admitted=sum(one.admitted for one in results))
 
 
+async def may_pass(gateway: Gateway, actor: Actor, invocation_id: str) -> bool:
+    """Whether some change of the settings could let this rejected call in, so that checking it again makes sense."""
+    require(actor, "read")
+    invocation = (await recorded(gateway, invocation_id)).invocation
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+    # A token is masked in what is recorded: where one is asked for, no recorded call has it.
+    if webhook is None or webhook.method == "token" or _cannot_be_judged(invocation):
+        return False
+    return not isinstance(read_object(invocation.as_call(), wrap_arrays=True), Unreadable)
+
+
 async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> views.Admission:
     def not_admitted(reason: str) -> views.Admission:
         return views.Admission(invocation_id=invocation.id, admitted=False, reason=reason)
@@ -94,12 +106,8 @@ def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str)
         return "its webhook has been deleted"
     if not webhook.enabled:
         return "its webhook is disabled and starts nothing"
-    if invocation.outcome != "rejected":
-        return "it was not rejected"
-    if invocation.code in NEVER_READ or invocation.body is None:
-        return "its body was never read"
-    if len(invocation.body) < invocation.body_size:
-        return "only the beginning of its body is kept"
+    if reason := _cannot_be_judged(invocation):
+        return reason
     call = invocation.as_call(base_url)
     verdict = admit_head(webhook, call) or judge(webhook, call, NO_LIMITS)
     if verdict.outcome == "accepted":
@@ -109,6 +117,17 @@ def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str)
     if webhook.method == "token" and PROBLEMS[verdict.code].status == 401:
         return "its credential was masked and cannot be checked again"
     return verdict.detail
+
+
+def _cannot_be_judged(invocation: Invocation) -> str:
+    """The reason, or an empty text where it can."""
+    if invocation.outcome != "rejected":
+        return "it was not rejected"
+    if invocation.code in NEVER_READ or invocation.body is None:
+        return "its body was never read"
+    if len(invocation.body) < invocation.body_size:
+        return "only the beginning of its body is kept"
+    return ""
 
 
 async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invocation]:

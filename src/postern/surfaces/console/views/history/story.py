@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from postern.core.address import inside, names_another, read_address
-from postern.core.admit import NEVER_READ
 from postern.core.calls import paths
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Patch
@@ -13,6 +12,7 @@ from postern.surfaces.console import senders, words
 from postern.surfaces.console.views.history import life, sent
 from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
+from postern.usecases.calls import readmission
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
 from postern.usecases.listeners import listeners
@@ -53,9 +53,7 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "under_way": _under_way(item, visit.gateway.clock()),
         "may_find": webhook is not None and webhook.authentication.method != "hmac" and _looks_signed(item),
         "may_admit": item.status == "rejected"
-        and bool(item.body)
-        and item.code not in NEVER_READ
-        and webhook is not None,
+        and await readmission.may_pass(visit.gateway, visit.actor, item.id),
     }
 
 
