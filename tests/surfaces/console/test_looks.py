@@ -278,3 +278,49 @@ def test_on_a_slow_line_what_was_typed_last_is_what_is_looked_for(
 def test_a_chart_knows_how_long_the_sender_waits(console: Console, webhook: dict[str, Any]) -> None:
     console.open(f"/webhooks/{webhook['id']}")
     expect(console.page.locator(".legend .limit")).to_have_text("Stripe waits 30 s")
+
+
+# What is written on a canvas is in no document: each text's box, as it is drawn.
+WRITTEN = """
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    window.written_ = new Map();
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+      draw.call(this, text, x, y, ...more);
+      const size = this.measureText(text);
+      const at = this.getTransform().transformPoint(new DOMPoint(x, y));
+      if (!written_.has(this.canvas)) written_.set(this.canvas, []);
+      written_.get(this.canvas).push({ text, left: at.x - size.actualBoundingBoxLeft, right: at.x + size.actualBoundingBoxRight,
+        top: at.y - size.actualBoundingBoxAscent, bottom: at.y + size.actualBoundingBoxDescent });
+    };
+"""
+TOGETHER = """
+    () => [...written_].filter(([canvas]) => canvas.isConnected).flatMap(([, boxes]) => boxes.flatMap((one, place) => boxes.slice(place + 1)
+      .filter((two) => one.left < two.right + 3 && two.left < one.right + 3 && one.top < two.bottom + 3 && two.top < one.bottom + 3)
+      .map((two) => `${one.text} and ${two.text}`)))
+"""
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_label_of_a_chart_is_written_over_another(
+    console: Console, webhook: dict[str, Any], width: int
+) -> None:
+    console.page.set_viewport_size({"width": width, "height": 800})
+    console.page.add_init_script(WRITTEN)
+    for span in ("hour", "day", "week", "month"):
+        console.open(f"/volume?range={span}")
+        expect(console.page.locator("[data-chart=latency] canvas")).to_be_visible()
+        console.page.wait_for_function("written_.size >= 2")
+        assert console.page.evaluate(TOGETHER) == [], span
+        ranges = console.page.locator(".segments")
+        assert ranges.evaluate("one => one.scrollWidth <= one.clientWidth"), "every range can be seen"
+
+
+def test_the_latest_calls_are_in_sight_when_the_page_opens(console: Console, webhook: dict[str, Any]) -> None:
+    usual = console.webhook(name="With calls", fieldMapping={"fieldOne": "n"})
+    for number in range(5):
+        assert console.call(usual["url"], {"n": number})[0] == 200
+    console.page.set_viewport_size({"width": 1280, "height": 800})
+    console.open(f"/webhooks/{usual['id']}")
+    rows = console.page.locator("table.calls tbody tr")
+    expect(rows).to_have_count(5)
+    expect(rows.last).to_be_in_viewport(ratio=1)

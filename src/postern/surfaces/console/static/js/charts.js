@@ -64,7 +64,7 @@ function plot(box) {
       cursor: { y: false, points: { show: !isVolume } },
       scales: { x: { range: (_, low, high) => [low - 30 * box.dataset.step, high + 30 * box.dataset.step] }, y: { range: (_, __, high) => [0, Math.max(high * 1.1, isVolume ? 4 : 1)] } },
       axes: [
-        { ...axis, grid: { show: false }, space: 80, values: moments },
+        { ...axis, grid: { show: false }, gap: 10, space: 80, values: moments },
         { ...axis, grid: { stroke: line, width: 1 }, size: 56, values: (_, marks) => marks.map((mark) => (isVolume ? (Number.isInteger(mark) ? mark.toLocaleString() : "") : `${mark} ms`)) },
       ],
       series: [{}, ...series],
