@@ -89,11 +89,14 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
     headers = dict(re.findall(r"-H '([\w-]+): ([^']+)'", curl))
     address = re.search(r"http://\S+", curl)
     assert address is not None, program.output()
+    api = admin_of(program)
+    # The caller waits 25 seconds for the answer: not also for an engine that comes up on a busy machine.
+    wait_until(lambda: api.get("workflows").json, what="the engine to know the workflow")
     reply = httpx2.post(
         address[0], json={"orderNumber": "1001"}, headers=headers, trust_env=False, timeout=60
     )
+    assert reply.status_code == 200, f"{reply.text}\n{program.output()}"
     assert reply.json()["orders"][0]["name"] == "#1001"
-    api = admin_of(program)
     wait_until(
         lambda: api.get("invocations").json["items"][0].get("workflows") == ["order_lookup"],
         what="the history to name the workflow",
