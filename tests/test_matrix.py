@@ -87,6 +87,10 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     ),
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
+    "readmission.may_pass": dict.fromkeys(
+        ("rest", "mcp", "cli"),
+        "it is for the button: whoever asks for the call to be admitted hears the same",
+    ),
     "rows.contents": dict.fromkeys(
         ("rest", "mcp", "cli"), "it fills the console's rows; a call's headers and deliveries tell the same"
     ),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort, WebhookFilter
 from postern.usecases.access import audit
-from postern.usecases.webhooks import activity, listing, webhooks
+from postern.usecases.webhooks import activity, listing, many, webhooks
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.listing import FilterRequest
 from support.desk import ACTOR, Desk
@@ -210,6 +210,31 @@ async def test_blanks_around_what_is_looked_for_do_not_count(house: House) -> No
         validated(FilterRequest, {field: "x" * longest})
         with pytest.raises(Refused):
             validated(FilterRequest, {field: "x" * (longest + 1)})
+
+
+@pytest.mark.parametrize("sender", ["nonsense", "hmac", "shop"])
+async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
+    house: House, sender: str
+) -> None:
+    request: FilterRequest = validated(FilterRequest, {"sender": sender})
+    with pytest.raises(Refused) as refused:
+        request.wanted()
+    (error,) = refused.value.errors
+    assert error.field == "sender" and "shopify" in error.message
+    asked: many.ManyRequest = validated(many.ManyRequest, {"action": "hold", "filter": {"sender": sender}})
+    with pytest.raises(Refused) as refused:
+        await many.change(house.gateway, OWNER, asked)
+    assert refused.value.errors[0].field == "filter.sender"
+
+
+async def test_every_way_to_be_called_is_a_sender_to_ask_for(house: House) -> None:
+    made = await house.webhook(authentication={"method": "hmac", "provider": "shopify", "secret": "typo"})
+    request: FilterRequest = validated(FilterRequest, {"sender": "Shopify"})
+    found = await listing.all_that_match(house.gateway, request.wanted())
+    assert [one.id for one in found] == [made.id]
+    for sender in ("token", "none", "schedule", "generic", "custom"):
+        other: FilterRequest = validated(FilterRequest, {"sender": sender})
+        assert await listing.all_that_match(house.gateway, other.wanted()) == []
 
 
 async def test_what_is_done_with_all_of_them_is_done_with_the_oldest_first(house: House) -> None:

@@ -6,11 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import (
     NOBODY_ASKED,
+    SCHEDULE,
     Groups,
     Listed,
     Sort,
@@ -57,14 +59,25 @@ class FilterRequest(Shape):
         Field(description=f"In this folder or one inside it; {NO_FOLDER} for those that are in none."),
     ] = None
 
-    def wanted(self) -> WebhookFilter:
+    def wanted(self, within: str = "") -> WebhookFilter:
         return WebhookFilter(
             (self.search or "").strip(),
-            (self.sender or "").strip(),
+            _known_sender(self.sender or "", within),
             self.state,
             (self.tag or "").strip(),
             (self.folder or "").strip(),
         )
+
+
+def _known_sender(asked: str, within: str) -> str:
+    """A name that no webhook can have is a mistake, and not a list without webhooks."""
+    sender = asked.strip().lower()
+    known = [*presets.names(), "custom", "token", "none", SCHEDULE]
+    if sender and sender not in known:
+        raise Refused(
+            "invalid_request", errors=[FieldError(f"{within}sender", f"choose one of: {', '.join(known)}")]
+        )
+    return sender
 
 
 EVERYTHING = WebhookFilter()

@@ -148,7 +148,7 @@ def _check(request: ManyRequest) -> None:
 async def _meant(gateway: Gateway, request: ManyRequest) -> list[str]:
     if request.webhook_ids is not None:
         return list(dict.fromkeys(request.webhook_ids))
-    wanted = (request.filter or FilterRequest()).wanted()
+    wanted = (request.filter or FilterRequest()).wanted("filter.")
     return [one.id for one in await all_that_match(gateway, wanted)]
 
 

@@ -11,7 +11,7 @@ def webhooks_of(sender: str) -> list[Webhook]:
     cursor: str | None = None
     while True:
         page = api.get(Webhooks, "webhooks", limit=PAGE, cursor=cursor, sender=sender)
-        found += [one for one in page.items if _provider(one) == sender]
+        found += [one for one in page.items if _provider(one) == sender.strip().lower()]
         cursor = page.next_cursor
         if cursor is None:
             return found
