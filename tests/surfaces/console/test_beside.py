@@ -134,3 +134,28 @@ def test_how_long_each_part_took_is_drawn_and_told(console: Console, calls: dict
     console.open(f"/history/{calls['new']}")
     expect(console.page.get_by_text(re.compile("Replay 1, .* in all")).first).to_be_visible()
     assert console.violations() == []
+
+
+def test_many_long_differences_are_read_page_by_page(console: Console) -> None:
+    webhook = console.webhook(name="Very different")
+    old, new = (
+        console.call(webhook["url"], {f"{number:03}": letter * 200 for number in range(150)})[1][
+            "invocationId"
+        ]
+        for letter in ("\u2014", "\u2026")
+    )
+    console.open(f"/history/{new}/compare?to={old}")
+    page, seen = console.page, []
+    while True:
+        assert len(page.content().encode()) < 120 * 1024
+        seen += page.locator("table.differences th bdi").all_inner_texts()
+        shown = page.locator("table.differences tbody tr").count()
+        expect(page.get_by_text(f"{shown} of 150 are on this page.")).to_be_visible()
+        further = page.get_by_role("link", name="Further differences")
+        if not further.count():
+            break
+        further.click()
+        page.wait_for_url(f"**from={len(seen)}")
+    assert seen == [f"{number:03}" for number in range(150)]
+    console.click("The first differences", "link")
+    expect(page.locator("table.differences th bdi").first).to_have_text("000")

@@ -1,15 +1,25 @@
 """What people do with a call beside reading it: mark it, write notes, compare it, start its workflow with a changed
 copy."""
 
+from dataclasses import dataclass
+
+from markupsafe import Markup
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import Refused
+from postern.surfaces.console.bodies import readable
 from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.sent import FIELD_LABELS
-from postern.surfaces.console.visit import Context, Visit, problem_of
+from postern.surfaces.console.visit import Context, Visit, problem_of, whole_number
 from postern.usecases.history import comparing, editing, history, marks
-from postern.usecases.history.views import Invocation
+from postern.usecases.history.views import Comparison, Invocation
+
+MOST_OF_DIFFERENCES = 70_000
+"""Bytes of them on one page."""
+LONGEST_DIFFERENCE = 8_000
+ROW = 200
+"""Bytes of a row around its texts, about."""
 
 LARGEST_EDITED = 512 * 1024
 """A page with more of it in a field is slow everywhere; the API takes more."""
@@ -60,7 +70,66 @@ async def compare(visit: Visit) -> Response:
             raise
         detail = refused.detail or refused.problem.help
         trouble = detail[:1].upper() + detail[1:].rstrip(".") + "."
-    return visit.page("history/compare.html", item=item, found=found, to=to, trouble=trouble)
+    first = whole_number(visit.query.get("from", "")) or 0
+    parts, further = _on_one_page(found, first) if found else ([], None)
+    return visit.page(
+        "history/compare.html",
+        item=item,
+        found=found,
+        to=to,
+        trouble=trouble,
+        parts=parts,
+        first=first,
+        further=further,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    kind: str
+    place: Markup
+    before: Markup | None
+    after: Markup | None
+
+    @property
+    def size(self) -> int:
+        return ROW + sum(len(text.encode()) for text in (self.place, self.before, self.after) if text)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    title: str
+    what: str
+    rows: list[Row]
+    count: int
+
+
+def _on_one_page(found: Comparison, first: int) -> tuple[list[Part], int | None]:
+    """The differences after so many, as far as a page holds them, and after how many the next page begins."""
+    body = "Path" if found.body.compared == "json" else "Line"
+    parts, passed, room = [], 0, MOST_OF_DIFFERENCES
+    for title, what, one in (
+        ("Request", "Part", found.request),
+        ("Query", "Name", found.query),
+        ("Mapped values", "Field", found.values),
+        ("Headers", "Header", found.headers),
+        ("Body", body, found.body),
+    ):
+        rows = []
+        for item in one.items[max(0, first - passed) :]:
+            if room <= 0:
+                break
+            before, after = (
+                None if text is None else readable(text, LONGEST_DIFFERENCE)
+                for text in (item.before, item.after)
+            )
+            rows.append(Row(item.kind, readable(item.place), before, after))
+            room -= rows[-1].size
+        passed += len(one.items)
+        if rows:
+            parts.append(Part(title, what, rows, one.count))
+    end = first + sum(len(part.rows) for part in parts)
+    return parts, end if end < passed else None
 
 
 async def edit(visit: Visit) -> Response:
