@@ -163,6 +163,16 @@ class TestSignatures:
         ):
             assert code(STRIPE, call([("Stripe-Signature", value)])) == "verified by main"
 
+    def test_where_no_key_is_asked_for_any_item_may_be_the_right_one(self) -> None:
+        wrong, right = hexed(b""), hexed(BODY)
+        for document, value in (
+            ({"itemSeparator": ","}, f"{wrong}, {right}"),
+            ({"keySeparator": "="}, right),
+            ({"itemSeparator": ",", "keySeparator": "="}, f"v1={wrong},{right}"),
+            ({"itemSeparator": ",", "keySeparator": "="}, f"{wrong},v1={right}"),
+        ):
+            assert code(document, call([("X-Signature", value)])) == "verified by main"
+
     def test_a_repeated_header_is_two_signatures(self) -> None:
         headers = [("X-Signature", hexed(BODY, OTHER)), ("X-Signature", hexed(BODY))]
         assert code({}, call(headers)) == "verified by main"

@@ -99,6 +99,17 @@ async def test_large_bodies_are_not_all_at_hand_at_once(
     assert engine.most == 2
 
 
+async def test_where_nothing_is_due_beside_a_slow_start_nothing_is_begun(
+    desk: Desk, engine: SlowEngine
+) -> None:
+    await desk.accepted(await desk.webhook(), {"n": 1})
+    dispatcher = Dispatcher(desk.gateway)
+    assert [await dispatcher.round() for _ in range(2)] == [1, 0]
+    assert engine.under_way == 1
+    engine.go.set()
+    await dispatcher.finish()
+
+
 async def test_told_to_stop_it_waits_for_what_it_has_begun(
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

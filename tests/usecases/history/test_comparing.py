@@ -98,6 +98,15 @@ def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:
     assert documents(deep, deep.replace("1", "2"))[0][1] == "changed"
 
 
+def test_of_a_long_text_only_what_lies_between_its_changes_counts() -> None:
+    long = [f"line {number}" for number in range(3 * compare.MOST_LINES)]
+    for place in (0, 1, len(long) - 1):
+        changed = "\n".join([*long[:place], "changed", *long[place + 1 :]])
+        for before, after in (("\n".join(long), changed), (changed, "\n".join(long))):
+            found = compare.lines(before, after)
+            assert found is not None and [one.place for one in found.shown] == [f"line {place + 1}"]
+
+
 async def test_calls_are_compared_in_every_part(house: House) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
     old = (

@@ -13,6 +13,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.usecases.answers import as_json
 from postern.usecases.history import fixtures, history, samples
+from postern.usecases.history.fixture_file import as_file
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
@@ -129,3 +130,12 @@ async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handsh
         assert "no workflow gets such an event" in await asked(False, outcome=outcome)
         assert await asked(True, outcome=outcome) == "", "it was admitted later"
     assert await asked(False, outcome="duplicate") == ""
+
+
+async def test_half_a_character_is_replaced_so_that_a_file_can_hold_it(house: House, tmp_path: Path) -> None:
+    call = await recorded(house, await house.webhook(), '{"n": "\\ud83d", "\u00e9": 1}'.encode())
+    found = await fixtures.fixture(house.gateway, OWNER, call.id)
+    file = tmp_path / "event.json"
+    file.write_text(as_file(found), "utf-8")
+    assert load_event(file) == found.event
+    assert found.event["payload"] == {"n": "\ufffd", "\u00e9": 1} and '"\u00e9"' in file.read_text("utf-8")

@@ -9,11 +9,7 @@ from postern.usecases.history.views import Fixture
 
 def as_file(found: Fixture) -> str:
     """What stands in the file."""
-    plain = as_plain(found)
-    text = json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
-    if any("\ud800" <= char <= "\udfff" for char in text):  # half a character: no file can hold it as it is
-        text = json.dumps(plain, indent=2) + "\n"
-    return text
+    return json.dumps(as_plain(found), ensure_ascii=False, indent=2) + "\n"
 
 
 def file_name(found: Fixture, invocation_id: str) -> str:
