@@ -545,6 +545,46 @@ def test_what_goes_wrong_is_json_where_json_was_asked_for(program: Program, fold
     assert "payloadLimitBytes: " in typed(folder, "webhooks", "create", "Wrong", "payloadLimitBytes=0").stderr
 
 
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ([], "Say what to change"),
+        (["fieldMapping=1", "fieldMapping.fieldOne=x"], "fieldMapping was given as a whole before"),
+        (["authentication=x", "--secret", "env:PATH"], "authentication: name what of it to set"),
+        (["authentication=null"], "authentication: name what of it to set"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(
+    program: Program, folder: Path, settings: list[str], why: str
+) -> None:
+    made = json_of(folder, "webhooks", "create", "Typed")
+    for words in (["set", made["id"], *settings], ["create", "Another", *settings])[: 2 if settings else 1]:
+        ran = typed(folder, "webhooks", *words)
+        assert (ran.exit_code, why in ran.stderr) == (USAGE, True), ran.output
+    assert json_of(folder, "webhooks", "show", made["id"])["version"] == made["version"]
+
+
+def test_wrong_settings_are_named_below_and_not_under_errors(program: Program, folder: Path) -> None:
+    ran = typed(folder, "webhooks", "create", "Wrong", "enabled=flase")
+    assert ran.stderr.splitlines() == [
+        "One or more fields are wrong:",
+        "  enabled: write true or false",
+    ]
+
+
+def test_before_a_webhook_is_deleted_it_is_named(program: Program, folder: Path) -> None:
+    made = json_of(folder, "webhooks", "create", "Precious")
+    assert "Precious: its URL will answer 404." in typed(folder, "webhooks", "delete", made["id"]).output
+    missing = typed(folder, "webhooks", "delete", "wh_none")
+    assert (missing.exit_code, "Delete it?" in missing.output) == (NOT_FOUND, False)
+
+
+def test_a_list_in_which_a_filter_finds_nothing_does_not_say_that_nobody_called(
+    program: Program, folder: Path
+) -> None:
+    assert typed(folder, "history", "list", "--code", "ip_not_allowed").output == "No call matches.\n"
+
+
 def test_a_promotion_that_is_not_known_to_be_safe_says_so(program: Program, folder: Path) -> None:
     two = {"method": "token", "token": {"generate": True}, "secondToken": {"generate": True}}
     made = json_of(folder, "webhooks", "create", "Two", f"authentication={json.dumps(two)}")

@@ -72,6 +72,28 @@ def test_a_number_has_its_bounds(path: str, least: float, most: float, step: flo
         assert field == path and said.startswith("input should be")
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("enabled", "flase", "write true or false"),
+        ("name", 5, "write a text, in quotes"),
+        ("tags", "eu", "write a list, between [ and ]"),
+        ("fieldMapping", "order.number", "write an object, between { and }"),
+        ("schedule", "5m", "write an object, between { and }"),
+        ("payloadLimitBytes", "10MB", "write a whole number"),
+        ("rateLimit.burst", 1.5, "write a whole number"),
+        ("rateLimit.callsPerSecond", "fast", "write a number"),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_words_of_this_program(path: str, value: Any, said: str) -> None:
+    assert wrong(**nested(path, value)) == {path: said}
+
+
+def test_what_can_be_chosen_is_listed() -> None:
+    said = wrong(authentication={**TOKEN, "placement": "cookie"})
+    assert said == {"authentication.placement": "choose one of: header, bearer, basic, url"}
+
+
 def test_a_signature_may_be_as_old_as_thirty_days() -> None:
     for seconds in (0, 30 * 86_400):
         request(authentication={**HMAC, "toleranceSeconds": seconds})

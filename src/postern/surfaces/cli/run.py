@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 import typer
 
 from postern.core.documents import Document
+from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.terminal import err, out, plain, table
 from postern.usecases.answers import Listing, as_plain
 
@@ -51,6 +52,8 @@ def end(message: str, status: int, code: str = "", fields: dict[str, str] | None
     if output.as_json:
         show_problem(message, code, fields)
     else:
+        if fields and message == PROBLEMS["invalid_request"].help:  # "under errors" is where an answer names them
+            message = "One or more fields are wrong:"
         for line in [message, *(f"  {field}: {problem}" for field, problem in fields.items())]:
             err.print(line, "red")
     sys.exit(status)

@@ -293,7 +293,26 @@ def _in_words(kind: str, message: str) -> str:
         return "method must be none, token or hmac"
     if kind == "string_too_short" and "at least 1 " in message:
         return "is required"
+    if kind == "literal_error":
+        return f"choose one of: {message.removeprefix('Input should be ').replace(' or ', ', ').replace(chr(39), '')}"
+    if said := _WRONG_TYPE.get(kind):
+        return said
     return message[:1].lower() + message[1:]
+
+
+_WRONG_TYPE = {
+    kind: said
+    for kinds, said in (
+        ("bool_type bool_parsing", "write true or false"),
+        ("int_type int_parsing int_parsing_size int_from_float", "write a whole number"),
+        ("float_type float_parsing finite_number", "write a number"),
+        ("string_type", "write a text, in quotes"),
+        ("list_type", "write a list, between [ and ]"),
+        ("dict_type model_type model_attributes_type", "write an object, between { and }"),
+    )
+    for kind in kinds.split()
+}
+"""Pydantic speaks of types of Python."""
 
 
 SECRETS: dict[str, dict[str, str]] = {

@@ -74,7 +74,7 @@ def listing(
         page,
         as_json,
         ["received", "id", "status", "reason", "http", "ms", "from"],
-        "No call yet.",
+        "No call matches." if wanted or cursor else "No call yet.",
         _row,
     )
 

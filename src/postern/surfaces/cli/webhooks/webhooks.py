@@ -9,9 +9,10 @@ import msgspec
 import typer
 
 from postern.core.documents import Document, Patch
-from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.options import Given
 from postern.surfaces.cli.run import (
+    NOT_FOUND,
     USAGE,
     Cursor,
     Json,
@@ -81,7 +82,11 @@ def assignments(pairs: list[str] | None) -> Patch:
         *parents, last = name.split(".")
         for parent in parents:
             place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                end(f"{pair!r}: {parent} was given as a whole before; write all of it at once, or none", USAGE)
         place[last] = value
+    if not isinstance(result.get("authentication", {}), dict):
+        end("authentication: name what of it to set, like authentication.placement=bearer", USAGE)
     return result
 
 
@@ -226,6 +231,8 @@ def change(
       postern webhooks set wh_… --second-secret file:new-secret
     """
     patch = assignments(settings)
+    if not patch and not secret and not second_secret:
+        end("Say what to change: SETTING=VALUE, --secret or --second-secret.", USAGE)
     if secret or second_secret:
         method = api.get(Webhook, "webhooks", webhook).authentication.method
         main_name, second_name = ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
@@ -283,7 +290,7 @@ def delete(
     """Delete a webhook: its URL answers 404. For seven days `postern webhooks restore` has it back; its history stays
     until retention takes it."""
     if not yes and not as_json:
-        typer.confirm("Its URL will answer 404. Delete it?", abort=True)
+        typer.confirm(f"{_name(webhook)}: its URL will answer 404. Delete it?", abort=True)
     api.delete("webhooks", webhook)
     report(
         {"deleted": webhook},
@@ -322,6 +329,17 @@ def delete_for_good(
         typer.confirm("Its settings and secrets cannot be had back. Delete them?", abort=True)
     api.delete("bin", webhook)
     report({"deleted": webhook}, "Deleted for good.", as_json)
+
+
+def _name(webhook: str) -> str:
+    """A webhook that cannot be read has none, and can be deleted all the same."""
+    try:
+        found = api.ask("GET", ("webhooks", webhook), {}, declines=True)
+    except Declined as declined:
+        if declined.status == 404:
+            end(str(declined), NOT_FOUND, declined.code)
+        return webhook
+    return plain(msgspec.json.decode(found)["name"])
 
 
 def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
