@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 from chromium import install_chromium
@@ -106,15 +107,20 @@ def compile_once() -> None:
 def follow_pip_configuration() -> None:
     """uv does not read pip's configuration: hand it the mirror and the certificates that pip was configured to
     use."""
+    configured = pip_configuration()
     for setting, variable in (("index-url", "UV_DEFAULT_INDEX"), ("cert", "SSL_CERT_FILE")):
-        value = os.environ.get("PIP_" + setting.upper().replace("-", "_")) or pip_setting(f"global.{setting}")
+        value = os.environ.get("PIP_" + setting.upper().replace("-", "_")) or configured.get(
+            f"global.{setting}"
+        )
         if value:
             os.environ.setdefault(variable, value)
 
 
-def pip_setting(name: str) -> str:
-    answer = subprocess.run([*PIP, "config", "get", name], capture_output=True, text=True, check=False)
-    return answer.stdout.strip() if answer.returncode == 0 else ""
+def pip_configuration() -> dict[str, str]:
+    """Of the user and of the machine: `pip config get` knows the user's own file alone."""
+    answer = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False)
+    pairs = (line.partition("=") for line in answer.stdout.splitlines() if answer.returncode == 0)
+    return {name: literal_eval(value) for name, _, value in pairs if value}
 
 
 def works(*command: str) -> bool:

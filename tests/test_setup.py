@@ -11,6 +11,7 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
+import install
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -173,3 +174,20 @@ def test_another_python_is_told_which_ones_it_may_be(version: str) -> None:
     )
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith(f"Python 3.11, 3.12 or 3.13 is needed, and this is {version};")
+
+
+def test_what_pip_is_configured_with_for_the_whole_machine_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = os.path.realpath(sys.executable)  # the environment of the tests has no pip
+    monkeypatch.setattr(install, "PIP", [python, "-m", "pip", "--disable-pip-version-check"])
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nindex-url = https://mirror.example/simple\ncert = /a/b.pem\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    wanted = {"UV_DEFAULT_INDEX": "https://mirror.example/simple", "SSL_CERT_FILE": "/a/b.pem"}
+    for name in (*wanted, "PIP_INDEX_URL", "PIP_CERT"):
+        monkeypatch.setenv(name, "")  # what is set in the test goes again with it
+        monkeypatch.delenv(name)
+    install.follow_pip_configuration()
+    assert {name: os.environ.get(name) for name in wanted} == wanted

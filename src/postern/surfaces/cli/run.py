@@ -52,7 +52,9 @@ def end(message: str, status: int, code: str = "", fields: dict[str, str] | None
     if output.as_json:
         show_problem(message, code, fields)
     else:
-        if fields and message == PROBLEMS["invalid_request"].help:  # "under errors" is where an answer names them
+        if (
+            fields and message == PROBLEMS["invalid_request"].help
+        ):  # "under errors" is where an answer names them
             message = "One or more fields are wrong:"
         for line in [message, *(f"  {field}: {problem}" for field, problem in fields.items())]:
             err.print(line, "red")

@@ -83,7 +83,9 @@ def assignments(pairs: list[str] | None) -> Patch:
         for parent in parents:
             place = place.setdefault(parent, {})
             if not isinstance(place, dict):
-                end(f"{pair!r}: {parent} was given as a whole before; write all of it at once, or none", USAGE)
+                end(
+                    f"{pair!r}: {parent} was given as a whole before; write all of it at once, or none", USAGE
+                )
         place[last] = value
     if not isinstance(result.get("authentication", {}), dict):
         end("authentication: name what of it to set, like authentication.placement=bearer", USAGE)
