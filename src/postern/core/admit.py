@@ -122,7 +122,9 @@ def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -
     payload = read_object(verified.call, webhook.wraps_arrays)
     if isinstance(payload, Unreadable):
         return _reject(trace, "content", payload.code, payload.detail, matched=verified.matched)
-    trace.append(("content", True, f"a JSON object of {len(payload.text)} bytes"))
+    trace.append(
+        ("content", True, f"{payload.sent_as}a JSON object of {len(payload.text)} bytes{payload.remark}")
+    )
 
     fields, found = webhook.mapping.apply(payload)
     trace.append(("field mapping", True, found))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.calls import content
-from postern.core.calls.content import Unreadable, read_object
+from postern.core.calls.content import Payload, Unreadable, read_object
 from support.calls import call
 
 
@@ -49,13 +49,46 @@ def test_a_json_object_is_read_as_it_was_sent(kind: str | None) -> None:
         b'{"a":"\x00"}',
         b"\xff\xfe{\x00}\x00",
         b"nonsense",
+        b"[",
+        b"[1,2",
+        b"[1] x",
+        b"1x",
+        b"[" * 1_000_000,
+        b"  ",
     ],
 )
 def test_what_is_not_json_is_malformed(body: bytes) -> None:
     assert read(body) == "malformed_json"
 
 
-@pytest.mark.parametrize("body", [b"[]", b'"text"', b"1", b"null", b"true"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "the body is empty"),
+        (b" \r\n", "the body is blank"),
+        (b'{"a":', "the body ends in the middle of its JSON"),
+        (b"[1,", "the body ends in the middle of its JSON"),
+        (b"[1] x", "JSON is malformed: trailing characters (byte 5)"),
+        (b"[" * 1_000_000, "nested deeper than 100 levels"),
+    ],
+)
+@pytest.mark.parametrize("wrap_arrays", [False, True])
+def test_what_is_wrong_with_it_is_said_in_words_that_hold(body: bytes, said: str, wrap_arrays: bool) -> None:
+    found = read_object(call(body, ("Content-Type", "application/json")), wrap_arrays)
+    assert isinstance(found, Unreadable) and found.detail == said
+
+
+def test_json_that_is_called_a_form_says_so() -> None:
+    def sent(body: bytes) -> tuple[str, str]:
+        found = read_object(call(body, ("Content-Type", "application/x-www-form-urlencoded")))
+        assert isinstance(found, Payload)
+        return found.sent_as, found.remark
+
+    assert "application/json" in sent(b'{"a": 1}')[1]
+    assert sent(b"a=1") == sent(b"{a}=1") == ("a form, read as ", "")
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"text"', b"1", b"null", b"true", b'["\\ud800"]'])
 def test_json_that_is_no_object_is_told_apart(body: bytes) -> None:
     assert read(body) == "payload_not_an_object"
 

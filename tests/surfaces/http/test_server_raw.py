@@ -423,7 +423,7 @@ def test_whoever_is_refused_and_sends_for_ever_is_cut_off(house: House) -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"[" * 100_000 + b"]" * 100_000, "payload_not_an_object"),
+        (b"[" * 100_000 + b"]" * 100_000, "malformed_json"),
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "malformed_json"),
         (b'{"a":' * 101 + b"1" + b"}" * 101, "malformed_json"),
         (b'{"a":"' + b"\xff" * 10 + b'"}', "malformed_json"),
@@ -696,6 +696,17 @@ def test_a_caller_that_asks_before_sending_its_body_is_told_to_go_on(house: Hous
         assert go_on is not None
         assert go_on.status == 100
         connection.send(body)
+        answer = connection.answer()
+        assert answer is not None
+        assert answer.status == 200
+
+
+def test_a_caller_of_the_old_version_is_not_told_to_go_on(house: House) -> None:
+    """It would take that for its answer."""
+    head, _, body = post(("Expect", "100-continue"), to=house.hook).partition(b"\r\n\r\n")
+    with wire(house.port) as connection:
+        connection.send(head.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\n\r\n" + body[:1])
+        connection.send(body[1:])
         answer = connection.answer()
         assert answer is not None
         assert answer.status == 200

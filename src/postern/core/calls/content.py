@@ -35,6 +35,9 @@ class Payload(msgspec.Struct):
 
     text: bytes
     members: dict[str, msgspec.Raw]
+    sent_as: str = ""
+    """What it was instead of JSON, for the trace."""
+    remark: str = ""
 
 
 def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
@@ -133,15 +136,35 @@ def _json_object(body: bytes) -> Payload | Unreadable:
     except UnicodeDecodeError:
         return Unreadable("malformed_json", "the body is not UTF-8")
     except msgspec.ValidationError:
-        return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
+        return _no_object(text)
     except RecursionError:
         return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except (msgspec.DecodeError, ValueError) as error:
         mended = _without_half_characters(text) if b"\\u" in text else text
         if mended != text:
             return _json_object(mended)
-        return Unreadable("malformed_json", str(error) if text else "the body is empty")
+        return _malformed(text, error)
     return Payload(text, opened)
+
+
+def _no_object(text: bytes) -> Unreadable:
+    """What begins like another kind of JSON. Only that has been looked at so far."""
+    try:
+        msgspec.json.decode(_without_half_characters(text), type=msgspec.Raw)
+    except RecursionError:
+        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+    except msgspec.DecodeError as error:
+        return _malformed(text, error)
+    return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
+
+
+def _malformed(text: bytes, error: Exception) -> Unreadable:
+    if not text.strip(b" \t\r\n"):
+        return Unreadable("malformed_json", "the body is blank" if text else "the body is empty")
+    said = str(error)
+    if said == "Input data was truncated":
+        said = "the body ends in the middle of its JSON"
+    return Unreadable("malformed_json", said)
 
 
 def _depth(text: bytes) -> int:
@@ -172,9 +195,15 @@ def _form_object(body: bytes) -> Payload | Unreadable:
     fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
     if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
         return _json_object(fields["payload"])
-    return _json_object(
+    read = _json_object(
         msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
     )
+    if isinstance(read, Payload):
+        read.sent_as = "a form, read as "
+        # Many a client calls whatever it is given a form, as curl does.
+        if body.lstrip()[:1] == b"{" and isinstance(_json_object(body), Payload):
+            read.remark = "; it is JSON, but the call does not say Content-Type: application/json"
+    return read
 
 
 class Mapping:

@@ -76,7 +76,8 @@ def read_head(
         path, query = target.path or b"", target.query or b""
     if not path or not path.isascii():
         return "malformed_request"
-    asks_first = by_name.get(b"expect", b"").lower() == b"100-continue"
+    # Whoever speaks HTTP/1.0 knows no 100 Continue, and would take it for the answer.
+    asks_first = by_name.get(b"expect", b"").lower() == b"100-continue" and version != "1.0"
     keep_alive = keep_alive and version != "1.0"
     return Request(method, path, query, tuple(headers), by_name, version, keep_alive, chunked, asks_first)
 
