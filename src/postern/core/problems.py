@@ -166,7 +166,7 @@ _ALL = [
     ),
     Problem("access_denied", 403, "Not allowed", "Your access level does not allow this."),
     Problem("not_found", 404, "Not found", "There is nothing with this id, or it has been deleted."),
-    Problem("conflict", 409, "Conflict", "The present state does not allow this."),
+    Problem("conflict", 409, "Conflict", "The current state does not allow this."),
     Problem(
         "version_conflict",
         412,

@@ -90,9 +90,9 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
         ANSWERS.replace('event["payload"]', 'event["payload"'),
         r"flows.py, line 4: .+\n +respond\(",
     )
-    desk.sees("No workflow runs until this is mended")
+    desk.sees("No workflow runs until this is fixed")
     assert desk.calls(desk.passing, "Grace").status_code == 200
-    desk.sees(r"Tells  POST  200 .*\n +waits for the workflow files to be mended\n")
+    desk.sees(r"Tells  POST  200 .*\n +waits for the workflow files to be fixed\n")
     before = len(desk.program.output())
     desk.edits(
         HEAD + 'print("read")\n@workflow\ndef greet(event):\n    print("hello", event["payload"]["name"])\n',

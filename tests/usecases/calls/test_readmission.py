@@ -1,4 +1,4 @@
-"""Rejected calls that the present settings would let in: found, and started once."""
+"""Rejected calls that the current settings would let in: found, and started once."""
 
 import hmac
 from typing import Any

@@ -76,7 +76,7 @@ class Housekeeping:
         now = time.time()
         error = (
             "put aside: again and again the engine process died or hung while this run was at the same step."
-            " Replay the call when the cause is mended"
+            " Replay the call when the cause is fixed"
         )
         put_aside = connection.execute(
             "UPDATE runs SET state = 'failed', ended_at = ?, error = ?, wake_at = NULL"

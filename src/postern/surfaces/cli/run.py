@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS, NOT_ALLOWED = 0, 1, 2, 3, 4, 5, 6, 7
 INTERRUPTED = 130
-EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the present state does not allow it · 5 gateway, store or engine not reachable · 6 a dry run found something to change · 7 the API key is not known, or may not do this"
+EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the current state does not allow it · 5 gateway, store or engine not reachable · 6 a dry run found something to change · 7 the API key is not known, or may not do this"
 
 
 class Output:

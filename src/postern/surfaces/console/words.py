@@ -34,7 +34,7 @@ STATUS_HELP = {
     "handshake": "The sender tested the URL; it was answered, nothing was started.",
     "accepted": "Stored on disk; the workflow is about to be started.",
     "held": "Stored; starting waits until the webhook is released.",
-    "started": "The workflow engine has taken the trigger; that its runs have ended is not known.",
+    "started": "The workflow engine has taken the trigger; whether its runs have ended is not known.",
     "responded": "The workflow answered the waiting caller.",
     "completed": "Every run of it came to its end.",
     "failed": "It could not be started, or a run of it failed. It can be replayed.",
@@ -201,7 +201,8 @@ def listed(names: list[str], most: int = 3) -> str:
 def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
     """Which calls a history filter means, in a sentence."""
     status = STATUS_WORDS[wanted.status][0] if wanted.status else "Every"
-    sentence = f"{status} call{'s' if status != 'Every' else ''}"
+    several = status != "Every"
+    sentence = f"{status} call{'s' if several else ''}"
     if wanted.answer:
         heard = "had left before the answer" if wanted.answer == "gone" else f"heard {wanted.answer}"
         sentence += f" whose caller {heard}"
@@ -220,9 +221,11 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
     if wanted.field:
         sentence += f" with the value “{wanted.field}”"
     if wanted.search:
-        sentence += f" that holds “{wanted.search}”"
+        sentence += f" that {'hold' if several else 'holds'} “{wanted.search}”"
     if wanted.since is not None:
         sentence += f" since {exact(wanted.since)}"
+    if wanted.until is not None:
+        sentence += f" before {exact(wanted.until)}"
     return sentence
 
 

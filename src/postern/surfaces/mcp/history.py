@@ -177,7 +177,7 @@ async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume
 
 @tool("Find rejected calls that pass now", "read", ask.OneWebhook)
 async def recheck_rejected(gateway: Gateway, actor: Actor, asked: ask.OneWebhook) -> Recheck:
-    """After a webhook's settings were mended: which of its recorded rejected calls would be accepted today.
+    """After a webhook's settings were fixed: which of its recorded rejected calls would be accepted today.
     Nothing is started."""
     return await readmission.recheck(gateway, actor, asked.webhook_id)
 

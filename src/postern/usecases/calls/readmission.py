@@ -1,4 +1,4 @@
-"""A second chance: rejected calls that the present settings would let in, and starting them, none of them
+"""A second chance: rejected calls that the current settings would let in, and starting them, none of them
 twice."""
 
 from postern.core.access.accounts import Actor
@@ -21,7 +21,7 @@ MOST_RECHECKED = 1_000
 async def recheck(
     gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED
 ) -> views.Recheck:
-    """Which rejected calls of a webhook would be accepted with its present settings, and which of them its
+    """Which rejected calls of a webhook would be accepted with its current settings, and which of them its
     sender has sent again and had accepted meanwhile. Nothing is started."""
     require(actor, "read")
     passing, again, failing = [], [], 0
@@ -100,7 +100,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
 
 
 def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str) -> Verdict | str:
-    """The verdict on the call under the present settings, at the time it was received; or the reason why it
+    """The verdict on the call under the current settings, at the time it was received; or the reason why it
     is still rejected."""
     if webhook is None:
         return "its webhook has been deleted"

@@ -109,7 +109,7 @@ def _never_started(invocation: Invocation) -> str:
             return f"this call is a duplicate and started nothing; replay the first one, {invocation.duplicate_of}"
         case "rejected":
             return (
-                f"this call was rejected ({invocation.code}) and started nothing; mend what was wrong, then check "
+                f"this call was rejected ({invocation.code}) and started nothing; fix what was wrong, then check "
                 "it again and admit it"
             )
         case "handshake":

@@ -101,7 +101,7 @@ class Runtime:
     """What callers heard and how runs ended, until it is written down."""
     counted: Counted = field(default_factory=Counted)
     alarms: list[str] = field(default_factory=list)
-    """What is not well and somebody has to mend, in sentences; see `readiness.py`."""
+    """What is not well and somebody has to fix, in sentences; see `readiness.py`."""
     ending: bool = False
     """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     unsettled: dict[str, int] = field(default_factory=dict)

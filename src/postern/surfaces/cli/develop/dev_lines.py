@@ -51,7 +51,7 @@ class DevLines:
         self._line(plain(error), "red")
         if line:
             self._more(f"    {plain(line)}")
-        self._more("No workflow runs until this is mended. Calls are taken meanwhile, and wait.")
+        self._more("No workflow runs until this is fixed. Calls are taken meanwhile, and wait.")
 
     def died(self, because: str) -> None:
         self._line(f"{plain(because)}. It is started again.", "red")
@@ -123,7 +123,7 @@ class DevLines:
             body = plain(first.response.body)
             self._more(f"  answered {body if len(body) <= LONGEST_BODY else body[: LONGEST_BODY - 1] + '…'}")
         if self.broken_now and call.code == "accepted":
-            self._more("  waits for the workflow files to be mended")
+            self._more("  waits for the workflow files to be fixed")
         self._show_runs(call.id)
 
     def _show_runs(self, invocation: str) -> None:

@@ -21,7 +21,7 @@ class AdmitRequest(Shape):
     "GET", "/webhooks/{webhook_id}/readmissible", "List rejected calls that would pass now", level="read"
 )
 async def list_readmissible(gateway: Gateway, actor: Actor, webhook_id: str) -> Recheck:
-    """Judged by the webhook's present settings, at the time they were received. Nothing is started."""
+    """Judged by the webhook's current settings, at the time they were received. Nothing is started."""
     return await readmission.recheck(gateway, actor, webhook_id)
 
 
@@ -29,5 +29,5 @@ async def list_readmissible(gateway: Gateway, actor: Actor, webhook_id: str) -> 
     "POST", "/readmissions", "Admit rejected calls that pass now", level="write", refuses=("not_found",)
 )
 async def admit_invocations(gateway: Gateway, actor: Actor, body: AdmitRequest) -> Admitted:
-    """Starts those of them that the present settings let in. What has been started meanwhile is left alone."""
+    """Starts those of them that the current settings let in. What has been started meanwhile is left alone."""
     return await readmission.admit(gateway, actor, body.invocation_ids)

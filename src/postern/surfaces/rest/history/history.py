@@ -126,7 +126,7 @@ async def compare_invocations(
 async def explain_invocation(
     gateway: Gateway, actor: Actor, invocation_id: str
 ) -> SignatureExplanation | Explanation:
-    """Why the call was judged so and what would fix it, checked against its webhook's present settings."""
+    """Why the call was judged so and what would fix it, checked against its webhook's current settings."""
     return await signatures.explain(gateway, actor, invocation_id)
 
 

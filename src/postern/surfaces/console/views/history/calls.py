@@ -299,7 +299,7 @@ async def fix(visit: Visit) -> Response:
 
 @staying
 async def admit(visit: Visit) -> Response:
-    """Check a rejected call with the present settings, and start it if it passes now."""
+    """Check a rejected call with the current settings, and start it if it passes now."""
     found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
     one = found.items[0]
     if not one.admitted:

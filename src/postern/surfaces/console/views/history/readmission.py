@@ -1,4 +1,4 @@
-"""Rejected calls, checked again with the settings as they are now: after a mended secret nothing need be sent
+"""Rejected calls, checked again with the settings as they are now: after a corrected secret nothing need be sent
 again."""
 
 from collections import Counter

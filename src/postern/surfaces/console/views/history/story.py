@@ -182,8 +182,8 @@ def _caller(item: Invocation) -> str:
     if first is not None and first.answer == "waiting":
         return f"waits for the answer of {first.listener or 'the workflow'}"
     if first is not None and first.answer is not None:
-        return f"was to hear {item.http_status}; that it was there for it is not noted"
-    return f"heard {item.http_status} at once" if item.http_status else "heard nothing that is noted"
+        return f"was answered {item.http_status}; whether it was still connected is not known"
+    return f"heard {item.http_status} at once" if item.http_status else "what it heard is not known"
 
 
 def _started_by(item: Invocation, delivery: Delivery) -> str:
