@@ -10,7 +10,8 @@ from postern.core.history.invocation import Receipt, StoreUnavailable
 from postern.observe import CallLine, call_counts
 from postern.usecases.calls import receive
 from postern.usecases.deliveries.dispatch import LEASE, Dispatcher
-from support.house import House, HttpReply
+from postern.usecases.history import samples
+from support.house import OWNER, House, HttpReply
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +115,42 @@ async def test_who_has_waited_for_the_workflow_is_counted_apart(house: House, li
     counted = Counted()
     await house.call(webhook, b"not json")
     assert counted.since() == ({("rejected", "malformed_json"): 1}, 1, 0)
+
+
+async def test_a_secret_that_a_sender_announces_is_answered_at_once(house: House) -> None:
+    scheme = {"signature": "header:X-Notion-Signature", "handshake": "notion"}
+    how = {"method": "hmac", "provider": "custom", "secret": "not known yet", "scheme": scheme}
+    webhook = await house.webhook(authentication=how)
+    counted = Counted()
+    assert (await house.call(webhook, b'{"verification_token": "secret_9YkzAJ0Cq4"}')).status == 200
+    assert counted.since() == ({("handshake", "handshake"): 1}, 1, 0)
+
+
+async def test_who_waits_while_the_store_goes_away_is_told_and_counted_as_that(
+    house: House, lines: list[CallLine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(receive, "await_answer", away)
+    webhook = await house.webhook(synchronousResponse=WAITS)
+    counted = Counted()
+    heard = await house.call(webhook)
+    assert (heard.status, heard.json["code"]) == (503, "temporarily_unavailable")
+    assert counted.since() == ({("accepted", "temporarily_unavailable"): 1}, 1, 0)
+    assert [(line.outcome, line.code, line.status) for line in lines] == [
+        ("accepted", "temporarily_unavailable", 503)
+    ]
+
+
+async def test_the_next_accepted_call_is_kept_as_the_sample_where_one_is_waited_for(house: House) -> None:
+    webhook = await house.webhook()
+    await samples.arm(house.gateway, OWNER, webhook.id)
+    await house.call(webhook, b"not json")
+    for number in (1, 2):
+        await house.call(webhook, b'{"n":%d}' % number)
+    event = (await samples.sample(house.gateway, OWNER, webhook.id)).event
+    assert event is not None and event["payload"] == {"n": 1}
 
 
 async def test_how_long_it_took_is_logged_in_milliseconds(house: House, lines: list[CallLine]) -> None:

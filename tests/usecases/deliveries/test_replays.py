@@ -26,6 +26,7 @@ from postern.usecases.history.views import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
+from support.house import OWNER, House
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -134,6 +135,22 @@ async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pyt
     with pytest.raises(Refused) as refused:
         await replays.plan(desk.gateway, ACTOR, HistoryFilter())
     assert refused.value.code == "invalid_request"
+
+
+@pytest.mark.parametrize(("found", "taken"), [(100_000, True), (100_001, False)])
+async def test_a_plan_holds_a_hundred_thousand(
+    house: House, monkeypatch: pytest.MonkeyPatch, found: int, taken: bool
+) -> None:
+    async def count(_: HistoryFilter, most: int) -> int:
+        return min(found, most)
+
+    monkeypatch.setattr(house.gateway.store.replays, "count", count)
+    if taken:
+        assert (await replays.plan(house.gateway, OWNER, HistoryFilter())).count == found
+    else:
+        with pytest.raises(Refused) as refused:
+            await replays.plan(house.gateway, OWNER, HistoryFilter())
+        assert [error.field for error in refused.value.errors] == ["filter"]
 
 
 async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:

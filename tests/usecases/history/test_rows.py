@@ -22,3 +22,11 @@ async def test_a_long_value_is_cut(house: House) -> None:
     await house.call(webhook, b'{"n": "%s", "m": "%s"}' % (b"x" * 80, b"y" * 81))
     (one,) = await house.history()
     assert (await rows.contents(house.gateway, OWNER, [one.id]))[one.id].values == ["x" * 80, "y" * 79 + "…"]
+
+
+async def test_of_a_large_body_a_list_reads_nothing(house: House) -> None:
+    shop = await house.webhook(authentication={"method": "hmac", "provider": "slack", "secret": "a" * 32})
+    for size, event in ((16 * 1024, "message"), (16 * 1024 + 1, "")):
+        await house.call(shop, b'{"event": {"type": "message"}}'.ljust(size))
+        newest = (await house.history())[0].id
+        assert (await rows.contents(house.gateway, OWNER, [newest]))[newest].event == event

@@ -10,36 +10,39 @@ from support.house import OWNER, House
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_key_is_looked_for_in_the_last_calls(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "LAST", 3)
+async def test_a_key_is_looked_for_in_the_last_twenty_calls(house: House) -> None:
     webhook = await house.webhook()
 
     async def tried(key: str) -> TriedKey:
         return await trying.duplicate_key(house.gateway, OWNER, webhook.id, key)
 
     assert await tried("order.id") == TriedKey(calls=0, found=0, example=None, instead=None)
-    await house.call(webhook, b"{}")  # is too long ago
+    await house.call(webhook, b'{"long": "ago"}')
+    for _ in range(17):
+        await house.call(webhook, b"{}")
     await house.call(webhook, b'{"order": {"id": 7}}', headers={"X-Event-ID": "evt_1"})
     await house.call(webhook, b'{"order": {"id": 8}}', headers={"X-Event-ID": "evt_2"})
     await house.call(webhook, b'{"order": {}}')
-    assert await tried("body:order.id") == TriedKey(calls=3, found=2, example="8", instead=None)
-    assert await tried("header:x-event-id") == TriedKey(calls=3, found=2, example="evt_2", instead=None)
+    assert await tried("body:order.id") == TriedKey(calls=20, found=2, example="8", instead=None)
+    assert (await tried("long")).found == 0
+    assert await tried("header:x-event-id") == TriedKey(calls=20, found=2, example="evt_2", instead=None)
     # Written as the other kind.
     assert (await tried("X-Event-ID")).instead == "header:X-Event-ID"
     assert (await tried("header:order")).instead == "order"
-    assert await tried("nothing") == TriedKey(calls=3, found=0, example=None, instead=None)
+    assert await tried("nothing") == TriedKey(calls=20, found=0, example=None, instead=None)
     with pytest.raises(Refused) as refused:
         await tried("$.order.id")
     assert "without $" in refused.value.errors[0].message
 
 
-async def test_of_a_large_body_nothing_is_said(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "LARGEST_READ", 10)
+async def test_of_a_large_body_nothing_is_said(house: House) -> None:
     webhook = await house.webhook()
-    await house.call(webhook, b'{"order": {"id": 7}}', headers={"X-Event-ID": "evt_1"})
-    path = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "order.id")
-    header = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "header:X-Event-ID")
-    assert (path.calls, header.calls, header.found) == (0, 1, 1)
+    for size, are_read in ((256 * 1024, 1), (256 * 1024 + 1, 1)):
+        await house.call(webhook, b'{"order": {"id": 7}}'.ljust(size), headers={"X-Event-ID": "evt_1"})
+        path = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "order.id")
+        header = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "header:X-Event-ID")
+        assert (path.calls, path.found, header.calls - header.found) == (are_read, are_read, 0)
+    assert header.calls == 2
 
 
 async def test_the_newest_call_is_the_example_and_a_long_one_is_cut(house: House) -> None:

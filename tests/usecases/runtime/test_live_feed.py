@@ -187,15 +187,14 @@ def come(live: LiveFeed, *actors: Actor) -> list[str]:
     return came
 
 
-async def test_one_user_opens_so_many_and_all_together_so_many(
-    live: LiveFeed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live_feed, "MOST_OF_ONE", 2)
-    monkeypatch.setattr(live_feed, "MOST_WATCHERS", 4)
+async def test_one_user_opens_twenty_and_all_together_two_hundred(live: LiveFeed) -> None:
     ada, renamed = Actor("ada", "read", "usr_1"), Actor("lovelace", "read", "usr_1")
     cli, other = Actor("command line", "admin"), Actor("another", "admin")
-    came = come(live, ada, renamed, ada, cli, cli, cli, other)
-    assert came == ["came", "came", "refused", "came", "came", "refused", "refused"]
+    assert come(live, *[ada] * 19, renamed, ada, renamed) == ["came"] * 20 + ["refused"] * 2
+    assert come(live, *[cli] * 21) == ["came"] * 20 + ["refused"]
+    for number in range(8):
+        assert come(live, *[Actor("somebody", "read", f"usr_of_{number}")] * 20) == ["came"] * 20
+    assert come(live, other) == ["refused"]
     for watcher in list(live._watchers):
         live.leave(watcher)
 
