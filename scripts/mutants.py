@@ -97,11 +97,11 @@ class Results:
         return f"{mutant.file} {sha256((SOURCE / mutant.file).read_bytes()).hexdigest()[:16]}"
 
 
-def named(told: Path) -> list[Mutant]:
-    """Those that survived, as a run has told them."""
+def named(output: Path) -> list[Mutant]:
+    """Those that survived, as a run has printed them."""
     places = {
         line.rstrip().partition(" tests  ")[2]
-        for line in told.read_text().splitlines()
+        for line in output.read_text().splitlines()
         if line.startswith("survives ")
     }
     return [
@@ -127,7 +127,7 @@ def main() -> None:
     )
     parser.add_argument("--sample", type=int, help="so many of them")
     parser.add_argument("--seed", type=int, default=1, help="another sample")
-    parser.add_argument("--named", type=Path, help="those that survived, in a file of what a run has told")
+    parser.add_argument("--named", type=Path, help="those that survived, in a file of what a run has printed")
     parser.add_argument("--slow", action="store_true", help="ask the tests that start programs as well")
     parser.add_argument("--tests", nargs="+", help="with --slow: files or folders of tests; default: all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at once")

@@ -112,7 +112,7 @@ def test_what_cannot_be_released_changes_nothing(repository: Path, words: list[s
     assert git(repository, "status", "--porcelain") + git(repository, "tag") == ""
 
 
-def test_what_is_in_the_way_is_said_before_the_tests(repository: Path) -> None:
+def test_what_is_in_the_way_is_reported_before_the_tests(repository: Path) -> None:
     asked = make_release(repository, "0.1.0", "--repository", REPOSITORY, "--check")
     assert (asked.returncode, asked.stdout + asked.stderr) == (0, "")
     assert git(repository, "status", "--porcelain") + git(repository, "tag") == ""

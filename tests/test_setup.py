@@ -163,7 +163,7 @@ def test_the_pythons_that_were_tried_are_the_ones_that_are_taken() -> None:
 
 
 @pytest.mark.parametrize("version", ["3.10.14", "3.14.0", "3.15.2"])
-def test_another_python_is_told_which_ones_it_may_be(version: str) -> None:
+def test_another_python_hears_which_ones_it_may_be(version: str) -> None:
     parts = tuple(map(int, version.split(".")))
     as_if = f"import sys, runpy; sys.version_info, sys.version = {parts}, '{version} (main)'"
     started = (

@@ -152,23 +152,23 @@ def test_a_fork_is_as_the_program_that_was_started(tmp_path: Path, monkeypatch: 
     ]
     commands.append(["webhooks", "list", "--json"])
     monkeypatch.setenv("POSTERN_ENGINE", "nonsense")  # nothing of this process's own settings is seen
-    said: dict[bool, list[tuple[int, str, str]]] = {}
+    printed: dict[bool, list[tuple[int, str, str]]] = {}
     for allowed in (False, True):
         monkeypatch.setattr(forks, "allowed", allowed)
         folder = tmp_path / str(allowed)
         folder.mkdir()
         ran = [run_postern(folder, *words) for words in commands]
-        said[allowed] = [(one.returncode, one.stdout, one.stderr.replace(str(folder), "")) for one in ran]
-    started, forked = (json.loads(said[allowed][2][1]) for allowed in (False, True))
+        printed[allowed] = [(one.returncode, one.stdout, one.stderr.replace(str(folder), "")) for one in ran]
+    started, forked = (json.loads(printed[allowed][2][1]) for allowed in (False, True))
     assert (
         started.keys() == forked.keys() and started["id"] != forked["id"] and started["url"] != forked["url"]
     )
     for allowed, made in ((False, started), (True, forked)):
-        said[allowed] = [
+        printed[allowed] = [
             (code, re.sub(r'"\w+At": "[^"]*"', "", out.replace(made["id"], "").replace(made["url"], "")), err)
-            for code, out, err in said[allowed]
+            for code, out, err in printed[allowed]
         ]
-    assert said[True] == said[False]
+    assert printed[True] == printed[False]
 
 
 def test_a_fork_takes_what_is_typed_into_a_shell(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _is_as_nothing(node: ast.expr) -> bool:
-    """Whoever asks whether it is true is told the same by None. That False might be True is a bug of its own."""
+    """Whoever asks whether it is true has the same answer from None. That False might be True is a bug of its own."""
     return isinstance(node, ast.Constant) and (node.value is None or node.value is False)
 
 

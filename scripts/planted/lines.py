@@ -204,9 +204,9 @@ class Coverage:
             for line, by in data.contexts_by_lineno(one).items():
                 self._add(one, line, (test for test in by if test in gatherer.seconds or not test))
         for file in noted.glob("*.json") if self.choice.in_programs else ():
-            said = json.loads(file.read_text())
-            by = gatherer.started_by(said["test"])
-            for one, lines in said["lines"].items():
+            record = json.loads(file.read_text())
+            by = gatherer.started_by(record["test"])
+            for one, lines in record["lines"].items():
                 for line in lines:
                     self._add(one, line, by)
         imported = [one for one in sys.modules if one not in before and not _is_ours(one)]

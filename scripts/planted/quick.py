@@ -18,11 +18,11 @@ TIME_OUT, NO_IMPORT = WITHOUT_A_TEST = ("time-out", "the module cannot be import
 
 
 class Asking:
-    """A plugin of pytest: these tests, in this order; the first that fails is told."""
+    """A plugin of pytest: these tests, in this order; the first that fails is written down."""
 
-    def __init__(self, tests: list[str], told: int) -> None:
+    def __init__(self, tests: list[str], output: int) -> None:
         self._order = {test: number for number, test in enumerate(tests)}
-        self._told = told
+        self._output = output
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted(
@@ -31,7 +31,7 @@ class Asking:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            os.write(self._told, report.nodeid.encode() + b"\n")
+            os.write(self._output, report.nodeid.encode() + b"\n")
 
 
 class QuickTests:
@@ -76,8 +76,8 @@ class QuickTests:
         os.close(writing)
         expected = sum(self._coverage.seconds.get(test, 1.0) for test in tests)
         code = _ended(child, time.monotonic() + 30 + 6 * expected)
-        with open(reading, "rb") as told:
-            by = told.read().decode().partition("\n")[0]
+        with open(reading, "rb") as first:
+            by = first.read().decode().partition("\n")[0]
         if code == 0:
             return ""
         return by or (TIME_OUT if code == -signal.SIGKILL else NO_IMPORT)

@@ -56,8 +56,8 @@ class Programs:
                 )
                 environment["PLANTED_BUG"] = str(bug)
             expected = sum(self._coverage.seconds[test] for test in tests)
-            told = Path(folder, "told")
-            with told.open("w") as output:
+            printed = Path(folder, "printed")
+            with printed.open("w") as output:
                 started = subprocess.Popen(
                     [sys.executable, "-m", "pytest", *OPTIONS, "-x", "-rfE", "--tb=no", *tests],
                     cwd=ROOT,
@@ -73,10 +73,10 @@ class Programs:
             finally:
                 _end_what_is_left(mark)
                 started.wait()
-            said = [line.partition(" ")[2] for line in told.read_text().splitlines()]
+            failures = [line.partition(" ")[2] for line in printed.read_text().splitlines()]
         if code == 0:
             return None
-        found = [test for test in tests if any(f"{line} ".startswith(f"{test} ") for line in said)]
+        found = [test for test in tests if any(f"{line} ".startswith(f"{test} ") for line in failures)]
         # Where none of them has failed, pytest itself could not begin.
         return found[0] if found else tests[0]
 

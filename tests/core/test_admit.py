@@ -107,7 +107,7 @@ def test_whoever_has_one_ipv6_address_has_its_whole_network() -> None:
     assert wrong_one(rules, limits, "2001:db8:0:1::1").code == "credential_mismatch"
 
 
-def test_whoever_comes_again_after_the_seconds_it_was_told_is_not_too_early() -> None:
+def test_whoever_comes_again_after_the_seconds_it_was_given_is_not_too_early() -> None:
     now = 0.0
     rules, limits = protected(calls_per_second=0.8, burst=1), Limits(lambda: now)
     judged(rules, call(b"{}", TOKEN), limits)

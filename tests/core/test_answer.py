@@ -9,27 +9,30 @@ from postern.core.problems import PROBLEMS
 
 
 @pytest.mark.parametrize("status", ["accepted", "duplicate", "completed"])
-def test_a_call_that_was_taken_is_told_its_status_and_its_id(status: str) -> None:
-    told = getattr(answer, status)("inv_1")
-    assert (told.status, msgspec.json.decode(told.body)) == (200, {"status": status, "invocationId": "inv_1"})
-    assert told.headers == [(b"content-type", b"application/json"), (b"x-invocation-id", b"inv_1")]
+def test_a_call_that_was_taken_hears_its_status_and_its_id(status: str) -> None:
+    given = getattr(answer, status)("inv_1")
+    assert (given.status, msgspec.json.decode(given.body)) == (
+        200,
+        {"status": status, "invocationId": "inv_1"},
+    )
+    assert given.headers == [(b"content-type", b"application/json"), (b"x-invocation-id", b"inv_1")]
 
 
 def test_a_problem_says_what_it_is_and_nothing_that_was_not_asked() -> None:
-    told = answer.problem("credential_missing")
-    assert (told.status, told.headers) == (401, [(b"content-type", b"application/problem+json")])
-    document = msgspec.json.decode(told.body)
+    given = answer.problem("credential_missing")
+    assert (given.status, given.headers) == (401, [(b"content-type", b"application/problem+json")])
+    document = msgspec.json.decode(given.body)
     assert document.keys() == {"type", "title", "status", "detail", "code"}
     assert (document["type"], document["status"]) == ("/problems/credential_missing", 401)
 
 
 def test_a_problem_says_when_to_come_again_who_it_was_and_how_to_prove_it() -> None:
-    told = answer.problem("rate_limited", "inv_1", challenge=b"Bearer", retry_after=7, allow=b"POST")
+    given = answer.problem("rate_limited", "inv_1", challenge=b"Bearer", retry_after=7, allow=b"POST")
     # No challenge: the caller's proof is not what was wrong.
-    assert told.headers[1:] == [(b"x-invocation-id", b"inv_1"), (b"retry-after", b"7"), (b"allow", b"POST")]
-    assert msgspec.json.decode(told.body)["invocationId"] == "inv_1"
-    told = answer.problem("credential_mismatch", challenge=b"Bearer")
-    assert (b"www-authenticate", b"Bearer") in told.headers
+    assert given.headers[1:] == [(b"x-invocation-id", b"inv_1"), (b"retry-after", b"7"), (b"allow", b"POST")]
+    assert msgspec.json.decode(given.body)["invocationId"] == "inv_1"
+    given = answer.problem("credential_mismatch", challenge=b"Bearer")
+    assert (b"www-authenticate", b"Bearer") in given.headers
     at_once = answer.problem("rate_limited", retry_after=0)
     assert (b"retry-after", b"0") in at_once.headers
     usual = str(PROBLEMS["temporarily_unavailable"].retry_after).encode()
@@ -94,8 +97,8 @@ def test_headers_are_texts_with_names(headers: object) -> None:
 
 
 def test_what_a_workflow_answers_stays_in_a_sandbox_that_loads_nothing_of_ours() -> None:
-    told = answer.responded(WorkflowResponse(201, (("content-type", "text/html"),), b"<p>"), "inv_1")
-    headers = dict(told.headers)
+    given = answer.responded(WorkflowResponse(201, (("content-type", "text/html"),), b"<p>"), "inv_1")
+    headers = dict(given.headers)
     policy = dict(part.partition(b" ")[::2] for part in headers[b"content-security-policy"].split(b"; "))
     assert policy == {
         b"sandbox": b"",
@@ -104,7 +107,7 @@ def test_what_a_workflow_answers_stays_in_a_sandbox_that_loads_nothing_of_ours()
         b"img-src": b"data: https:",
     }
     assert headers[b"x-content-type-options"] == b"nosniff"
-    assert (told.status, headers[b"x-invocation-id"], told.body) == (201, b"inv_1", b"<p>")
+    assert (given.status, headers[b"x-invocation-id"], given.body) == (201, b"inv_1", b"<p>")
 
 
 def test_what_a_server_adds_by_itself_is_no_part_of_a_workflows_answer() -> None:
@@ -115,9 +118,9 @@ def test_what_a_server_adds_by_itself_is_no_part_of_a_workflows_answer() -> None
         ("X-Own", "1"),
         ("X-own", "2"),
     ]
-    told = answer.response_of_http(201, headers, b"\xff\0")
+    given = answer.response_of_http(201, headers, b"\xff\0")
     own = ("content-type", "application/octet-stream")
-    assert told == WorkflowResponse(201, (own, ("etag", '"1"'), ("x-own", "2")), b"\xff\0")
+    assert given == WorkflowResponse(201, (own, ("etag", '"1"'), ("x-own", "2")), b"\xff\0")
     typed = answer.response_of_http(200, [("Content-Type", "text/csv")], b"a,b")
     assert typed == WorkflowResponse(200, (("content-type", "text/csv"),), b"a,b")
     assert answer.response_of_http(200, [], b"") == WorkflowResponse(200, (), b"")

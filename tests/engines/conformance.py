@@ -232,7 +232,9 @@ class EngineConformance:
         await harness.engine.start(after := trigger())
         await ran(harness, after.invocation_id)
 
-    async def test_the_end_of_a_run_is_told_or_left_to_the_callers_deadline(self, harness: Harness) -> None:
+    async def test_the_end_of_a_run_is_reported_or_left_to_the_callers_deadline(
+        self, harness: Harness
+    ) -> None:
         good, bad = (
             trigger(response=harness.endpoint.slot()),
             trigger(field_one="fail", response=harness.endpoint.slot()),

@@ -170,7 +170,7 @@ async def test_one_failed_workflow_of_several_means_failed(stage: Stage) -> None
     assert runs["bad"].delivery_key == "inv.1"
 
 
-async def test_a_workflow_that_is_asked_about_while_it_runs_is_told_when_it_ends(stage: Stage) -> None:
+async def test_a_workflow_that_is_asked_about_while_it_runs_is_reported_when_it_ends(stage: Stage) -> None:
     engine = await stage.open("""
         @workflow
         def flow(event):

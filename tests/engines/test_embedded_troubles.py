@@ -71,7 +71,7 @@ async def test_a_run_that_ends_the_process_is_put_aside_and_one_beside_it_is_not
     assert len(stage.marked("bad")) == 3
 
 
-async def test_a_process_that_stands_still_is_told_of_and_replaced(stage: Stage) -> None:
+async def test_a_process_that_stands_still_is_reported_and_replaced(stage: Stage) -> None:
     engine = await stage.open(
         """
         @workflow
@@ -118,7 +118,7 @@ async def test_a_journal_that_is_deleted_is_written_anew_and_nothing_is_lost(sta
     assert len(await engine.runs(50) or []) == 21
 
 
-async def test_a_damaged_journal_is_told_of_by_what_is_wrong_with_it(stage: Stage) -> None:
+async def test_a_damaged_journal_is_reported_by_what_is_wrong_with_it(stage: Stage) -> None:
     stage.data.mkdir()
     (stage.data / "engine.db").write_bytes(b"this is no database, and longer than a header of one" * 100)
     engine = await stage.open("""
@@ -133,7 +133,7 @@ async def test_a_damaged_journal_is_told_of_by_what_is_wrong_with_it(stage: Stag
     assert (await engine.health()).ok
 
 
-async def test_damage_to_an_open_journal_is_told_of_as_soon_as_it_is_met(stage: Stage) -> None:
+async def test_damage_to_an_open_journal_is_reported_as_soon_as_it_is_met(stage: Stage) -> None:
     """What the engine has read of the file it knows without it; what it has to read again is not what it wrote."""
     engine = await stage.open("""
         @workflow

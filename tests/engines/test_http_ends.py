@@ -64,12 +64,12 @@ def story(program: Program, path: str, body: dict[str, Any]) -> tuple[int, dict[
     wait_until(lambda: len(replies) == len(body["ends"]), what="the reports")
     ended = body.get("token") is None
 
-    def told() -> dict[str, Any]:
+    def end_of_it() -> dict[str, Any]:
         (item,) = api.get("invocations?limit=1").json["items"]
         over = item["runState"] in ("completed", "failed")
         return item if item["status"] != "accepted" and over is ended else {}
 
-    return answer.status, wait_until(told, what="the end")
+    return answer.status, wait_until(end_of_it, what="the end")
 
 
 @pytest.mark.parametrize("at_once", [False, True])

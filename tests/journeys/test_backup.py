@@ -72,9 +72,9 @@ class Load:
                 "POST", self.hook.path, body, {"X-Api-Key": TOKEN, "Content-Type": "application/json"}
             )
             answer = connection.getresponse()
-            told = json.loads(answer.read())
-            assert answer.status == 200, told
-            self.acknowledged.append(told["invocationId"])
+            reply = json.loads(answer.read())
+            assert answer.status == 200, reply
+            self.acknowledged.append(reply["invocationId"])
         connection.close()
 
     @contextmanager

@@ -232,7 +232,9 @@ def test_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: Scene
     assert set(scene.notes.read_text().split()) == set(acknowledged.values())
 
 
-def test_a_power_cut_while_the_engine_has_taken_a_start_and_not_said_so_starts_it_once(scene: Scene) -> None:
+def test_a_power_cut_while_the_engine_has_taken_a_start_and_not_confirmed_it_starts_it_once(
+    scene: Scene,
+) -> None:
     with counting_engine() as engine:
         settings = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url}
         scene.start(**settings)
@@ -260,12 +262,12 @@ from postern.engines.embedded.runs import WorkflowRuns
 take = WorkflowRuns.start
 
 
-def take_and_cut(runs, asked, told):
+def take_and_cut(runs, asked, on_result):
     def cut(result):
         if os.path.exists(os.environ["CUT"]):
             os.unlink(os.environ["CUT"])
             os.kill(os.getppid(), signal.SIGKILL)
-        told(result)
+        on_result(result)
 
     take(runs, asked, cut)
 

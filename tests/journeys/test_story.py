@@ -44,13 +44,13 @@ def go_on(seconds):
 
 @workflow
 def obey(event):
-    told = event["payload"]
-    work(told["n"], told["before"], told["kills"])
-    if told["answer"]:
-        respond({"n": told["n"]}, status=told["answer"])
-    go_on(told["after"])
-    if told["fails"]:
-        raise LookupError("no order " + str(told["n"]))
+    plan = event["payload"]
+    work(plan["n"], plan["before"], plan["kills"])
+    if plan["answer"]:
+        respond({"n": plan["n"]}, status=plan["answer"])
+    go_on(plan["after"])
+    if plan["fails"]:
+        raise LookupError("no order " + str(plan["n"]))
 """
 WAITS = 2
 LATE = WAITS + 0.8
@@ -194,13 +194,13 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def test_history_says_what_callers_heard_and_what_became_of_their_runs(stage: Stage) -> None:
     seed = int(os.environ.get("STORY_SEED", "20"))
-    told = plans(random.Random(seed))
+    planned = plans(random.Random(seed))
     with ThreadPoolExecutor(100) as callers:
-        for calling in [callers.submit(stage.call, plan) for plan in told for _ in range(plan.times)]:
+        for calling in [callers.submit(stage.call, plan) for plan in planned for _ in range(plan.times)]:
             calling.result(PATIENCE)
 
     failed, heard, ends = set[str](), dict[str, int](), Counter[str]()
-    for plan in told:
+    for plan in planned:
         stories = stage.ended(plan)
         first = next(one for one in stories if one["status"] != "duplicate")
         ends[first["runState"]] += 1
@@ -245,7 +245,7 @@ def test_history_says_what_callers_heard_and_what_became_of_their_runs(stage: St
     assert f'postern_runs_ended_total{{state="failed"}} {float(ends["failed"])}' in metrics
 
 
-def test_the_first_workflow_that_fails_after_a_start_is_told_at_once(stage: Stage) -> None:
+def test_the_first_workflow_that_fails_after_a_start_is_reported_at_once(stage: Stage) -> None:
     plan = Plan(1, waits=True, fails=True)
     stage.call(plan)
     assert [status for status, _ in plan.heard] == [502]

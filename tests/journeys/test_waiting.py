@@ -14,8 +14,9 @@ import pytest
 
 from support.hooks import TOKEN, Hook, make_hook, stories
 from support.program import Program
+from support.reply import HttpReply
 from support.waiting import PATIENCE, free_port, wait_until
-from support.wire import HttpReply, exchange
+from support.wire import exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
 
@@ -121,7 +122,7 @@ def test_a_workflow_that_fails_is_a_bad_gateway(house: House) -> None:
     assert house.story(answer)["httpStatus"] == 502
 
 
-def test_the_first_workflow_that_fails_after_a_start_is_told_like_any_other(tmp_path: Path) -> None:
+def test_the_first_workflow_that_fails_after_a_start_is_reported_like_any_other(tmp_path: Path) -> None:
     house = House(tmp_path)
     try:
         house.ready()
@@ -158,7 +159,7 @@ def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(hous
 
 
 @pytest.mark.parametrize("told_to_stop", ["SIGTERM", "SIGHUP", "Ctrl-C"])
-def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
+def test_who_waits_when_the_program_is_asked_to_stop_still_gets_the_answer(
     tmp_path: Path, told_to_stop: str
 ) -> None:
     house = House(tmp_path)
@@ -193,7 +194,7 @@ def test_who_waits_when_the_program_is_told_to_stop_still_gets_the_answer(
         house.program.kill()
 
 
-def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked_for_again(
+def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_asked_for_again(
     tmp_path: Path,
 ) -> None:
     asked: list[str] = []
@@ -244,7 +245,7 @@ def test_a_start_that_is_under_way_when_the_program_is_told_to_stop_is_not_asked
         engine.server_close()
 
 
-def test_who_would_wait_longer_than_the_end_may_take_is_told_so_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_on(tmp_path: Path) -> None:
     """The real end waits 22 s for them; here it is one."""
     (tmp_path / "sitecustomize.py").write_text(
         "import postern.usecases.runtime.process as process; process.PATIENCE = 1.0"

@@ -251,7 +251,7 @@ def saved(name: str, **scheme: Any) -> Resolved:
     return Resolved(scheme=msgspec.structs.replace(presets.get(name).scheme, **scheme), preset_version=0)
 
 
-def test_what_a_newer_preset_would_change_is_told_with_both_values() -> None:
+def test_what_a_newer_preset_would_change_is_reported_with_both_values() -> None:
     assert preset_update("paddle", saved("paddle")) == PresetUpdate(version=1, changes=[])
     update = preset_update("paddle", saved("paddle", tolerance_seconds=30, delivery_id=()))
     assert {
@@ -280,7 +280,7 @@ def test_what_is_answered_about_a_preset_can_be_read_again() -> None:
     assert about("square").needs_public_url and about("meta").needs_verify_token
 
 
-def test_an_unknown_name_is_said() -> None:
+def test_an_unknown_name_is_reported() -> None:
     with pytest.raises(presets.UnknownPreset, match="nobody"):
         presets.get("nobody")
 

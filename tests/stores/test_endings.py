@@ -44,7 +44,7 @@ async def test_an_end_is_written_once_and_the_first_one_stays(store: Store) -> N
     assert volume.calls.total == 3
 
 
-async def test_an_end_that_comes_before_its_start_is_written_down_is_told_again(store: Store) -> None:
+async def test_an_end_that_comes_before_its_start_is_written_down_is_reported_again(store: Store) -> None:
     (id,) = await recorded(store, entry())
     (delivery,) = await store.deliveries.claim(NOW, LEASE, 1)
     early = {delivery.key: End("completed", NOW + 1)}

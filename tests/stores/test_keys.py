@@ -132,7 +132,7 @@ async def test_changing_the_key_leaves_out_what_cannot_be_decrypted(tmp_path: Pa
         )  # the altered one is still encrypted with the old key
 
 
-async def test_a_database_that_takes_no_note_is_told_in_a_sentence(tmp_path: Path) -> None:
+async def test_a_database_that_takes_no_note_is_reported_in_a_sentence(tmp_path: Path) -> None:
     other = sqlite3.connect(unpack_database(tmp_path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked"):

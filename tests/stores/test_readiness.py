@@ -95,7 +95,7 @@ async def test_a_trial_leaves_nothing_in_the_history(store: Store, monkeypatch: 
     assert await store.deliveries.claim(4_000_000_000.0, 30, 10) == []
 
 
-async def test_damage_that_only_calls_meet_is_told(tmp_path: Path) -> None:
+async def test_damage_that_only_calls_meet_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "postern.db"
     async with opened(f"sqlite:///{path}") as store:
         await recorded(store, *(entry() for _ in range(50)))
@@ -146,7 +146,7 @@ async def test_refused_commits_are_logged_once_in_a_while(sqlite_store: Store) -
     assert lines[1]["refused"] == 30
 
 
-async def test_a_webhook_that_cannot_be_served_is_told_and_costs_no_other(tmp_path: Path) -> None:
+async def test_a_webhook_that_cannot_be_served_is_reported_and_costs_no_other(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         good, bad = await house.webhook(name="Good"), await house.webhook(name="Bad")
         await house.gateway.store.writer.write(
@@ -167,7 +167,7 @@ async def test_a_webhook_that_cannot_be_served_is_told_and_costs_no_other(tmp_pa
         assert (await house.call(bad)).status == 503
 
 
-async def test_changes_that_are_not_followed_are_told(tmp_path: Path) -> None:
+async def test_changes_that_are_not_followed_are_reported(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         await house.webhook()
 
@@ -216,7 +216,7 @@ def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> Non
     wait_until(lambda: "everything is well again" in program.output(), what="the log to say so")
 
 
-async def test_a_database_server_that_is_gone_is_told_without_its_address(
+async def test_a_database_server_that_is_gone_is_reported_without_its_address(
     own_postgres: PostgresProcess,
 ) -> None:
     database = Database(own_postgres.url)
@@ -276,7 +276,7 @@ def test_a_start_without_the_database_of_before_does_not_begin_a_new_one(
     start_program(POSTERN_ENGINE="none")
 
 
-def test_an_engine_that_cannot_be_started_is_told(tmp_path: Path, start_program: StartProgram) -> None:
+def test_an_engine_that_cannot_be_started_is_reported(tmp_path: Path, start_program: StartProgram) -> None:
     make_hook(tmp_path / "data")
     (tmp_path / "data" / "engine.db").mkdir()  # no start can succeed
     program = start_program(ready=False)

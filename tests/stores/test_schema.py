@@ -54,7 +54,7 @@ def test_the_migrations_lead_to_the_tables(empty: Database) -> None:
     }
 
 
-def test_the_newest_schema_is_told_without_alembic_as_alembic_tells_it() -> None:
+def test_the_newest_schema_is_reported_without_alembic_as_alembic_tells_it() -> None:
     config = Config()
     config.set_main_option("script_location", str(schema.MIGRATIONS))
     assert schema.newest() == ScriptDirectory.from_config(config).get_current_head()
@@ -83,7 +83,7 @@ def test_migrating_twice_changes_nothing(empty: Database) -> None:
     schema.verify(empty)
 
 
-def test_a_database_without_a_schema_is_told_what_to_do(empty: Database) -> None:
+def test_a_database_without_a_schema_is_answered_with_what_to_do(empty: Database) -> None:
     with pytest.raises(schema.SchemaMismatch, match="postern migrate"):
         schema.verify(empty)
 

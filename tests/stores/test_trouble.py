@@ -18,8 +18,9 @@ from stores.conftest import entry, opened, recorded
 from support.hooks import TOKEN, make_hook, stories
 from support.program import StartProgram
 from support.recording import kept
+from support.reply import HttpReply
 from support.waiting import wait_until
-from support.wire import HttpReply, exchange
+from support.wire import exchange
 
 pytestmark = pytest.mark.anyio
 

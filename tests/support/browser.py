@@ -34,7 +34,9 @@ class Notes:
 
     def watch(self, page: Page) -> None:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console", lambda message: self.errors.append(message.text) if message.type == "error" else None
+        )
         page.on(
             "request", lambda sent: self.foreign_requests.append(sent.url) if is_foreign(sent.url) else None
         )

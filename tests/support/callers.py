@@ -5,23 +5,13 @@ import asyncio
 import json
 import urllib.request
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from support.program import Program
+from support.reply import HttpReply
 from support.waiting import PATIENCE
 
 Headers = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class HttpReply:
-    status: int
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 def made(program: Program, **settings: Any) -> dict[str, Any]:
@@ -112,4 +102,6 @@ async def _call(url: str, body: bytes, headers: Headers) -> HttpReply:
     finally:
         writer.close()
     top, _, rest = answer.partition(b"\r\n\r\n")
-    return HttpReply(int(top.split(b" ", 2)[1]), rest)
+    first, *lines = top.decode("latin-1").split("\r\n")
+    heard = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return HttpReply(int(first.split(" ", 2)[1]), heard, rest)

@@ -1,26 +1,15 @@
 """A client of the API, as somebody else's program is one: over the socket, by the standard library."""
 
 import json
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from typing import Any
 
 from support.described import as_described
 from support.program import Program
+from support.reply import HttpReply
 from support.waiting import PATIENCE
 
 PASSWORD = "correct horse battery"
-
-
-@dataclass(frozen=True)
-class HttpReply:
-    status: int
-    headers: dict[str, str]
-    text: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.text)
 
 
 class Client:
@@ -44,7 +33,7 @@ class Client:
             reply = HttpReply(
                 response.status,
                 {name.lower(): value for name, value in response.getheaders()},
-                response.read().decode(),
+                response.read(),
             )
         finally:
             connection.close()

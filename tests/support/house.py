@@ -2,7 +2,6 @@
 connection, use cases are asked directly."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 from support.fresh import fresh_database
+from support.reply import HttpReply
 
 OWNER = Actor("owner", "admin")
 
@@ -77,19 +77,6 @@ class NotingEngine:
     async def forget(self, keys: list[str]) -> None: ...
 
     async def close(self) -> None: ...
-
-
-@dataclass
-class HttpReply:
-    """What a caller heard."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 class AnsweredCall(IncomingCall):

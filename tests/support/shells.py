@@ -20,8 +20,8 @@ CLIENT = """#!{python} -IS
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as tests:
     tests.connect({place!r})
-    said = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(tests, [said], [0, 1, 2])
+    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(tests, [asked], [0, 1, 2])
     sys.exit(int(tests.recv(100)))
 """
 LONGEST = 1 << 18
@@ -57,8 +57,8 @@ def _accept(listening: socket.socket) -> None:
 
 def _serve(client: socket.socket) -> None:
     with client:
-        said, descriptors, _, _ = socket.recv_fds(client, LONGEST, 3)
-        words, folder, environment = json.loads(said)
+        asked, descriptors, _, _ = socket.recv_fds(client, LONGEST, 3)
+        words, folder, environment = json.loads(asked)
         stdin, stdout, stderr = map(Connection, descriptors)
         with stdin, stdout, stderr:
             given = {name: value for name, value in environment.items() if os.environ.get(name) != value}

@@ -1,7 +1,7 @@
-"""The four surfaces, each as the one who uses it meets it: one set of verbs, so that one story can be told
+"""The four surfaces, each as the one who uses it meets it: one set of verbs, so that one story can be played
 through each.
 
-A verb answers with what the surface told, or raises ``Told`` with the surface's own way of refusing. ``says``
+A verb gives what the surface answers, or raises ``SurfaceProblem`` with the surface's own way of refusing. ``problem``
 is what a problem looks like there: REST and MCP name code and fields, a command ends with a code and names
 fields, a page has a status.
 """
@@ -30,7 +30,7 @@ Patch = dict[str, Any]
 
 
 class SurfaceProblem(Exception):
-    """A refusal, as the surface told it."""
+    """A refusal, as the surface gives it."""
 
     def __init__(self, what: Any) -> None:
         super().__init__(repr(what))

@@ -1,37 +1,11 @@
 """The wire itself: raw bytes to the program, and the answers as they came back."""
 
-import json
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
+from support.reply import HttpReply
 from support.waiting import PATIENCE
-
-
-@dataclass(frozen=True)
-class HttpReply:
-    """One answer of the program."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def code(self) -> str:
-        """Of a refusal: its code. Refusals are problem documents, each one whole."""
-        assert self.headers.get("content-type") == "application/problem+json", (
-            f"{self.status} {self.headers} {self.body!r}"
-        )
-        problem = self.json
-        assert problem["status"] == self.status
-        assert problem["title"] and problem["detail"] and problem["type"].endswith(problem["code"])
-        return str(problem["code"])
 
 
 class Wire:

@@ -52,7 +52,7 @@ def program(tmp_path: Path, start_program: StartProgram) -> Program:
     )
 
 
-def test_a_defect_is_told_as_a_problem_and_logged_once(program: Program) -> None:
+def test_a_defect_is_reported_as_a_problem_and_logged_once(program: Program) -> None:
     api = admin_of(program)
 
     def defect(path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What counts as a JSON object, and what is said about everything else."""
+"""What counts as a JSON object, and what is answered about everything else."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_what_is_not_json_is_malformed(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "detail"),
     [
         (b"", "the body is empty"),
         (b" \r\n", "the body is blank"),
@@ -73,9 +73,11 @@ def test_what_is_not_json_is_malformed(body: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("wrap_arrays", [False, True])
-def test_what_is_wrong_with_it_is_said_in_words_that_hold(body: bytes, said: str, wrap_arrays: bool) -> None:
+def test_what_is_wrong_with_it_is_reported_in_words_that_hold(
+    body: bytes, detail: str, wrap_arrays: bool
+) -> None:
     found = read_object(call(body, ("Content-Type", "application/json")), wrap_arrays)
-    assert isinstance(found, Unreadable) and found.detail == said
+    assert isinstance(found, Unreadable) and found.detail == detail
 
 
 def test_json_that_is_called_a_form_says_so() -> None:
@@ -89,7 +91,7 @@ def test_json_that_is_called_a_form_says_so() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"text"', b"1", b"null", b"true", b'["\\ud800"]'])
-def test_json_that_is_no_object_is_told_apart(body: bytes) -> None:
+def test_json_that_is_no_object_is_recognised(body: bytes) -> None:
     assert read(body) == "payload_not_an_object"
 
 

@@ -55,17 +55,19 @@ def test_an_origin_is_on_the_list_or_not(listed: str, origin: bytes, allowed: bo
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "expected"),
     [
         ({}, b"content-type"),
         ({"access_control_request_headers": b"X-Api-Key, content-type"}, b"X-Api-Key, content-type"),
         ({"access_control_request_headers": b"X-Api-Key\r\nSet-Cookie: a"}, b"content-type"),
     ],
 )
-def test_a_preflight_hears_what_it_may_send_and_for_how_long(asked: dict[str, bytes], told: bytes) -> None:
+def test_a_preflight_hears_what_it_may_send_and_for_how_long(
+    asked: dict[str, bytes], expected: bytes
+) -> None:
     assert Cors((SHOP.decode(),)).preflight(call("OPTIONS", origin=SHOP, **asked))[-3:] == [
         (b"access-control-allow-methods", b"POST"),
-        (b"access-control-allow-headers", told),
+        (b"access-control-allow-headers", expected),
         (b"access-control-max-age", b"600"),
     ]
 

@@ -74,13 +74,13 @@ def test_a_path_that_leads_nowhere_finds_nothing(path: str) -> None:
         "a\\",
     ],
 )
-def test_what_is_no_path_is_said(path: str) -> None:
+def test_what_is_no_path_is_reported(path: str) -> None:
     with pytest.raises(InvalidPath):
         parse_path(path)
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("$.customer.email", "without $"),
         ("$[0]", "without $"),
@@ -88,8 +88,8 @@ def test_what_is_no_path_is_said(path: str) -> None:
         ("a..b", "not a path"),
     ],
 )
-def test_a_path_written_as_elsewhere_is_not_saved(path: str, said: str) -> None:
-    assert said in (path_problem(path) or "")
+def test_a_path_written_as_elsewhere_is_not_saved(path: str, message: str) -> None:
+    assert message in (path_problem(path) or "")
 
 
 @pytest.mark.parametrize("key", ["$", "$oid", "https://example.com/name", "a.b", "order"])
@@ -131,7 +131,7 @@ def test_a_path_has_at_most_32_steps_and_500_characters() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_path_or_is_said_not_to_be(text: str) -> None:
+def test_any_text_is_a_path_or_is_reported_not_to_be(text: str) -> None:
     try:
         steps = parse_path(text)
     except InvalidPath:

@@ -5,7 +5,7 @@ from postern.core.history.crowd import READABLE, SHORTEST, Crowd
 CALL = ("wh_1", "accepted")
 
 
-def test_what_anybody_can_read_is_told() -> None:
+def test_what_anybody_can_read_is_reported() -> None:
     crowd = Crowd()
     for second in range(5):
         assert not crowd.arrive([CALL] * READABLE, float(second * 1.01))

@@ -22,7 +22,7 @@ def test_a_variable_says_what_it_holds(value: object, kind: str) -> None:
     assert variables({"payload": {"a": value}})[-1].type == kind
 
 
-def test_of_an_array_the_first_element_is_told_and_each_name_on_the_way() -> None:
+def test_of_an_array_the_first_element_is_shown_and_each_name_on_the_way() -> None:
     assert inside({"a": [{"b": 1}, {"c": 2}], "d": [], "e.f": "x"}) == [
         *("payload.a", "payload.a[0]", "payload.a[0].b", "payload.d", r"payload.e\.f")
     ]

@@ -47,7 +47,7 @@ def test_every_is_read(every: str | int, seconds: int) -> None:
 @pytest.mark.parametrize(
     "every", [59, 0, -60, "1s", "367d", "", "soon", "1w", "1.5h", "9" * 40, "٩٠", True, "15mm"]
 )
-def test_a_wrong_every_is_told_what_to_write(every: str | int) -> None:
+def test_a_wrong_every_is_answered_with_what_to_write(every: str | int) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         parse_schedule(every=every)
     assert caught.value.field == "every"
@@ -68,7 +68,7 @@ def test_a_wrong_every_is_told_what_to_write(every: str | int) -> None:
         "1-/2 * * * *",
     ],
 )
-def test_a_wrong_cron_is_told_what_to_write(cron: str) -> None:
+def test_a_wrong_cron_is_answered_with_what_to_write(cron: str) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         parse_schedule(cron=cron)
     assert caught.value.field == "cron"
@@ -77,7 +77,7 @@ def test_a_wrong_cron_is_told_what_to_write(cron: str) -> None:
 @pytest.mark.parametrize(
     "zone", ["Europe/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 500, "a\0b"]
 )
-def test_a_wrong_time_zone_is_told_what_to_write(zone: str) -> None:
+def test_a_wrong_time_zone_is_answered_with_what_to_write(zone: str) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         parse_schedule(cron="0 9 * * *", time_zone=zone)
     assert caught.value.field == "timeZone"
@@ -248,5 +248,5 @@ def test_the_source_is_asked_whether_anything_changed() -> None:
         ),
     ],
 )
-def test_a_schedule_is_said_in_words(schedule: Schedule, words: str) -> None:
+def test_a_schedule_is_described_in_words(schedule: Schedule, words: str) -> None:
     assert explain(schedule) == words

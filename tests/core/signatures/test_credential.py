@@ -39,7 +39,7 @@ def test_the_main_token_proves_its_sender(placement: str) -> None:
 
 
 @EVERY_PLACEMENT
-def test_the_second_token_is_accepted_alongside_and_told_apart(placement: str) -> None:
+def test_the_second_token_is_accepted_alongside_and_recognised(placement: str) -> None:
     answer = credential(placement).check(SENT[placement](SECOND))
     assert isinstance(answer, VerifiedCall) and answer.matched == "second"
 

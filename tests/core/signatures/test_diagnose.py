@@ -116,7 +116,7 @@ class TestVerdicts:
         assert found.code == "signature_mismatch" and not found.would_verify_if
         assert "the secret is another one" in found.explanation
 
-    def test_a_right_signature_over_the_digest_of_another_body_is_said(self) -> None:
+    def test_a_right_signature_over_the_digest_of_another_body_is_reported(self) -> None:
         text = "0" * 64
         found = diagnosed(
             GENERIC, call({"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()})
@@ -188,7 +188,7 @@ class TestSecrets:
         found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET + b"\n")
         assert "without blanks" in found.would_verify_if[0].change and found.would_verify_if[0].patch is None
 
-    def test_a_secret_that_cannot_be_decoded_is_said_and_still_tried_otherwise(self) -> None:
+    def test_a_secret_that_cannot_be_decoded_is_reported_and_still_tried_otherwise(self) -> None:
         found = diagnosed(STANDARD, call(standard(key=b"not base64!")), b"not base64!")
         assert not found.verified and "not base64" in found.explanation and found.would_verify_if
 
@@ -204,7 +204,7 @@ class TestTime:
     def test_a_time_that_no_window_reaches_is_the_senders_to_change(self) -> None:
         assert patches(diagnosed(STRIPE, call(stripe(at=1)))) == [None]
 
-    def test_milliseconds_are_told_from_seconds(self) -> None:
+    def test_milliseconds_are_distinguished_from_seconds(self) -> None:
         request = call({"Stripe-Signature": f"t={NOW}000,v1={digest(b'%d000.' % NOW + BODY).hex()}"})
         found = diagnosed(STRIPE, request)
         assert found.code == "timestamp_malformed"

@@ -20,7 +20,7 @@ CALL = Call(
 
 
 def test_what_differs_is_named_and_nothing_else() -> None:
-    told = set()
+    mentioned = set()
     for trial in other_schemes(Setup(NOW, b"c2VjcmV0", None), CALL):
         then, words = trial.setup.scheme, trial.change.change.lower()
         named = {
@@ -32,8 +32,8 @@ def test_what_differs_is_named_and_nothing_else() -> None:
         for part, differs in named.items():
             assert (part in words) == differs, words
             if differs:
-                told.add(part)
-    assert len(told) == 3
+                mentioned.add(part)
+    assert len(mentioned) == 3
 
 
 def test_a_signature_of_the_body_where_headers_are_signed_has_words_of_its_own() -> None:

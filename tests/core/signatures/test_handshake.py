@@ -166,7 +166,7 @@ class TestEmptyAnswers:
 
 
 class TestAnnouncedSecrets:
-    def test_notions_token_is_kept_for_the_owner_and_not_told_to_anybody(self) -> None:
+    def test_notions_token_is_kept_for_the_owner_and_not_shown_to_anybody(self) -> None:
         reply = before(
             "notion", call(body=b'{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"}')
         )

@@ -26,7 +26,7 @@ def test_a_delivery_id_among_the_parts_of_the_signature_is_made_anew_for_each_ca
     assert all(ids) and ids[0] and ids[1] and ids[0][1] != ids[1][1]
 
 
-def test_a_call_of_which_nothing_is_said_has_an_empty_object() -> None:
+def test_a_call_without_an_example_has_an_empty_object() -> None:
     assert unsigned(Draft(), Occasion(0.0, b"1"), {}).body == b"{}"
 
 
@@ -48,7 +48,7 @@ def test_where_the_body_is_not_signed_no_call_has_another_one() -> None:
         signed(credential, Draft(), Occasion(0.0, b"1"), {}, "body")
 
 
-def test_what_cannot_be_signed_is_said() -> None:
+def test_what_cannot_be_signed_is_reported() -> None:
     def credential(**document: object) -> SignatureCredential:
         scheme = SignatureScheme.from_document({"signature": "header:X-Signature", **document})
         return SignatureCredential(scheme, b"a secret of the tests")

@@ -31,7 +31,7 @@ def made_now(folder: Path, name: str) -> list[object]:
     return [{**vector, "made_with": ""} for vector in vectors]  # with which version of its SDK
 
 
-def test_what_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_made_is_reported(tmp_path: Path) -> None:
     assert "not in senders.py: acme" in make("acme", "--into", str(tmp_path)).stderr
     assert "pip install stripe==" in make("stripe", "--into", str(tmp_path)).stderr
     assert list(tmp_path.iterdir()) == []

@@ -135,7 +135,7 @@ class TestSignatures:
     def test_what_is_not_a_digest_is_malformed(self, text: bytes) -> None:
         assert code({}, call([("X-Signature", text)])) in ("signature_malformed", "signature_missing")
 
-    def test_whoever_owns_the_webhook_is_told_what_was_sent_in_its_place(self) -> None:
+    def test_whoever_owns_the_webhook_hears_what_was_sent_in_its_place(self) -> None:
         for sent, why in (
             ("v2=" + "0" * 64, "what was sent in Stripe-Signature has no item v1=…"),
             ("v1=nothing", "is not a SHA-256 digest in hex (64 digits)"),
@@ -610,13 +610,13 @@ class TestDocuments:
             ({"algorithm": "sha1"}, "algorithm"),
         ],
     )
-    def test_what_is_wrong_is_said_at_the_field(self, document: dict[str, object], field: str) -> None:
+    def test_what_is_wrong_is_reported_at_the_field(self, document: dict[str, object], field: str) -> None:
         found = problems(document)
         assert [error.field for error in found] == [field] and found[0].message
         with pytest.raises(InvalidScheme):
             SignatureScheme.from_document(document)
 
-    def test_what_is_weak_is_said_and_allowed(self) -> None:
+    def test_what_is_weak_is_reported_and_allowed(self) -> None:
         assert [warning.field for warning in warnings(scheme(timestamp="header:X-Time"))] == ["timestamp"]
         assert [warning.field for warning in warnings(scheme(signedContent="{header:X-A}"))] == [
             "signedContent"

@@ -24,7 +24,7 @@ def test_a_secret_is_compared_as_a_whole(secret: str, problem: str | None) -> No
     assert FORM.problem(secret) == problem
 
 
-def test_of_a_secret_that_its_user_chooses_nothing_is_said() -> None:
+def test_of_a_secret_that_its_user_chooses_nothing_is_reported() -> None:
     form = presets.get("github").secret_form
     assert form.problem("anything at all") is None
     assert (

@@ -96,7 +96,7 @@ def test_a_template_of_the_longest_kind_is_taken(template: str) -> None:
         "{query:}",
     ],
 )
-def test_what_is_no_template_is_said(template: str) -> None:
+def test_what_is_no_template_is_reported(template: str) -> None:
     with pytest.raises(InvalidTemplate):
         parse_template(template)
 
@@ -121,7 +121,7 @@ def test_a_place_in_a_call_is_read(place: str) -> None:
         "cookie:a",
     ],
 )
-def test_what_is_no_place_is_said(place: str) -> None:
+def test_what_is_no_place_is_reported(place: str) -> None:
     with pytest.raises(InvalidReference):
         parse_ref(place)
 

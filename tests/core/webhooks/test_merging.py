@@ -10,7 +10,7 @@ def test_what_was_not_changed_here_is_left_to_the_other() -> None:
     assert merged({**SEEN, "name": "New"}, SEEN, present) == ({"name": "New"}, [])
 
 
-def test_a_field_that_both_changed_is_told_with_both_values() -> None:
+def test_a_field_that_both_changed_is_reported_with_both_values() -> None:
     wanted = {**SEEN, "rate": {"burst": 60, "perSecond": 10}, "list": []}
     present = {**SEEN, "rate": {"burst": 77, "perSecond": 10}, "list": ["a", "b"]}
     patch, collisions = merged(wanted, SEEN, present)

@@ -593,7 +593,7 @@ def test_a_promotion_that_is_not_known_to_be_safe_says_so(program: Program, fold
     assert "not known to be safe" in promoted.stderr
 
 
-def test_the_version_is_told(folder: Path) -> None:
+def test_the_version_is_printed(folder: Path) -> None:
     assert typed(folder, "--version").stdout == f"postern {__version__}\n"
 
 

@@ -136,7 +136,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     assert "no workflow listens" in listed.stdout, "other commands see the same calls"
 
 
-def test_what_it_cannot_run_is_said(tmp_path: Path) -> None:
+def test_what_it_cannot_run_is_reported(tmp_path: Path) -> None:
     ran = run_postern(tmp_path, "dev", POSTERN_ENGINE="none")
     assert (ran.returncode, "runs none of them" in ran.stderr) == (USAGE, True)
     ran = run_postern(tmp_path, "dev", "nowhere.py")

@@ -16,7 +16,7 @@ from support.program import clean_environment
 from support.waiting import PATIENCE
 
 
-def said(*words: str) -> tuple[str, int]:
+def printed(*words: str) -> tuple[str, int]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         code = run_typed(app, list(words))
@@ -34,7 +34,7 @@ def names(monkeypatch: pytest.MonkeyPatch, *words: str) -> set[str]:
         return command
 
     monkeypatch.setattr(typer.main, "get_command_from_info", noting)
-    said(*words)
+    printed(*words)
     return read
 
 
@@ -64,7 +64,7 @@ def test_only_the_command_that_was_typed_is_read(
     ],
 )
 def test_a_list_and_a_typing_error_know_of_all_of_them(words: list[str], named: set[str]) -> None:
-    text, code = said(*words)
+    text, code = printed(*words)
     assert code == (0 if "--help" in words else 2)
     assert {one for one in named if one in text} == named
 
@@ -91,7 +91,7 @@ def test_a_closed_output_is_no_trace_and_no_file_that_is_opened_later(closed: st
 
 
 @pytest.mark.parametrize("words", [("--version",), ("schema",)])
-def test_an_output_without_room_is_told_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_output_without_room_is_reported_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "postern", *words],
@@ -101,5 +101,5 @@ def test_an_output_without_room_is_told_in_a_sentence(words: tuple[str, ...], tm
             text=True,
             timeout=PATIENCE,
         )
-    said = "What the command says cannot be written: No space left on device.\n"
-    assert (done.returncode, done.stderr) == (FAILED, said)
+    printed = "What the command says cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (FAILED, printed)

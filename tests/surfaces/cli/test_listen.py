@@ -252,7 +252,7 @@ def on_a_terminal(gateway: Program, *words: str, until: str) -> str:
     return seen.rpartition("\x1b[J")[2]
 
 
-def test_a_local_program_that_is_away_is_told_or_waited_for(gateway: Program) -> None:
+def test_a_local_program_that_is_away_is_reported_or_waited_for(gateway: Program) -> None:
     made = webhook(gateway)
     port = free_port()
     first = call(made["url"], b"{}")
@@ -310,17 +310,17 @@ def test_what_a_silent_network_has_swallowed_is_asked_again(
     sent = call(webhook(gateway)["url"], b'{"number": 7}')
     silent = Swallowing(gateway.url)
     api.use(Login(f"http://127.0.0.1:{silent.server_address[1]}", gateway.admin_key, ""))
-    said: list[str] = []
+    notices: list[str] = []
     try:
-        told = next(Calls([], said.append).follow(0.0, 0))
-        request = _request(told.id)
+        followed = next(Calls([], notices.append).follow(0.0, 0))
+        request = _request(followed.id)
     finally:
         silent.over.set()
         api.close()
         silent.shutdown()
         silent.server_close()
-    assert (told.id, request.invocation_id, silent.swallowed) == (sent, sent, {"invocations", "request"})
-    assert len(said) == 1 and "it did not answer in time" in said[0]
+    assert (followed.id, request.invocation_id, silent.swallowed) == (sent, sent, {"invocations", "request"})
+    assert len(notices) == 1 and "it did not answer in time" in notices[0]
 
 
 CALLS = 1000
@@ -328,7 +328,7 @@ CUTS = 20
 RESTARTS = 2
 
 
-def test_nothing_is_lost_or_told_twice_while_the_connection_is_cut_and_the_gateway_restarts(
+def test_nothing_is_lost_or_shown_twice_while_the_connection_is_cut_and_the_gateway_restarts(
     start_program: StartProgram, local: LocalProgram, tmp_path: Path
 ) -> None:
     port = str(free_port())

@@ -74,8 +74,8 @@ class Way:
     def same(self, text: str) -> str:
         """Without what cannot be the same: ids, times, secrets, ports, folders, and who did it."""
         text = text.replace(str(self.folder), "FOLDER").replace(self.program.url, "URL")
-        for pattern, said in PATTERNS.items():
-            text = re.sub(pattern, said, text)
+        for pattern, printed in PATTERNS.items():
+            text = re.sub(pattern, printed, text)
         return text
 
 
@@ -108,7 +108,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Way, Way]]:
             way.program.kill()
 
 
-def test_a_story_is_told_the_same_both_ways(both: tuple[Way, Way], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_story_is_shown_the_same_both_ways(both: tuple[Way, Way], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command is typed in it, once for people and once for scripts; a new one is asked for at the end."""
     monkeypatch.setenv("SECRET", "a secret that is long enough")
     for way in both:
@@ -420,8 +420,8 @@ def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_
     assert not (tmp_path / "data").exists()
     assert "No webhook yet" in run("webhooks", "list", "--profile", "local").stdout
     assert "Far" in run("webhooks", "list", POSTERN_PROFILE="shop").stdout
-    told = json.loads(run("status", "--json").stdout)
-    assert (told["profile"], told["url"], told["level"]) == ("shop", program.url, "admin")
+    status = json.loads(run("status", "--json").stdout)
+    assert (status["profile"], status["url"], status["level"]) == ("shop", program.url, "admin")
     assert program.admin_key not in run("status").stdout
     nobody = run("webhooks", "list", "--profile", "other")
     assert (nobody.returncode, "there is shop, local" in nobody.stderr) == (USAGE, True)
@@ -487,7 +487,7 @@ def test_an_older_gateway_that_lacks_an_operation_is_called_older(
     assert (asked.exit_code, "it is older than this command" in asked.stderr) == (FAILED, True)
 
 
-def test_credentials_that_others_may_read_are_told_of(program: Program, tmp_path: Path) -> None:
+def test_credentials_that_others_may_read_are_reported(program: Program, tmp_path: Path) -> None:
     run_postern(tmp_path, "login", program.url, "--key", "env:KEY", KEY=program.admin_key)
     file = tmp_path / "config" / "postern" / "credentials.json"
     file.chmod(0o644)
@@ -515,8 +515,8 @@ def test_an_interruption_is_one_line(program: Program, tmp_path: Path) -> None:
         connection, _ = silent.accept()
         with connection:
             waiting.send_signal(signal.SIGINT)
-            said = waiting.communicate(timeout=PATIENCE)
-    assert (waiting.returncode, said) == (130, ("", "Interrupted.\n"))
+            printed = waiting.communicate(timeout=PATIENCE)
+    assert (waiting.returncode, printed) == (130, ("", "Interrupted.\n"))
 
 
 @pytest.mark.parametrize(

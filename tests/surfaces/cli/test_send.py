@@ -97,7 +97,7 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
     assert reader.get(f"webhooks/{made['id']}/test-calls").status == 200
 
 
-def test_a_gateway_that_does_not_serve_is_said(tmp_path: Path) -> None:
+def test_a_gateway_that_does_not_serve_is_reported(tmp_path: Path) -> None:
     made = typed(tmp_path, "webhooks", "create", "Orders", "--auth", "none", "--json")
     environment = {"POSTERN_BASE_URL": f"http://127.0.0.1:{free_port()}"}
     ran = typed(tmp_path, "send", json.loads(made.stdout)["id"], **environment)

@@ -121,7 +121,7 @@ def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
     expect(console.page.get_by_role("link", name=made[-8:])).to_be_visible()
 
 
-def test_how_long_each_part_took_is_drawn_and_told(console: Console, calls: dict[str, Any]) -> None:
+def test_how_long_each_part_took_is_drawn_and_written(console: Console, calls: dict[str, Any]) -> None:
     wait_until(
         lambda: console.api.get(f"invocations/{calls['new']}").json["deliveries"][0]["startedAt"] is not None,
         what="the start",

@@ -51,7 +51,7 @@ def test_a_large_body_is_cut_where_it_says(piece: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "body", "kind"),
+    ("media_type", "body", "kind"),
     [
         ("application/json", b"", "none"),
         ("text/plain", b' {"a": 1}', "json"),
@@ -67,8 +67,8 @@ def test_a_large_body_is_cut_where_it_says(piece: bytes) -> None:
         ("image/png", b"\x89PNG\r\n\x1a\n\x00", "binary"),
     ],
 )
-def test_a_body_is_shown_as_what_it_is(said: str, body: bytes, kind: str) -> None:
-    assert bodies.kind_of(said, body) == kind
+def test_a_body_is_shown_as_what_it_is(media_type: str, body: bytes, kind: str) -> None:
+    assert bodies.kind_of(media_type, body) == kind
 
 
 DOCUMENT = {

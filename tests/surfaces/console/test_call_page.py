@@ -72,7 +72,7 @@ def test_a_value_is_found_its_way_opened_and_its_path_copied(console: Console, c
     assert found["fieldTwo"] == "ada@example.com", "and a mapping takes it"
 
 
-def test_a_view_stays_when_the_story_is_told_again(console: Console, calls: dict[str, Any]) -> None:
+def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dict[str, Any]) -> None:
     """As a page does each second while a start is under way."""
     console.open(f"/history/{calls['json']}")
     console.click("Headers", "link")

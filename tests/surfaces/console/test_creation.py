@@ -177,7 +177,7 @@ def test_everything_else_chooses_its_method(console: Console) -> None:
     assert console.call(webhook["url"], {"a": 1})[0] == 200
 
 
-def test_a_name_that_is_none_is_said_beside_its_field(console: Console) -> None:
+def test_a_name_that_is_none_is_reported_beside_its_field(console: Console) -> None:
     answer(console, "An automation tool or custom code")
     console.page.get_by_label("Name").fill("x" * 201)
     console.click("Create webhook")

@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from postern.surfaces.console.routes import VIEWS
-from support.client import PASSWORD, Client, HttpReply, admin_of
+from support.client import PASSWORD, Client, admin_of
 from support.program import Program
+from support.reply import HttpReply
 from support.waiting import PATIENCE
 
 NAMES = [

@@ -323,7 +323,7 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     expect(console.page.get_by_label("workflow", exact=True)).to_contain_text("def ")
 
 
-def test_a_recorded_event_that_cannot_be_read_is_said_to_be_there(console: Console) -> None:
+def test_a_recorded_event_that_cannot_be_read_is_shown_as_there(console: Console) -> None:
     webhook = console.webhook(name="Too large")
     console.api.post(f"webhooks/{webhook['id']}/record-events")
     console.call(webhook["url"], b'{"amount":1e999}')

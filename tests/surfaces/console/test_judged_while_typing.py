@@ -109,7 +109,7 @@ def test_a_key_is_tried_on_the_last_calls(console: Console) -> None:
     console.open(f"/webhooks/{webhook['id']}/advanced")
     tried = expect(page.locator("#tried-key"))
     key = page.get_by_label("Recognise a delivery by")
-    for typed, said in (
+    for typed, message in (
         ("X-Event-Id", "Not in the last call, which has header:X-Event-Id."),
         ("header:X-Event-Id", "Found in the last call: evt_1"),
         ("order.id", "Found in the last call: 7"),
@@ -117,7 +117,7 @@ def test_a_key_is_tried_on_the_last_calls(console: Console) -> None:
         ("", ""),
     ):
         key.fill(typed)
-        tried.to_have_text(said)
+        tried.to_have_text(message)
     key.fill("https://example.com")
     console.click("Save settings")
     expect(page.locator("#wrong-key")).to_contain_text("his is an address")

@@ -63,8 +63,8 @@ def test_a_webhook_has_two_lines_on_a_phone(console: Console, webhook: dict[str,
     expect(row).to_have_count(1)
     box = row.bounding_box()
     assert box is not None and box["height"] < 100
-    for said in ("Of usual length", "Enabled", "0 calls", "never"):
-        expect(row.get_by_role("cell", name=said, exact=True)).to_be_visible()
+    for visible in ("Of usual length", "Enabled", "0 calls", "never"):
+        expect(row.get_by_role("cell", name=visible, exact=True)).to_be_visible()
     console.open("/webhooks/new/signed")
     console.page.set_viewport_size({"width": 1280, "height": 800})
     first, second = (console.page.locator("#senders > li").nth(place).bounding_box() for place in (0, 1))
@@ -132,8 +132,8 @@ def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webho
         f"/webhooks/{large['id']}/mapping",
         f"/webhooks/{large['id']}/history",
     ):
-        said = console.page.request.get(console.program.url + path)
-        assert said.ok and len(said.body()) < 120_000, (path, len(said.body()))
+        visible = console.page.request.get(console.program.url + path)
+        assert visible.ok and len(visible.body()) < 120_000, (path, len(visible.body()))
 
 
 def test_a_menu_at_the_lower_edge_opens_into_the_window(console: Console, webhook: dict[str, Any]) -> None:

@@ -61,7 +61,7 @@ def test_duplicates_are_folded_below_their_first_call(console: Console, shop: st
     assert console.violations() == []
 
 
-def test_an_event_in_the_body_is_told_too(console: Console) -> None:
+def test_an_event_in_the_body_is_shown_too(console: Console) -> None:
     stripe = console.webhook(
         name="Pay", authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_x"}
     )
@@ -119,6 +119,6 @@ def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
 
 
 def test_whatever_a_cookie_says_there_is_a_page(console: Console) -> None:
-    for said in ("column=nothing", "x" * 3000, "a&" * 50, "%ff", "rows=roomy&rows=dense"):
-        console.page.context.add_cookies([{"name": "looks", "value": said, "url": console.program.url}])
+    for value in ("column=nothing", "x" * 3000, "a&" * 50, "%ff", "rows=roomy&rows=dense"):
+        console.page.context.add_cookies([{"name": "looks", "value": value, "url": console.program.url}])
         console.open("/history")

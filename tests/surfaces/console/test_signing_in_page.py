@@ -60,7 +60,7 @@ def test_the_session_cookie_is_kept_from_scripts_and_other_sites(served: Program
     )
 
 
-def test_a_wrong_password_is_said_without_saying_which_was_wrong(served: Program) -> None:
+def test_a_wrong_password_is_reported_without_saying_which_was_wrong(served: Program) -> None:
     status, headers, page = sign_in(served, password="not this one")
     assert status == 401 and "set-cookie" not in headers
     assert "The name or the password is not right." in page and "not this one" not in page

@@ -44,7 +44,7 @@ def test_what_came_again_is_not_offered_and_what_was_admitted_is_counted(console
     expect(console.page.get_by_text("Nothing is left to admit")).to_be_visible()
 
 
-def test_what_cannot_be_done_with_a_call_is_said_on_its_page(console: Console) -> None:
+def test_what_cannot_be_done_with_a_call_is_reported_on_its_page(console: Console) -> None:
     webhook = console.webhook(
         name="Stays", authentication={"method": "hmac", "provider": "shopify", "secret": "typo"}
     )
@@ -74,14 +74,14 @@ def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(con
     webhook = console.webhook(name="Chosen together", fieldMapping={"fieldOne": "a"})
     call = console.call(webhook["url"], {"a": "x", "b": "y"})[1]["invocationId"]
     console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
-    for button, told in (
+    for button, notice in (
         ("Replay 1 call with today’s mapping", "1 of 1 call replayed with the mapping of that moment"),
         ("Replay as they were recorded", "1 of 1 call replayed as they were recorded"),
     ):
         console.open(f"/history?webhook={webhook['id']}")
         console.click("Replay these…")
         console.click(button)
-        expect(console.page.get_by_text(told)).to_be_visible()
+        expect(console.page.get_by_text(notice)).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
     assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "y", "x"]
     console.open(f"/history/{call}")
@@ -211,7 +211,9 @@ def test_a_custom_scheme_is_made_while_creating_from_a_preset_with_all_of_it(
     )
 
 
-def test_a_custom_scheme_that_cannot_be_is_said_beside_its_field_and_stays_typed(console: Console) -> None:
+def test_a_custom_scheme_that_cannot_be_is_reported_beside_its_field_and_stays_typed(
+    console: Console,
+) -> None:
     console.open("/webhooks/new/signed?provider=custom")
     console.page.get_by_label("Name", exact=True).fill("Wrong")
     console.page.get_by_label("Where the signature is").fill("nowhere")
@@ -388,7 +390,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
         expect(page.locator(".feed details").first).to_be_visible()
 
 
-def test_who_has_given_the_secret_is_told_that_its_step_is_done_and_nothing_is_ready_without(
+def test_who_has_given_the_secret_hears_that_its_step_is_done_and_nothing_is_ready_without(
     console: Console,
 ) -> None:
     for secret, heading, done in (("whsec_of_theirs", "is ready", 1), ("", "is created", 0)):
@@ -411,7 +413,7 @@ def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> N
     expect(state).to_have_text("Stopped. Reload the page to continue.", timeout=30_000)
 
 
-def test_no_calls_yet_is_said_only_where_there_was_none(console: Console) -> None:
+def test_no_calls_yet_is_reported_only_where_there_was_none(console: Console) -> None:
     webhook = console.webhook(name="Empty")
     console.open(f"/webhooks/{webhook['id']}/history")
     expect(console.page.get_by_role("heading", name="No calls yet")).to_be_visible()

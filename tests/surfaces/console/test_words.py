@@ -35,7 +35,7 @@ def said(**wanted: Any) -> str:
         ({"field": "fieldOne=1"}, "Every call with the value “fieldOne=1”"),
     ],
 )
-def test_a_filter_is_said_in_words(wanted: dict[str, Any], sentence: str) -> None:
+def test_a_filter_is_reported_in_words(wanted: dict[str, Any], sentence: str) -> None:
     assert said(**wanted) == sentence
 
 

@@ -32,7 +32,9 @@ def intake_of(house: House) -> Intake:
     return Intake(house.gateway, ClientAddresses(NOBODY, "X-Forwarded-For"))
 
 
-async def test_there_is_room_for_so_much_and_whoever_finds_none_is_told_to_come_again(tmp_path: Path) -> None:
+async def test_there_is_room_for_so_much_and_whoever_finds_none_is_asked_to_come_again(
+    tmp_path: Path,
+) -> None:
     async with a_house(tmp_path) as house:
         hook = await house.webhook()
         intake = intake_of(house)

@@ -11,8 +11,9 @@ import pytest
 from postern.usecases.webhooks import webhooks
 from support.hooks import OWNER, SECOND_TOKEN, TOKEN, Hook, make_hook, stories, within
 from support.program import Program, StartProgram
+from support.reply import HttpReply
 from support.waiting import wait_until
-from support.wire import HttpReply, exchange
+from support.wire import exchange
 
 BODY = b'{"customer": {"email": "ada@example.com"}, "items": [{"sku": "A-1"}], "total": 10.50, "paid": true}'
 JSON = ("Content-Type", "application/json")
@@ -138,7 +139,7 @@ def basic(user: str, password: str) -> tuple[str, str]:
 # --- accepted --------------------------------------------------------------------------------------------------------
 
 
-def test_an_accepted_call_is_told_so_and_stored_whole(house: House) -> None:
+def test_an_accepted_call_hears_so_and_is_stored_whole(house: House) -> None:
     answer = house.call(
         "plain", KEY, ("X-Trace", "7"), ("Cookie", "session=abc"), query="?shop=a%20b&token=" + TOKEN
     )
@@ -274,7 +275,7 @@ def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(
     assert len(stories(house.data_dir)) == before
 
 
-def test_another_method_is_recorded_and_told_which_is_allowed(house: House) -> None:
+def test_another_method_is_recorded_and_answered_which_is_allowed(house: House) -> None:
     answer = house.call("plain", KEY, method="PUT")
     assert (answer.status, answer.code, answer.headers["allow"]) == (405, "method_not_allowed", "POST")
     story = house.stories("plain")[0]
@@ -423,7 +424,7 @@ def test_matches_are_counted_for_each_secret(house: House) -> None:
     assert listed.call_count == len(in_history)
 
 
-def test_when_the_store_refuses_the_caller_is_told_to_come_again(
+def test_when_the_store_refuses_the_caller_is_asked_to_come_again(
     tmp_path: Path, start_program: StartProgram
 ) -> None:
     hook = make_hook(tmp_path / "data")

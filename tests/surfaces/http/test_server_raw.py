@@ -15,9 +15,10 @@ import pytest
 
 from support.hooks import TOKEN, Hook, make_hook, stories, wait_until_served
 from support.program import Program
+from support.reply import HttpReply
 from support.waiting import PATIENCE as PATIENCE_OF_OURS
 from support.waiting import wait_until
-from support.wire import HttpReply, Wire, exchange, request, wire
+from support.wire import Wire, exchange, request, wire
 
 PATIENCE = 2  # seconds the program waits for a request to arrive whole
 KEY = ("X-Api-Key", TOKEN)
@@ -509,7 +510,7 @@ def test_a_target_that_is_no_path_is_malformed(house: House, target: str) -> Non
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS"])
-def test_other_methods_are_not_allowed_and_told_which_is(house: House, method: str) -> None:
+def test_other_methods_are_not_allowed_and_answered_which_is(house: House, method: str) -> None:
     answer = exchange(house.port, method, house.hook.path, [KEY])
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
     assert answer.body == b"" if method == "HEAD" else answer.code == "method_not_allowed"
@@ -619,7 +620,7 @@ def test_a_caller_that_disconnects_in_the_middle_leaves_no_trace(house: House) -
     assert len(stories(house.program.data_dir, house.hook)) == before + 1
 
 
-def test_who_sends_nothing_more_is_told_so_and_let_go(house: House) -> None:
+def test_who_sends_nothing_more_hears_so_and_is_let_go(house: House) -> None:
     starts = [
         b"",
         b"POST",
@@ -688,7 +689,7 @@ def test_an_offer_to_change_protocols_is_declined_by_answering(
     assert ["upgrade", protocol] in stories(house.program.data_dir, house.hook)[1]["headers"]
 
 
-def test_a_caller_that_asks_before_sending_its_body_is_told_to_go_on(house: House) -> None:
+def test_a_caller_that_asks_before_sending_its_body_is_asked_to_go_on(house: House) -> None:
     head, _, body = post(("Expect", "100-continue"), to=house.hook).partition(b"\r\n\r\n")
     with wire(house.port) as connection:
         connection.send(head + b"\r\n\r\n")
@@ -701,7 +702,7 @@ def test_a_caller_that_asks_before_sending_its_body_is_told_to_go_on(house: Hous
         assert answer.status == 200
 
 
-def test_a_caller_of_the_old_version_is_not_told_to_go_on(house: House) -> None:
+def test_a_caller_of_the_old_version_is_not_reported_to_go_on(house: House) -> None:
     """It would take that for its answer."""
     head, _, body = post(("Expect", "100-continue"), to=house.hook).partition(b"\r\n\r\n")
     with wire(house.port) as connection:

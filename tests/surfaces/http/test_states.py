@@ -119,7 +119,7 @@ def test_nonsense_behind_a_call_is_refused_after_the_call_is_answered() -> None:
     ]
 
 
-def test_who_says_nothing_more_is_told_so_and_who_does_not_hang_up_then_is_cut_off() -> None:
+def test_who_says_nothing_more_hears_so_and_who_does_not_hang_up_then_is_cut_off() -> None:
     assert walk(E.HEAD_BEGUN, E.OVERDUE, E.OVERDUE) == [
         (S.HEAD, Do.NOTHING),
         (S.LINGERING, Do.REFUSE),

@@ -77,7 +77,7 @@ def test_another_sites_page_signs_nobody_in(served: Program) -> None:
         assert stranger.post("sessions", who, **headers).status == 201
 
 
-def test_browsers_are_told_to_stay_with_https_where_it_is_the_address(
+def test_browsers_are_asked_to_stay_with_https_where_it_is_the_address(
     start_program: StartProgram, served: Program
 ) -> None:
     program = start_program(POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com")
@@ -94,9 +94,9 @@ def test_a_session_s_cookie_goes_over_https_only_where_that_is_the_address(
         POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com", POSTERN_ADMIN_PASSWORD=PASSWORD
     )
     for port, secure in ((program.port, True), (served.port, False)):
-        said = Client(port).post("sessions", {"name": "admin", "password": PASSWORD})
-        assert said.status == 201
-        assert ("Secure" in said.headers["set-cookie"]) is secure
+        session = Client(port).post("sessions", {"name": "admin", "password": PASSWORD})
+        assert session.status == 201
+        assert ("Secure" in session.headers["set-cookie"]) is secure
 
 
 def test_users_are_made_changed_and_deleted(api: Client, served: Program) -> None:

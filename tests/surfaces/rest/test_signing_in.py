@@ -49,7 +49,7 @@ async def refusal(asked: Awaitable[object]) -> Refused:
     return caught.value
 
 
-def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(
+def test_the_first_start_makes_an_admin_whose_generated_password_is_printed_once(
     perform: Callable[[Story], None],
 ) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
@@ -63,7 +63,7 @@ def test_the_first_start_makes_an_admin_whose_generated_password_is_told_once(
     perform(story)
 
 
-def test_a_password_that_was_given_is_not_told(perform: Callable[[Story], None]) -> None:
+def test_a_password_that_was_given_is_not_printed(perform: Callable[[Story], None]) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         assert await accounts.ensure_admin(gateway, PASSWORD) is None
         assert await sign_in(gateway, " ADMIN ")
@@ -321,7 +321,7 @@ def test_a_deleted_user_is_signed_out(perform: Callable[[Story], None]) -> None:
     perform(story)
 
 
-def test_what_is_wrong_with_a_new_user_is_said(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_new_user_is_reported(tmp_path: Path) -> None:
     async def story(gateway: Gateway, _: Clock) -> None:
         refused = await refusal(accounts.create_user(gateway, ADMIN, "", PASSWORD, "root"))
         assert {error.field for error in refused.errors} == {"name", "level"}

@@ -269,7 +269,7 @@ async def test_a_password_that_was_hashed_in_another_way_is_hashed_anew(house: H
 # --- who there is ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_key_is_told_with_what_it_is_for_and_never_again_itself(house: House) -> None:
+async def test_a_key_is_shown_with_what_it_is_for_and_never_again_itself(house: House) -> None:
     clock = Clock(house)
     made = await accounts.create_key(house.gateway, OWNER, " shop ", "write")
     assert await last_note(house) == (
@@ -278,10 +278,10 @@ async def test_a_key_is_told_with_what_it_is_for_and_never_again_itself(house: H
         made.id,
         {"name": "shop", "level": "write"},
     )
-    (told,) = await accounts.keys(house.gateway, OWNER)
-    assert (told.id, told.name, told.level, told.created_by) == (made.id, "shop", "write", "owner")
-    assert (told.prefix, told.created_at, told.last_used_at) == (made.key[:9], clock.began, None)
-    assert made.key not in repr(told) + repr(made)
+    (shown,) = await accounts.keys(house.gateway, OWNER)
+    assert (shown.id, shown.name, shown.level, shown.created_by) == (made.id, "shop", "write", "owner")
+    assert (shown.prefix, shown.created_at, shown.last_used_at) == (made.key[:9], clock.began, None)
+    assert made.key not in repr(shown) + repr(made)
     for after, used in ((1, 1), (60, 1), (1, 62)):
         clock.now += after
         await accounts.actor_of_key(house.gateway, made.key)
@@ -408,12 +408,12 @@ async def test_a_password_may_be_any_text(house: House, quick: None) -> None:
 
 async def test_somebody_stays_admin(house: House, quick: None) -> None:
     _, boss = Clock(house), await somebody(house, "boss", "admin")
-    for asked, said in (
+    for asked, words in (
         (accounts.change_user(house.gateway, OWNER, boss.id, level="write"), "somebody has to stay admin"),
         (accounts.delete_user(house.gateway, OWNER, boss.id), "the last admin cannot be deleted"),
     ):
         refusal = await refused(asked)
-        assert (refusal.code, refusal.detail) == ("conflict", said)
+        assert (refusal.code, refusal.detail) == ("conflict", words)
     assert await accounts.user(house.gateway, OWNER, boss.id) == boss
 
 

@@ -89,8 +89,8 @@ async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_th
     monkeypatch.setattr(house.gateway.store.deliveries, "get", counted)
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
     async with asyncio.timeout(PATIENCE):
-        told = await house.call(webhook)
-    assert told.status == 504 and "still to be started" in told.json["detail"]  # nothing runs yet
+        early = await house.call(webhook)
+    assert early.status == 504 and "still to be started" in early.json["detail"]  # nothing runs yet
     assert 0 < len(looks) < 5  # once when the start had failed, and when the time was over
 
 
@@ -115,7 +115,7 @@ async def test_the_methods_that_are_allowed_are_named_to_who_uses_another_one(ho
 
 async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True})
-    for said, heard in ((201, 201), (None, 200)):
+    for answered, heard in ((201, 201), (None, 200)):
         house.engine.started.clear()
         waiting = asyncio.create_task(house.call(webhook))
         async with asyncio.timeout(PATIENCE):
@@ -123,7 +123,7 @@ async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
                 await asyncio.sleep(0.01)
         (trigger,) = house.engine.started.values()
         assert trigger.response is not None
-        await respond(house.gateway, trigger.invocation_id, trigger.response.token, said, {}, "x")
+        await respond(house.gateway, trigger.invocation_id, trigger.response.token, answered, {}, "x")
         assert (await waiting).status == heard
 
 

@@ -37,13 +37,13 @@ async def test_a_duplicate_hears_what_the_first_call_hears_while_it_waits_and_af
     assert sum(house.engine.times.values()) == 1
 
 
-async def test_a_duplicate_whose_time_is_over_is_told_so(house: House) -> None:
+async def test_a_duplicate_whose_time_is_over_hears_so(house: House) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1}, **PROTECTED)
     first, again = await asyncio.gather(house.call(webhook, b'{"n": 1}'), house.call(webhook, b'{"n": 1}'))
     assert {first.json["code"], again.json["code"]} == {"response_timeout"}
 
 
-async def test_where_nobody_waits_a_duplicate_is_told_which_call_was_the_first(house: House) -> None:
+async def test_where_nobody_waits_a_duplicate_hears_which_call_was_the_first(house: House) -> None:
     webhook = await house.webhook(**PROTECTED)
     first = await house.call(webhook, b'{"n": 1}')
     again = await house.call(webhook, b'{"n": 1}')
@@ -76,7 +76,7 @@ async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: Hous
         assert {(await first).status, (await another).status} == {504}
 
 
-async def test_a_duplicate_of_a_call_that_was_held_is_told_so_at_once(house: House) -> None:
+async def test_a_duplicate_of_a_call_that_was_held_hears_so_at_once(house: House) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
     await holds.hold(house.gateway, OWNER, webhook.id)
     first = await house.call(webhook, b'{"n": 1}')
@@ -89,7 +89,7 @@ async def test_a_duplicate_of_a_call_that_was_held_is_told_so_at_once(house: Hou
     )
 
 
-async def test_where_the_store_is_away_whoever_waits_is_told_to_come_again(
+async def test_where_the_store_is_away_whoever_waits_is_asked_to_come_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)

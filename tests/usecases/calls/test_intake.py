@@ -106,8 +106,8 @@ async def test_where_the_room_is_taken_a_caller_is_to_come_back(
         for seconds in (1.0, module.LOG_EVERY - 1.1, 0.2):
             now += seconds
             assert not begun(intake, webhook).piece(b"x" * 100)
-    told = [(one["calls"], one["webhook"], one["address"]) for one in lines]
-    assert told == [(1, webhook.id, "192.0.2.1"), (3, webhook.id, "192.0.2.1")]
+    logged = [(one["calls"], one["webhook"], one["address"]) for one in lines]
+    assert logged == [(1, webhook.id, "192.0.2.1"), (3, webhook.id, "192.0.2.1")]
     assert await house.history() == [], "what was not read is nothing that has happened"
 
 

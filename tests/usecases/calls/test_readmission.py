@@ -34,7 +34,7 @@ def signed(body: bytes) -> dict[str, str]:
     return {"X-Hub-Signature-256": f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"}
 
 
-async def test_what_would_pass_is_told_with_its_values_the_oldest_first(house: House) -> None:
+async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(house: House) -> None:
     webhook, calls = await rejected(
         house, (b'{"n":1}', b'{"n":2}', b"not json"), fieldMapping={"fieldOne": "n"}
     )
@@ -52,25 +52,25 @@ async def test_what_would_pass_is_told_with_its_values_the_oldest_first(house: H
     assert caught.value.code == "not_found"
 
 
-async def test_what_is_admitted_is_started_told_and_written_down_once(
+async def test_what_is_admitted_is_started_announced_and_written_down_once(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, (first, second) = await rejected(house, (b'{"n":1}', b'{"n":2}'))
-    told: list[str] = []
-    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    touched: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
     house.gateway.runtime.due.clear()
     done = await readmission.admit(house.gateway, OWNER, [first])
     assert (done.admitted, [(one.admitted, one.reason, one.delivery_key) for one in done.items]) == (
         1,
         [(True, "", f"{first}.1")],
     )
-    assert (told, house.gateway.runtime.due.is_set()) == ([first], True)
+    assert (touched, house.gateway.runtime.due.is_set()) == ([first], True)
     again = await readmission.admit(house.gateway, OWNER, [first, second])
     assert [(one.admitted, one.reason) for one in again.items] == [
         (False, "it has been admitted before"),
         (True, ""),
     ]
-    assert (again.admitted, told) == (1, [first, second])
+    assert (again.admitted, touched) == (1, [first, second])
     await house.deliver()
     assert len(house.engine.started) == 2
     (note,) = (await audit.listing(house.gateway, OWNER, subject=first)).items
@@ -97,7 +97,7 @@ async def test_an_admitted_call_is_the_first_one_for_its_duplicates(house: House
     assert heard.json == {"status": "duplicate", "invocationId": one}
 
 
-async def test_why_a_call_is_not_admitted_is_said(house: House) -> None:
+async def test_why_a_call_is_not_admitted_is_reported(house: House) -> None:
     webhook = await house.webhook(authentication=TOKEN)
     await house.call(webhook)
     await house.call(webhook, b"x" * 70_000, headers={"content-type": "application/json"})

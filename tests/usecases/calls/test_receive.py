@@ -11,7 +11,8 @@ from postern.observe import CallLine, call_counts
 from postern.usecases.calls import receive
 from postern.usecases.deliveries.dispatch import LEASE, Dispatcher
 from postern.usecases.history import samples
-from support.house import OWNER, House, HttpReply
+from support.house import OWNER, House
+from support.reply import HttpReply
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ def lines(house: House, monkeypatch: pytest.MonkeyPatch) -> list[CallLine]:
 
 
 @pytest.fixture
-def told(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def touched(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of which calls those who watch are told."""
     found: list[str] = []
     monkeypatch.setattr(house.gateway.runtime.live, "touch", found.append)
@@ -68,8 +69,8 @@ def held_clock(house: House) -> Callable[[float], None]:
     return forward
 
 
-async def test_a_call_that_is_answered_at_once_is_counted_logged_told_and_due(
-    house: House, lines: list[CallLine], told: list[str]
+async def test_a_call_that_is_answered_at_once_is_counted_logged_announced_and_due(
+    house: House, lines: list[CallLine], touched: list[str]
 ) -> None:
     held_clock(house)
     webhook = await house.webhook(duplicateProtection={"enabled": True})
@@ -100,7 +101,7 @@ async def test_a_call_that_is_answered_at_once_is_counted_logged_told_and_due(
     assert not house.gateway.runtime.due.is_set()
     assert [line.outcome for line in lines] == ["accepted", "duplicate", "rejected"]
     assert [line.status for line in lines] == [200, 200, 400]
-    assert set(told) == {one.id for one in await house.history()}
+    assert set(touched) == {one.id for one in await house.history()}
 
 
 async def test_who_has_waited_for_the_workflow_is_counted_apart(house: House, lines: list[CallLine]) -> None:
@@ -126,7 +127,7 @@ async def test_a_secret_that_a_sender_announces_is_answered_at_once(house: House
     assert counted.since() == ({("handshake", "handshake"): 1}, 1, 0)
 
 
-async def test_who_waits_while_the_store_goes_away_is_told_and_counted_as_that(
+async def test_who_waits_while_the_store_goes_away_is_reported_and_counted_as_that(
     house: House, lines: list[CallLine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object) -> None:
@@ -177,7 +178,7 @@ async def called_with(house: House, result: object) -> HttpReply:
     return await house.call(await house.webhook())
 
 
-async def test_what_is_not_stored_is_told_counted_and_logged_as_that(
+async def test_what_is_not_stored_is_reported_counted_and_logged_as_that(
     house: House, lines: list[CallLine]
 ) -> None:
     counted = Counted()

@@ -16,7 +16,8 @@ from postern.usecases.deliveries import dispatch
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.webhooks.views import Webhook
-from support.house import OWNER, House, HttpReply
+from support.house import OWNER, House
+from support.reply import HttpReply
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,7 @@ async def answer(house: House, trigger: Trigger, status: int = 201) -> None:
     await respond(house.gateway, trigger.invocation_id, trigger.response.token, status, {}, "x")
 
 
-async def test_the_first_answer_counts_and_every_later_one_is_told_so(house: House) -> None:
+async def test_the_first_answer_counts_and_every_later_one_hears_so(house: House) -> None:
     calling, trigger = await begun(house, await waiting_webhook(house))
     await answer(house, trigger, 201)
     assert (await calling).status == 201
@@ -72,7 +73,7 @@ async def test_a_token_is_good_for_its_own_delivery_alone(house: House) -> None:
         assert refused.value.code == "not_authenticated"
 
 
-async def test_an_end_that_is_reported_is_counted_once_and_told_with_its_reason(house: House) -> None:
+async def test_an_end_that_is_reported_is_counted_once_and_shown_with_its_reason(house: House) -> None:
     call = (await house.call(await house.webhook())).json["invocationId"]
     await house.deliver()
     (trigger,) = house.engine.started.values()
@@ -80,8 +81,8 @@ async def test_an_end_that_is_reported_is_counted_once_and_told_with_its_reason(
     before = counted()
     await report_end(house.gateway, call, trigger.end.token, "failed", "")
     await report_end(house.gateway, call, trigger.end.token, "completed", "")
-    told = await history.show(house.gateway, OWNER, call)
-    assert (told.status, told.error) == ("failed", "no reason was given")
+    story = await history.show(house.gateway, OWNER, call)
+    assert (story.status, story.error) == ("failed", "no reason was given")
     assert counted()["failed"] - before["failed"] == 1
 
 
@@ -110,7 +111,7 @@ async def test_an_end_that_comes_before_its_start_is_written_down_is_kept_until_
     assert counted()["completed"] - before["completed"] == 1
 
 
-async def test_an_end_without_an_answer_is_told_to_who_waits_and_changes_no_answer(house: House) -> None:
+async def test_an_end_without_an_answer_is_reported_to_who_waits_and_changes_no_answer(house: House) -> None:
     webhook = await waiting_webhook(house)
     heard = []
     for answered in (False, True):

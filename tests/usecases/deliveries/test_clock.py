@@ -39,7 +39,7 @@ async def test_a_clock_set_back_rejects_no_call(house: House) -> None:
     assert (await house.call(webhook)).status == 200
 
 
-async def test_a_caller_whose_time_is_over_is_told_so_though_the_clock_was_set_back(house: House) -> None:
+async def test_a_caller_whose_time_is_over_hears_so_though_the_clock_was_set_back(house: House) -> None:
     call, _ = await waiting_call(house, timeoutSeconds=1)
     step(house, -HOUR)
     assert (await call).status == 504

@@ -110,7 +110,7 @@ async def test_where_nothing_is_due_beside_a_slow_start_nothing_is_begun(
     await dispatcher.finish()
 
 
-async def test_told_to_stop_it_waits_for_what_it_has_begun(
+async def test_asked_to_stop_it_waits_for_what_it_has_begun(
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await desk.accepted(await desk.webhook(), {})

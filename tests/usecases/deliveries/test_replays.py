@@ -88,8 +88,8 @@ async def test_a_run_may_carry_the_values_that_were_first_recorded(desk: Desk) -
     await history.replay(desk.gateway, ACTOR, invocation)
     assert (await run(desk, "recorded")).fields == "recorded"
     assert (await run(desk)).fields == "current"
-    told = await history.show(desk.gateway, ACTOR, invocation)
-    assert [one.fields["fieldOne"] for one in told.deliveries] == ["1", "2", "1", "2"]
+    touched = await history.show(desk.gateway, ACTOR, invocation)
+    assert [one.fields["fieldOne"] for one in touched.deliveries] == ["1", "2", "1", "2"]
     (note, _) = (
         await audit.listing(
             desk.gateway, ACTOR, subject=(await replays.listing(desk.gateway, ACTOR)).items[1].id
@@ -380,7 +380,7 @@ async def test_what_a_process_has_begun_is_another_one_s_when_its_lease_is_over(
     assert sum((await emissions(desk)).values()) == replays.STEP + 1
 
 
-async def test_a_process_that_is_told_to_stop_leaves_the_rest_to_another_one_at_once(
+async def test_a_process_that_is_asked_to_stop_leaves_the_rest_to_another_one_at_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = desk.gateway.clock() + 10
@@ -400,15 +400,15 @@ async def test_a_process_that_is_told_to_stop_leaves_the_rest_to_another_one_at_
     assert sum((await emissions(desk)).values()) == 2 * replays.STEP + 1
 
 
-async def test_what_a_step_queues_is_due_at_once_and_told_to_those_who_watch(
+async def test_what_a_step_queues_is_due_at_once_and_announced_to_those_who_watch(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replay = await begun(desk, 2)
-    told: list[str] = []
-    monkeypatch.setattr(desk.gateway.runtime.live, "touch", told.append)
+    touched: list[str] = []
+    monkeypatch.setattr(desk.gateway.runtime.live, "touch", touched.append)
     desk.gateway.runtime.due.clear()
     await Replayer(desk.gateway).round()
-    assert (Counter(told), desk.gateway.runtime.due.is_set()) == (await emissions(desk), True)
+    assert (Counter(touched), desk.gateway.runtime.due.is_set()) == (await emissions(desk), True)
     ended = await replays.show(desk.gateway, ACTOR, replay)
     assert (ended.state, ended.ended_at is not None) == ("completed", True)
     desk.gateway.runtime.due.clear()
@@ -436,7 +436,7 @@ async def test_while_much_is_queued_it_waits_for_exactly_as_long(
     assert (waited, sum((await emissions(desk)).values())) == (3, 1)
 
 
-async def test_who_cancels_and_who_comes_too_late_is_told_what_it_is(desk: Desk) -> None:
+async def test_who_cancels_and_who_comes_too_late_hears_what_it_is(desk: Desk) -> None:
     replay = await begun(desk, 1)
     with pytest.raises(Refused, match="this replay is running; a plan is run once"):
         await replays.begin(desk.gateway, ACTOR, replay)

@@ -72,9 +72,9 @@ def counted(house: House) -> dict[str, float]:
 
 def moved(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of which calls those who watch are told."""
-    told: list[str] = []
-    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
-    return told
+    touched: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
+    return touched
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def moved(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (EngineRejected("not like this"), "rejected", "failed"),
     ],
 )
-async def test_each_outcome_is_written_down_counted_and_told_to_those_who_watch(
+async def test_each_outcome_is_written_down_counted_and_announced_to_those_who_watch(
     house: House, monkeypatch: pytest.MonkeyPatch, outcome: Exception | Started, kind: str, state: str
 ) -> None:
     call = (await house.call(await house.webhook())).json["invocationId"]
-    told, before = moved(house, monkeypatch), counted(house)
+    touched, before = moved(house, monkeypatch), counted(house)
     timed = engine_start_seconds._sum.get()
     going(house, outcome)
     delivery = await round_of(house)
@@ -107,7 +107,7 @@ async def test_each_outcome_is_written_down_counted_and_told_to_those_who_watch(
         kind: 1.0,
     }
     assert (engine_start_seconds._sum.get() > timed) == (kind == "started")
-    assert told == [call]
+    assert touched == [call]
 
 
 async def test_a_start_that_failed_is_tried_again_later_each_time_and_with_the_same_key(
@@ -193,7 +193,7 @@ async def test_what_is_claimed_is_left_alone_while_its_lease_lasts(house: House)
     await asyncio.gather(running, this.finish(), other.finish())
 
 
-async def test_a_defect_of_an_engine_is_told_as_one_and_the_delivery_comes_back(house: House) -> None:
+async def test_a_defect_of_an_engine_is_reported_as_one_and_the_delivery_comes_back(house: House) -> None:
     forward = holds_the_clock(house)
     await house.call(await house.webhook())
     going(house, KeyError("planted"))
@@ -234,7 +234,7 @@ async def test_a_call_whose_body_is_gone_cannot_be_started(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = (await house.call(await house.webhook())).json["invocationId"]
-    told, before = moved(house, monkeypatch), counted(house)
+    touched, before = moved(house, monkeypatch), counted(house)
 
     async def many(ids: list[str]) -> dict[str, Any]:
         return {}
@@ -242,7 +242,7 @@ async def test_a_call_whose_body_is_gone_cannot_be_started(
     monkeypatch.setattr(house.gateway.store.history, "many", many)
     delivery = await round_of(house)
     assert (delivery.state, delivery.error) == ("failed", "the call's body is no longer kept")
-    assert (told, counted(house)) == ([call], before)
+    assert (touched, counted(house)) == ([call], before)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ async def test_an_engine_that_can_tell_ends_is_asked_where_something_runs(
     assert (stored.ask_at and round(stored.ask_at - house.gateway.clock(), 3)) == (7.0 if asked else None)
 
 
-async def test_only_an_engine_that_is_not_asked_is_told_where_to_report_the_end(house: House) -> None:
+async def test_only_an_engine_that_is_not_asked_hears_where_to_report_the_end(house: House) -> None:
     webhook = await house.webhook()
     for house.engine.asked_after in (None, 7.0):
         await house.call(webhook)
@@ -318,7 +318,7 @@ async def test_what_cannot_be_written_down_for_long_is_left_to_its_lease(
     assert list(house.engine.times.values()) == [2], "the engine takes the same key once"
 
 
-async def test_whoever_starts_it_for_a_caller_is_told_what_the_engine_said(house: House) -> None:
+async def test_whoever_starts_it_for_a_caller_hears_what_the_engine_answered(house: House) -> None:
     await house.call(await house.webhook())
     (delivery,) = await house.gateway.store.deliveries.claim(house.gateway.clock(), dispatch.LEASE, 1)
     for trouble in (EngineUnavailable("away"), EngineRejected("not like this")):

@@ -100,5 +100,5 @@ def test_a_time_that_is_none_is_refused_by_its_name(text: str) -> None:
     assert wrong("filter.", until=text) == ["filter.until"]
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     assert wrong(status="lost", answer="x", since="x", header="=") == ["header", "status", "answer", "since"]

@@ -25,27 +25,27 @@ def within(ms: float, count: int) -> list[int]:
 @pytest.fixture
 def asked(house: House, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the counts are asked for, and what they answer."""
-    said: dict[str, Any] = {"buckets": {}, "calls": {}, "trouble": {}}
+    stored: dict[str, Any] = {"buckets": {}, "calls": {}, "trouble": {}}
 
     async def buckets(webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
-        said["range"] = (webhook_id, since, until, step)
-        found: dict[int, Volume] = said["buckets"]
+        stored["range"] = (webhook_id, since, until, step)
+        found: dict[int, Volume] = stored["buckets"]
         return found
 
     async def calls(ids: list[str], since: int, until: int, step: int) -> Any:
-        said["range"] = (ids, since, until, step)
-        return said["calls"]
+        stored["range"] = (ids, since, until, step)
+        return stored["calls"]
 
     async def in_trouble(ids: list[str], since: float) -> dict[str, int]:
-        said["since"] = since
-        found: dict[str, int] = said["trouble"]
+        stored["since"] = since
+        found: dict[str, int] = stored["trouble"]
         return found
 
     monkeypatch.setattr(house.gateway.store.volumes, "buckets", buckets)
     monkeypatch.setattr(house.gateway.store.volumes, "calls", calls)
     monkeypatch.setattr(house.gateway.store.deliveries, "in_trouble", in_trouble)
     house.gateway.clock = lambda: NOW
-    return said
+    return stored
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_a_range_ends_with_this_minute_and_its_points_lie_on_whole_steps(
     assert chart.points[-1].at <= NOW < chart.points[-1].at + step * 60
 
 
-async def test_what_was_counted_is_told_point_by_point_and_together(
+async def test_what_was_counted_is_reported_point_by_point_and_together(
     house: House, asked: dict[str, Any]
 ) -> None:
     early, late = Volume(), Volume()
@@ -80,8 +80,8 @@ async def test_what_was_counted_is_told_point_by_point_and_together(
     late.add(end_name("failed"), 7, within(100, 7))
     asked["buckets"] = {MINUTE - 10: early, MINUTE: late}
     chart = await volumes.chart(house.gateway, OWNER, None, "hour")
-    told = {point.at: point for point in chart.points if point.calls}
-    first, second = told[(MINUTE - 10) * 60], told[MINUTE * 60]
+    by_minute = {point.at: point for point in chart.points if point.calls}
+    first, second = by_minute[(MINUTE - 10) * 60], by_minute[MINUTE * 60]
     assert (first.calls, first.failed_runs, second.calls, second.failed_runs) == (100, 0, 43, 7)
     assert as_plain(first.outcomes) == {"accepted": 98, "duplicate": 0, "handshake": 0, "rejected": 2}
     # Where nothing is known of the answers, how long judging took; else how long callers waited.

@@ -279,8 +279,8 @@ def test_every_shell_gives_httpie_the_call_and_does_nothing_else(shell: str, tmp
     given = (tmp_path / "given").read_bytes().split(b"\036end\0")[:-1]
     assert len(given) == CALLS
     whole = 0
-    for call, told in zip(calls, given, strict=True):
-        words, body = as_httpie_reads(told)
+    for call, arguments in zip(calls, given, strict=True):
+        words, body = as_httpie_reads(arguments)
         wanted = [
             (name.encode(), value.strip(" \t").encode("latin-1")) for name, value in json.loads(call.headers)
         ]
@@ -296,14 +296,14 @@ def test_every_shell_gives_httpie_the_call_and_does_nothing_else(shell: str, tmp
     assert 100 < whole < CALLS  # or one of the two kinds was not looked at
 
 
-def as_httpie_reads(told: bytes) -> tuple[list[bytes], bytes]:
+def as_httpie_reads(arguments: bytes) -> tuple[list[bytes], bytes]:
     """Its words, and the body: of the option, or of what stood before the pipe."""
-    *words, piped = told.split(b"\0")
+    *words, piped = arguments.split(b"\0")
     if b"--ignore-stdin" not in words:  # a body may hold what divides words
         count = next(place for place, word in enumerate(words) if word.startswith(b"http://")) + 1
         while count < len(words) and (words[count] == b"--" or ITEM.match(words[count])):
             count += 1
-        return words[:count], told.split(b"\0", count)[count]
+        return words[:count], arguments.split(b"\0", count)[count]
     assert piped == b""
     raw = [word for word in words if word.startswith(b"--raw=")]
     return words, raw[0].partition(b"=")[2] if raw else b""

@@ -116,8 +116,15 @@ def test_a_body_is_gone_where_there_was_one(body: bytes | None, size: int, gone:
 
 def test_what_a_schedule_fetched_is_the_address_alone() -> None:
     call = recorded(("server", "x"), path=b"http://10.1.2.3/orders?a=[1]", body=b"{}")
-    said = repeated(BASE, call)
-    assert (said.method, said.url, said.headers, said.body, said.body_gone, said.placeholders) == (
+    program = repeated(BASE, call)
+    assert (
+        program.method,
+        program.url,
+        program.headers,
+        program.body,
+        program.body_gone,
+        program.placeholders,
+    ) == (
         "GET",
         "http://10.1.2.3/orders?a=[1]",
         [],
@@ -211,27 +218,27 @@ def test_what_httpie_would_read_as_something_else_is_left_out_and_named(value: s
 
 
 @pytest.mark.parametrize("method", ["M-SEARCH", "GÉT", "A1"])
-def test_a_method_that_httpie_does_not_send_is_said(method: str) -> None:
+def test_a_method_that_httpie_does_not_send_is_reported(method: str) -> None:
     assert httpie(BASE, recorded(method=method)).startswith(": 'HTTPie sends no method")
 
 
 def test_as_python() -> None:
-    def said(*headers: tuple[str, str], **given: Any) -> list[str]:
+    def program(*headers: tuple[str, str], **given: Any) -> list[str]:
         return python("http://127.0.0.1:8080", recorded(*headers, **given)).split("\n")
 
-    assert said()[:4] == [
+    assert program()[:4] == [
         "from http.client import HTTPConnection",
         "",
         "connection = HTTPConnection('127.0.0.1:8080', timeout=60)",
         "connection.putrequest('POST', '/webhook/a', skip_accept_encoding=True)",
     ]
-    assert "connection.endheaders()" in said()
-    assert "connection.putheader('x-a', b'\\xe9')" in said(("x-a", "\xe9"))
-    assert "body = b'{}'" in said(body=b"{}")
-    assert "body = 'Zoë'.encode()" in said(body="Zoë".encode())
-    assert "body = b'\\xff'" in said(body=b"\xff")
-    assert said(body=None, body_size=1)[2] == "# The body is no longer kept: this call goes without it."
-    masked = said(("x-key", "***"), body=None, body_size=1)
+    assert "connection.endheaders()" in program()
+    assert "connection.putheader('x-a', b'\\xe9')" in program(("x-a", "\xe9"))
+    assert "body = b'{}'" in program(body=b"{}")
+    assert "body = 'Zoë'.encode()" in program(body="Zoë".encode())
+    assert "body = b'\\xff'" in program(body=b"\xff")
+    assert program(body=None, body_size=1)[2] == "# The body is no longer kept: this call goes without it."
+    masked = program(("x-key", "***"), body=None, body_size=1)
     assert masked[2:4] == [
         "# Masked when the call was stored, to be filled in: YOUR_X_KEY",
         "# The body is no longer kept: this call goes without it.",

@@ -23,7 +23,7 @@ def documents(before: str, after: str) -> list[tuple[str, str, str | None, str |
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}', []),
         ('{"a": 10.00}', '{"a": 10.0}', [("a", "changed", "10.00", "10.0")]),
@@ -41,8 +41,8 @@ def documents(before: str, after: str) -> list[tuple[str, str, str | None, str |
         ),
     ],
 )
-def test_json_is_compared_by_path(before: str, after: str, told: list[Any]) -> None:
-    assert documents(before, after) == told
+def test_json_is_compared_by_path(before: str, after: str, expected: list[Any]) -> None:
+    assert documents(before, after) == expected
 
 
 def test_any_document_equals_itself_whatever_the_order_of_its_keys() -> None:
@@ -210,7 +210,7 @@ async def test_method_path_and_query_are_compared_as_they_came(house: House) -> 
     assert [(one.place, one.before, one.after) for one in found.query.items] == [("a", "\ufffd", "1")]
 
 
-async def test_where_ends_are_not_told_the_last_good_call_is_the_last_that_was_started(
+async def test_where_ends_are_not_reported_the_last_good_call_is_the_last_that_was_started(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparing, "PAGE", 2)

@@ -132,29 +132,29 @@ async def test_a_hold_holds_it_and_the_audit_says_who_made_it(house: House) -> N
     assert "not in the audit" not in json.dumps(note.changes)
 
 
-async def test_what_was_changed_is_told_in_few_words(house: House) -> None:
+async def test_what_was_changed_is_described_in_few_words(house: House) -> None:
     call = await recorded(house, b'{"a": 1, "b": 2, "%s": 3}' % (b"k" * 200))
 
-    async def told(body: str, values: dict[str, str] | None = None) -> list[str]:
+    async def described(body: str, values: dict[str, str] | None = None) -> list[str]:
         done = await editing.replay_edited(house.gateway, OWNER, call, body, values)
         made = (await history.show(house.gateway, OWNER, done.invocation_id)).edited
         assert made is not None
         return made.changed
 
     long = "k" * 200
-    assert await told(f'{{"a": 7, "b": 7, "{long}": 3}}') == ["a changed", "b changed"]
+    assert await described(f'{{"a": 7, "b": 7, "{long}": 3}}') == ["a changed", "b changed"]
     added = ", ".join(f'"n{number}": 0' for number in range(19))
     twenty = [f"n{number} added" for number in range(19)]
-    assert await told(f'{{"a": 7, "b": 2, "{long}": 3, {added}}}') == ["a changed", *twenty]
-    assert await told(f'{{"a": 7, "b": 7, "{long}": 3, {added}}}') == [
+    assert await described(f'{{"a": 7, "b": 2, "{long}": 3, {added}}}') == ["a changed", *twenty]
+    assert await described(f'{{"a": 7, "b": 7, "{long}": 3, {added}}}') == [
         "a changed",
         "b changed",
         *twenty[:18],
         "and 1 more",
     ]
-    assert await told('{"a": 1, "b": 2}') == [f"{'k' * 120} removed"]
-    assert await told(f'{{"a":1,"b":2,"{long}":3}}') == ["body written differently"]
-    by_hand = await told('{"a": 1, "b": 2}', {"fieldFour": "4", "fieldOne": "1"})
+    assert await described('{"a": 1, "b": 2}') == [f"{'k' * 120} removed"]
+    assert await described(f'{{"a":1,"b":2,"{long}":3}}') == ["body written differently"]
+    by_hand = await described('{"a": 1, "b": 2}', {"fieldFour": "4", "fieldOne": "1"})
     assert by_hand[1:] == ["fieldOne set by hand", "fieldFour set by hand"]
 
 
@@ -168,8 +168,8 @@ async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
         "invocationId"
     ]
     await house.deliver()
-    told: list[str] = []
-    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    touched: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
     house.gateway.runtime.due.clear()
     now += 50
     done = await editing.replay_edited(house.gateway, OWNER, call, '{"n":1001}')
@@ -178,7 +178,7 @@ async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
     assert lengths == {"content-length": "10", "x-length": "7"}
     assert (made.body_size, made.received_at, made.duration_ms, made.duplicate_of) == (10, now, 0.0, None)
     assert (made.config_version, made.detail, made.matched) == (webhook.version, "", None)
-    assert (told, house.gateway.runtime.due.is_set()) == ([done.invocation_id], True)
+    assert (touched, house.gateway.runtime.due.is_set()) == ([done.invocation_id], True)
 
 
 async def test_an_armed_recording_keeps_the_copy(house: House) -> None:

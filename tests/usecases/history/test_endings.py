@@ -64,7 +64,7 @@ class Asked:
         return {key: end for key, end in self.ends_of.items() if key in keys}
 
 
-async def test_an_engine_that_can_tell_is_asked_until_it_has_told(desk: Desk) -> None:
+async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk) -> None:
     engine, loop = Asked(), EndingsLoop(desk.gateway)
     began = desk.gateway.clock()
     desk.gateway.clock = lambda: began
@@ -170,17 +170,17 @@ async def test_as_many_as_are_asked_about_at_once_mean_that_there_are_more(
     desk.gateway.engine = None
 
 
-async def test_what_could_not_be_written_down_is_kept_and_what_was_is_told_to_those_who_watch(
+async def test_what_could_not_be_written_down_is_kept_and_what_was_is_reported_to_those_who_watch(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     invocation = await desk.accepted(await desk.webhook(), {})
     (delivery,) = await desk.store.deliveries.claim(desk.gateway.clock(), 60.0, 1)
     await desk.store.deliveries.started(delivery, Started(1, ("flow",)), desk.gateway.clock())
-    endings, loop, told = desk.gateway.runtime.endings, EndingsLoop(desk.gateway), []
+    endings, loop, touched = desk.gateway.runtime.endings, EndingsLoop(desk.gateway), []
     endings.take()
     endings.ended(delivery.key, End("completed", desk.gateway.clock()))
     endings.answered(Answered(invocation, 200, desk.gateway.clock(), True))
-    monkeypatch.setattr(desk.gateway.runtime.live, "touch", told.append)
+    monkeypatch.setattr(desk.gateway.runtime.live, "touch", touched.append)
 
     async def away(*given: Any) -> set[str]:
         raise StoreUnavailable("away")
@@ -189,15 +189,15 @@ async def test_what_could_not_be_written_down_is_kept_and_what_was_is_told_to_th
         patched.setattr(desk.store.endings, "note", away)
         with pytest.raises(StoreUnavailable):
             await loop.write()
-    assert told == []
+    assert touched == []
     await loop.write()
-    assert told == [invocation, invocation]
+    assert touched == [invocation, invocation]
     assert (await history.show(desk.gateway, ACTOR, invocation)).answered_at is not None
     await loop.write()
-    assert told == [invocation, invocation]
+    assert touched == [invocation, invocation]
 
 
-async def test_the_loop_wakes_for_news_and_stops_when_it_is_told(
+async def test_the_loop_wakes_for_news_and_stops_when_it_is_asked(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endings_module, "LOOK_EVERY", 3600.0)

@@ -209,7 +209,7 @@ async def test_what_begins_alike_too_often_is_still_found(
     assert [item.id for item in page.items] == calls[::-1]
 
 
-async def test_how_far_the_index_is_behind_is_told(house: House) -> None:
+async def test_how_far_the_index_is_behind_is_reported(house: House) -> None:
     webhook = await house.webhook()
     assert await findable.behind(house.gateway, OWNER) is None
     call = (await house.call(webhook)).json["invocationId"]

@@ -127,13 +127,13 @@ async def test_a_call_is_made_findable_when_no_earlier_one_can_still_be_stored(
     assert await found(house, value="A-1") == [call]
 
 
-async def test_since_when_calls_cannot_be_found_is_told_once_it_is_longer_than_ever(house: House) -> None:
+async def test_since_when_calls_cannot_be_found_is_reported_once_it_is_longer_than_ever(house: House) -> None:
     assert await findable.behind(house.gateway, OWNER) is None
     call = (await house.call(await house.webhook())).json["invocationId"]
     came = time_of(call)
-    for seconds, told in ((9.9, None), (10.1, came)):
+    for seconds, expected in ((9.9, None), (10.1, came)):
         house.gateway.clock = lambda now=came + seconds: now  # type: ignore[misc]
-        assert await findable.behind(house.gateway, OWNER) == told
+        assert await findable.behind(house.gateway, OWNER) == expected
     await findable.step(house.gateway)
     assert await findable.behind(house.gateway, OWNER) is None
 

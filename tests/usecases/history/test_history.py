@@ -47,7 +47,7 @@ async def test_a_page_is_as_long_as_was_asked_for_and_one_call_at_least(house: H
     assert asked == [200]
 
 
-async def test_how_many_and_since_when_is_told(house: House) -> None:
+async def test_how_many_and_since_when_is_reported(house: House) -> None:
     assert await history.oldest(house.gateway, OWNER) is None
     webhook = await house.webhook()
     first = await called(house, webhook)
@@ -57,18 +57,18 @@ async def test_how_many_and_since_when_is_told(house: House) -> None:
     assert (found.calls, found.or_more, found.looked_back_to) == (2, False, None)
 
 
-async def test_a_replay_is_due_at_once_told_and_written_down(
+async def test_a_replay_is_due_at_once_announced_and_written_down(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
     call = await called(house, webhook)
     await house.deliver()
-    told: list[str] = []
-    monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+    touched: list[str] = []
+    monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
     house.gateway.runtime.due.clear()
     done = await history.replay(house.gateway, OWNER, call)
     assert (done.invocation_id, done.delivery.key, done.delivery.state) == (call, f"{call}.2", "queued")
-    assert (told, house.gateway.runtime.due.is_set()) == ([call], True)
+    assert (touched, house.gateway.runtime.due.is_set()) == ([call], True)
     (note,) = (await audit.listing(house.gateway, OWNER, subject=call)).items
     assert note.action == "invocation replayed"
     await holds.hold(house.gateway, OWNER, webhook.id)
@@ -111,7 +111,7 @@ async def test_an_armed_recording_keeps_a_replay_and_one_that_is_over_does_not(h
     assert (kept.event["fieldOne"], kept.event["payload"], kept.invocation_id) == ("1", {"n": 1}, call)
 
 
-async def test_what_paths_would_find_is_told_by_field(house: House) -> None:
+async def test_what_paths_would_find_is_reported_by_field(house: House) -> None:
     call = await called(house, await house.webhook(), b'{"a":{"b":[1,"x"]},"n":null}')
     found = await history.preview(
         house.gateway, OWNER, call, {"fieldOne": "a.b[1]", "fieldTwo": "a.c", "fieldThree": "a"}

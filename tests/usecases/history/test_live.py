@@ -50,7 +50,7 @@ async def test_who_comes_back_hears_what_was_missed_from_the_oldest(house: House
     stream.close()
 
 
-async def test_who_was_too_slow_is_told_from_the_history(
+async def test_who_was_too_slow_is_reported_from_the_history(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook()
@@ -89,7 +89,7 @@ async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_l
     stream.close()
 
 
-async def test_what_nobody_could_follow_is_told_as_left_out(
+async def test_what_nobody_could_follow_is_reported_as_left_out(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_feed, "LOOKED_AT", 2)

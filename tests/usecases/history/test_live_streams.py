@@ -76,19 +76,19 @@ async def test_whoever_follows_is_asked_for_now_and_then_and_sent_away_once_they
     asked = Asked()
     following, watching = [await way(house.gateway, OWNER, asked) for way in (follow, watch)]
     async with aclosing(following.events()) as events, aclosing(watching.batches(0.0)) as batches:
-        for stream, told in ((following, events), (watching, batches)):
+        for stream, events_of_it in ((following, events), (watching, batches)):
             asked.times = 0
-            await anext(told)
+            await anext(events_of_it)
             assert asked.times == 0, "who has just come was asked for"
             as_long_ago(stream)
             for _ in range(2):
-                await anext(told)
+                await anext(events_of_it)
             assert asked.times == 1
         asked.may = False
-        for stream, told in ((following, events), (watching, batches)):
+        for stream, events_of_it in ((following, events), (watching, batches)):
             as_long_ago(stream)
             with pytest.raises(StopAsyncIteration):
-                await anext(told)
+                await anext(events_of_it)
     for stream in (following, watching):
         stream.close()
     assert not house.gateway.runtime.live._watchers
@@ -102,7 +102,7 @@ async def test_when_the_server_ends_every_stream_does(house: House) -> None:
         assert [batch async for batch in watching.batches(3600.0)] == []
 
 
-async def test_what_came_together_is_told_together_and_once(house: House) -> None:
+async def test_what_came_together_is_reported_together_and_once(house: House) -> None:
     webhook = await house.webhook()
     for number in range(2):
         await called(house, webhook, number)
@@ -118,7 +118,7 @@ async def test_what_came_together_is_told_together_and_once(house: House) -> Non
     stream.close()
 
 
-async def test_who_comes_back_is_told_what_came_shortly_before_too(
+async def test_who_comes_back_hears_what_came_shortly_before_too(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls that arrive together may be recorded in another order."""
@@ -142,7 +142,7 @@ async def test_who_comes_back_is_told_what_came_shortly_before_too(
     old.close()
 
 
-async def test_of_very_much_that_was_missed_the_newest_part_is_told(
+async def test_of_very_much_that_was_missed_the_newest_part_is_reported(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "RESUMED", 3)

@@ -77,7 +77,7 @@ async def test_notes_are_bounded_and_readers_write_none(house: House) -> None:
             await asked
 
 
-async def test_retention_takes_a_marked_call_with_all_of_it_when_the_page_said(house: House) -> None:
+async def test_retention_takes_a_marked_call_with_all_of_it_when_the_page_says(house: House) -> None:
     marked, _ = await called(house, 2)
     await marks.bookmark(house.gateway, ANNA, marked)
     await marks.add_note(house.gateway, ANNA, marked, "Keep?")

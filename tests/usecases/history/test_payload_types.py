@@ -101,13 +101,13 @@ def test_the_file_can_be_imported_and_passes_a_strict_type_checker(tmp_path: Pat
         "def wrong(event: Event) -> int:\n"
         '    return event["payload"]["customer"]["email"]\n'
     )
-    told, errors, _ = mypy.run(
+    output, errors, _ = mypy.run(
         ["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(file), str(user)]
     )
     assert errors == ""
-    assert told.splitlines()[:-1] == [
+    assert output.splitlines()[:-1] == [
         f'{user}:6: error: Incompatible return value type (got "str", expected "int")  [return-value]'
-    ], told
+    ], output
 
 
 def test_names_that_are_values_are_no_fields() -> None:

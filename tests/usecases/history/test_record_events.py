@@ -148,7 +148,7 @@ async def test_the_call_after_the_recorded_one_prepares_no_other(desk: Desk) -> 
     assert served.recording_until == 0
 
 
-async def test_a_recording_that_is_over_is_not_told_as_one(desk: Desk) -> None:
+async def test_a_recording_that_is_over_is_not_shown_as_one(desk: Desk) -> None:
     webhook = await desk.webhook()
     await samples.arm(desk.gateway, ACTOR, webhook)
     until = (await samples.sample(desk.gateway, ACTOR, webhook)).recording_until
@@ -158,7 +158,7 @@ async def test_a_recording_that_is_over_is_not_told_as_one(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1" * 5_000], ids=["large", "small", "long"])
-async def test_an_event_with_a_number_beyond_any_is_kept_and_said_to_be_unreadable(
+async def test_an_event_with_a_number_beyond_any_is_kept_and_shown_as_unreadable(
     desk: Desk, number: bytes
 ) -> None:
     webhook = await desk.webhook()
@@ -175,7 +175,7 @@ async def test_an_event_with_a_number_beyond_any_is_kept_and_said_to_be_unreadab
         await fixtures.fixture(desk.gateway, ACTOR, call)
 
 
-async def test_how_long_a_recording_waits_is_one_second_to_a_day_and_ten_minutes_where_nothing_is_said(
+async def test_how_long_a_recording_waits_is_one_second_to_a_day_and_ten_minutes_by_default(
     desk: Desk,
 ) -> None:
     now = float(int(desk.gateway.clock()))
@@ -202,7 +202,7 @@ async def test_how_long_a_recording_waits_is_one_second_to_a_day_and_ten_minutes
     assert [one.action for one in noted] == ["recording disarmed", "recording armed"]
 
 
-async def test_what_is_armed_and_recorded_is_told_with_when(desk: Desk) -> None:
+async def test_what_is_armed_and_recorded_is_reported_with_when(desk: Desk) -> None:
     now = float(int(desk.gateway.clock()))
     desk.gateway.clock = lambda: now
     webhook = await desk.webhook()

@@ -17,7 +17,7 @@ async def why_not(house: House, invocation: str) -> tuple[str, str]:
     return refused.value.code, refused.value.detail
 
 
-async def test_what_started_nothing_is_told_with_what_to_do_instead(house: House) -> None:
+async def test_what_started_nothing_is_reported_with_what_to_do_instead(house: House) -> None:
     webhook = await house.webhook(duplicateProtection={"enabled": True})
     first = (await house.call(webhook)).json["invocationId"]
     again = (

@@ -35,7 +35,7 @@ async def test_a_key_is_looked_for_in_the_last_twenty_calls(house: House) -> Non
     assert "without $" in refused.value.errors[0].message
 
 
-async def test_of_a_large_body_nothing_is_said(house: House) -> None:
+async def test_of_a_large_body_nothing_is_reported(house: House) -> None:
     webhook = await house.webhook()
     for size, are_read in ((256 * 1024, 1), (256 * 1024 + 1, 1)):
         await house.call(webhook, b'{"order": {"id": 7}}'.ljust(size), headers={"X-Event-ID": "evt_1"})

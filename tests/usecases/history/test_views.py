@@ -16,27 +16,27 @@ from support.house import House
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_became_of_the_runs_is_told_only_where_there_are_some(house: House) -> None:
+async def test_what_became_of_the_runs_is_reported_only_where_there_are_some(house: House) -> None:
     webhook = await house.webhook()
     invocation = (await house.call(webhook)).json["invocationId"]
     await house.deliver()
     story = await house.gateway.store.history.get(invocation)
     assert story is not None
 
-    def told(**changes: object) -> object:
+    def viewed(**changes: object) -> object:
         newest: Delivery = msgspec.structs.replace(story.deliveries[-1], **changes)
         return summary_of(replace(story, deliveries=[newest])).run_state
 
-    assert told(state="started", runs=1, ask_at=5.0) == "running"
-    assert told(state="started", runs=1, ask_at=None) == "unknown"
-    assert told(state="started", runs=0) is None
-    assert told(state="failed", ended_at=7.0) == "failed"
-    assert told(state="failed", ended_at=None) is None  # it could not be started
-    assert told(state="completed", ended_at=7.0) == "completed"
-    assert told(state="queued") is None
+    assert viewed(state="started", runs=1, ask_at=5.0) == "running"
+    assert viewed(state="started", runs=1, ask_at=None) == "unknown"
+    assert viewed(state="started", runs=0) is None
+    assert viewed(state="failed", ended_at=7.0) == "failed"
+    assert viewed(state="failed", ended_at=None) is None  # it could not be started
+    assert viewed(state="completed", ended_at=7.0) == "completed"
+    assert viewed(state="queued") is None
 
 
-async def test_that_no_workflow_wanted_a_call_is_told(house: House) -> None:
+async def test_that_no_workflow_wanted_a_call_is_reported(house: House) -> None:
     webhook = await house.webhook()
     heard = []
     for house.engine.nobody_listens in (True, False):
@@ -46,14 +46,14 @@ async def test_that_no_workflow_wanted_a_call_is_told(house: House) -> None:
     assert heard == [True, False]
 
 
-async def test_what_the_caller_heard_is_told_as_far_as_it_is_known(house: House) -> None:
+async def test_what_the_caller_heard_is_reported_as_far_as_it_is_known(house: House) -> None:
     webhook = await house.webhook()
     call = (await house.call(webhook)).json["invocationId"]
     story = await house.gateway.store.history.get(call)
     assert story is not None
     received, delivery = story.invocation.received_at, story.deliveries[0]
 
-    def told(answered: Answered | None, status: int, **first: Any) -> tuple[int | None, float]:
+    def viewed(answered: Answered | None, status: int, **first: Any) -> tuple[int | None, float]:
         """Status, and milliseconds."""
         invocation = msgspec.structs.replace(story.invocation, status=status, duration_us=2_000)
         shown = summary_of(
@@ -69,19 +69,19 @@ async def test_what_the_caller_heard_is_told_as_far_as_it_is_known(house: House)
     made = WorkflowResponse(201, (), b"")
     later = received + 3.0
     waits = {"deadline": received + 20}
-    assert told(None, 200, runs=1) == (200, 2.0)
-    assert told(None, 0) == (None, 2.0)
-    assert told(None, 0, **waits, answer_code="") == (None, 2.0)
+    assert viewed(None, 200, runs=1) == (200, 2.0)
+    assert viewed(None, 0) == (None, 2.0)
+    assert viewed(None, 0, **waits, answer_code="") == (None, 2.0)
     for code, heard in (("completed", 200), ("workflow_failed", 502), ("response_timeout", 504)):
-        assert told(None, 0, **waits, answer_code=code, responded_at=later) == (heard, 2.0)
+        assert viewed(None, 0, **waits, answer_code=code, responded_at=later) == (heard, 2.0)
     answer = {"answer_code": "accepted", "response": made, "responded_at": later}
-    assert told(None, 0, **waits, **answer) == (201, 3000.0)
+    assert viewed(None, 0, **waits, **answer) == (201, 3000.0)
     noted = Answered(call, 504, received + 1.5, True)
-    assert told(noted, 0, **waits, **answer) == (504, 1500.0), "what was noted is what was heard"
-    assert told(None, 0, **waits, **answer, emission=2) == (None, 2.0), "a replay is heard by nobody"
+    assert viewed(noted, 0, **waits, **answer) == (504, 1500.0), "what was noted is what was heard"
+    assert viewed(None, 0, **waits, **answer, emission=2) == (None, 2.0), "a replay is heard by nobody"
 
 
-async def test_a_caller_who_had_left_is_told_and_when_the_answer_was_given(house: House) -> None:
+async def test_a_caller_who_had_left_is_reported_and_when_the_answer_was_given(house: House) -> None:
     call = (await house.call(await house.webhook())).json["invocationId"]
     story = await house.gateway.store.history.get(call)
     assert story is not None
@@ -99,19 +99,22 @@ async def test_a_delivery_tells_its_answer_its_next_try_and_who_had_it(house: Ho
     story = await house.gateway.store.history.get(call)
     assert story is not None
 
-    def told(**changes: Any) -> views.Delivery:
+    def viewed(**changes: Any) -> views.Delivery:
         return views.delivery_of(msgspec.structs.replace(story.deliveries[0], **changes))
 
-    queued = told(state="queued", next_at=5.0)
+    queued = viewed(state="queued", next_at=5.0)
     assert (queued.next_attempt_at, queued.answer, queued.late, queued.response) == (5.0, None, False, None)
-    assert told(state="started", next_at=5.0).next_attempt_at is None
-    assert told(deadline=9.0).answer == "waiting"
-    assert told(deadline=9.0, answer_code="completed").answer == "completed"
-    assert told(responded_at=5.0, answer_code="accepted").late is False
-    assert told(responded_at=5.0, answer_code="response_timeout").late is True
-    assert [told(state=state, released_at=5.0).released_at for state in ("queued", "dropped")] == [5.0, None]
-    assert [told(state=state, runs=0).nobody_listens for state in ("queued", "started")] == [False, True]
-    answer = told(response=WorkflowResponse(201, (("x-a", "1"),), b"\xff")).response
+    assert viewed(state="started", next_at=5.0).next_attempt_at is None
+    assert viewed(deadline=9.0).answer == "waiting"
+    assert viewed(deadline=9.0, answer_code="completed").answer == "completed"
+    assert viewed(responded_at=5.0, answer_code="accepted").late is False
+    assert viewed(responded_at=5.0, answer_code="response_timeout").late is True
+    assert [viewed(state=state, released_at=5.0).released_at for state in ("queued", "dropped")] == [
+        5.0,
+        None,
+    ]
+    assert [viewed(state=state, runs=0).nobody_listens for state in ("queued", "started")] == [False, True]
+    answer = viewed(response=WorkflowResponse(201, (("x-a", "1"),), b"\xff")).response
     assert answer is not None
     assert (answer.status, answer.headers, answer.body) == (201, [("x-a", "1")], "\ufffd")
     log = [
@@ -120,14 +123,14 @@ async def test_a_delivery_tells_its_answer_its_next_try_and_who_had_it(house: Ho
         {"at": 3.0, "outcome": "started", "runs": 1, "workflows": ["new"]},
         {"at": 4.0, "outcome": "unavailable", "detail": "away"},
     ]
-    shown = told(log=log, state="started", runs=1)
+    shown = viewed(log=log, state="started", runs=1)
     assert (shown.listener, [one.at for one in shown.log]) == ("ada@laptop", [1.0, 2.0, 3.0, 4.0])
     assert shown.run_state == "running", "whoever it was handed to tells its end"
     newest = msgspec.structs.replace(story.deliveries[0], log=log)
     assert summary_of(replace(story, deliveries=[newest])).workflows == ["new"]
 
 
-async def test_of_a_body_that_was_cut_it_is_said(house: House) -> None:
+async def test_of_a_body_that_was_cut_it_is_reported(house: House) -> None:
     call = (await house.call(await house.webhook(), b'{"n":1}')).json["invocationId"]
     story = await house.gateway.store.history.get(call)
     assert story is not None

@@ -85,7 +85,7 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     assert (days[first].rejecting, days[second].rejecting) == (False, True)
 
 
-async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
+async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook(
     room: tuple[Gateway, Clock],
 ) -> None:
     gateway, clock = room
@@ -115,7 +115,9 @@ async def test_deliveries_that_cannot_be_started_are_told_of_their_webhook(
 
 
 @pytest.mark.parametrize("span", volumes.RANGES)
-async def test_what_was_summed_up_is_told_as_what_was_counted(room: tuple[Gateway, Clock], span: str) -> None:
+async def test_what_was_summed_up_is_reported_as_what_was_counted(
+    room: tuple[Gateway, Clock], span: str
+) -> None:
     gateway, clock = room
     first, second = await a_webhook(gateway, "One"), await a_webhook(gateway, "Two")
     clock.now -= clock.now % 86_400 - 40_000
@@ -186,7 +188,7 @@ def test_percentiles_lie_within_the_bucket_that_holds_them() -> None:
     assert 2 < middle <= 5 and 250 < worst <= 1000
 
 
-def test_what_is_slower_than_every_bound_is_said_as_the_last_bound() -> None:
+def test_what_is_slower_than_every_bound_is_reported_as_the_last_bound() -> None:
     volume = Counts()
     volume.add("accepted", 1, [0] * len(LATENCY_BOUNDS_MS))
     assert volume.percentile(0.5) == LATENCY_BOUNDS_MS[-1]

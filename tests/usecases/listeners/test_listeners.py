@@ -20,7 +20,8 @@ from postern.usecases.listeners.listeners import AskRequest, EnterRequest, Local
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.views import Webhook
-from support.house import OWNER, House, HttpReply
+from support.house import OWNER, House
+from support.reply import HttpReply
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -193,7 +194,7 @@ async def test_no_answer_and_rubbish_are_the_failures_they_are_of_an_engine(
     assert (item.status, item.error, item.local_runs[0].error) == ("failed", why, why)
 
 
-async def test_an_answer_that_comes_too_late_is_told_so(house: House) -> None:
+async def test_an_answer_that_comes_too_late_is_reported_as_late(house: House) -> None:
     webhook = await waiting_webhook(house, 1)
     listener = await enter(house, webhook)
     calling = asyncio.create_task(house.call(webhook))
@@ -243,7 +244,7 @@ async def test_a_duplicate_hears_what_the_listener_answered_the_first(house: Hou
     assert len((await listeners.ask(house.gateway, ADA, listener.id, AskRequest(wait_seconds=0))).calls) == 0
 
 
-async def test_what_cannot_be_answered_is_said(house: House) -> None:
+async def test_what_cannot_be_answered_is_reported(house: House) -> None:
     quick = await house.webhook()
     with pytest.raises(Refused, match="switch on the synchronous response first"):
         await enter(house, quick)
@@ -396,7 +397,7 @@ def test_who_asks_as_long_as_it_may_can_miss_one_answer() -> None:
     assert AskRequest().wait_seconds == listeners.ASK_EVERY
 
 
-async def test_who_waits_for_calls_is_told_at_once_that_it_was_ended_or_that_the_gateway_ends(
+async def test_who_waits_for_calls_hears_at_once_that_it_was_ended_or_that_the_gateway_ends(
     house: House,
 ) -> None:
     async def waiting(listener: Entered) -> "asyncio.Task[HandedCalls]":
@@ -449,15 +450,15 @@ async def test_a_call_is_answered_once_and_by_whom_it_was_given_to(house: House)
     }
 
 
-async def test_a_program_that_fails_is_told_what_its_caller_heard(house: House) -> None:
+async def test_a_program_that_fails_hears_what_its_caller_heard(house: House) -> None:
     webhook = await waiting_webhook(house)
     listener = await enter(house, webhook)
     calling = asyncio.create_task(house.call(webhook))
     (call,) = await ask(house, listener)
     failed = {"status": None, "error": "  Connection\n refused " + "x" * 970}
     before = runs_ended.labels("failed")._value.get()
-    told = await answer(house, listener, call, **failed)
-    assert told.detail == f"Connection refused {'x' * 970}; the caller heard 502"
+    touched = await answer(house, listener, call, **failed)
+    assert touched.detail == f"Connection refused {'x' * 970}; the caller heard 502"
     assert (await calling).status == 502
     again = await answer(house, listener, call, **failed)
     assert (again.heard, again.detail) == (False, f"Connection refused {'x' * 970}")
@@ -481,7 +482,7 @@ async def test_whoever_ends_a_listener_is_written_down_where_it_concerns_somebod
     assert await listeners.sweep(house.gateway) is False
 
 
-async def test_who_answers_which_webhook_is_told_while_it_is_there(house: House) -> None:
+async def test_who_answers_which_webhook_is_reported_while_it_is_there(house: House) -> None:
     webhook = await waiting_webhook(house)
     await enter(house, None)
     listener = await enter(house, webhook)
@@ -515,8 +516,8 @@ async def test_a_replay_to_a_listener_wakes_it_and_is_written_down(
     async with asyncio.timeout(PATIENCE):
         while listener.id not in house.gateway.runtime.listeners._waiting:
             await asyncio.sleep(0.001)
-        told: list[str] = []
-        monkeypatch.setattr(house.gateway.runtime.live, "touch", told.append)
+        touched: list[str] = []
+        monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
         run = await listeners.replay(house.gateway, BOB, listener.id, recorded)
         (call,) = (await asking).calls
     assert (call.id, call.until, run.by, run.listener) == (run.id, None, "ada", "ada@laptop")
@@ -525,7 +526,7 @@ async def test_a_replay_to_a_listener_wakes_it_and_is_written_down(
     done = await answer(house, listener, call)
     assert (done.heard, done.detail) == (False, "")
     assert (await answer(house, listener, call)).detail == "this was told before"
-    assert told == [recorded] * 3
+    assert touched == [recorded] * 3
     forward(house, LEASE)
     assert await refused(listeners.replay(house.gateway, BOB, listener.id, recorded)) == "not_found"
 

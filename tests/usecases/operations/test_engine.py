@@ -23,7 +23,7 @@ async def test_an_engine_that_lists_its_runs_is_asked(house: House) -> None:
     assert await engine.runs(house.gateway, OWNER) == []
 
 
-async def test_an_engine_that_cannot_list_them_is_told_as_a_conflict(
+async def test_an_engine_that_cannot_list_them_is_reported_as_a_conflict(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing(*_: Any) -> None:
@@ -111,7 +111,7 @@ async def test_what_an_engine_tells_is_answered_as_it_is(house: House) -> None:
     assert (state.name, state.health) == ("telling", EngineHealth(True, "well"))
 
 
-async def test_an_engine_that_is_away_is_told_with_its_reason(house: House) -> None:
+async def test_an_engine_that_is_away_is_reported_with_its_reason(house: House) -> None:
     telling: Any = Telling()
     telling.away, house.gateway.engine = True, telling
     for asked in (engine.runs(house.gateway, OWNER), engine.workflows(house.gateway, OWNER)):

@@ -37,17 +37,17 @@ async def test_a_line_says_of_a_call_what_the_api_says_however_many_are_read_tog
         await listeners.replay(house.gateway, OWNER, desk.id, first)
         await export.everything(house.gateway, OWNER, written.append)
         lines = [json.loads(line) for line in written]
-        said = {line.pop("id"): line for line in lines if line.pop("kind") == "call"}
-        assert len(said) == 5
-        for id, line in said.items():
+        exported = {line.pop("id"): line for line in lines if line.pop("kind") == "call"}
+        assert len(exported) == 5
+        for id, line in exported.items():
             shown = as_plain(await history.show(house.gateway, OWNER, id))
             del shown["id"], shown["payload"]
             body = shown.pop("body")
             assert base64.b64decode(line.pop("bodyBase64")).decode() == body
             assert line == shown
-    assert [note["text"] for note in said[first]["notes"]] == ["Asked the shop.", "Answered."]
-    assert (len(said[first]["localRuns"]), len(said[second]["editedReplays"])) == (1, 1)
-    assert said[second]["bookmark"] is not None
+    assert [note["text"] for note in exported[first]["notes"]] == ["Asked the shop.", "Answered."]
+    assert (len(exported[first]["localRuns"]), len(exported[second]["editedReplays"])) == (1, 1)
+    assert exported[second]["bookmark"] is not None
 
 
 @pytest.mark.anyio

@@ -38,7 +38,7 @@ class Sick:
         return self._health
 
 
-async def told(house: House) -> tuple[bool, dict[str, tuple[bool, str]]]:
+async def state(house: House) -> tuple[bool, dict[str, tuple[bool, str]]]:
     now = await status(house.gateway, OWNER)
     return now.ready, {
         name: (part.ok, part.detail)
@@ -55,7 +55,7 @@ def measured() -> dict[str, float | None]:
 
 async def test_a_gateway_that_is_well_says_so(house: House) -> None:
     await house.webhook()
-    assert await told(house) == (
+    assert await state(house) == (
         True,
         {
             "store": (True, "calls are stored, schema up to date"),
@@ -67,14 +67,14 @@ async def test_a_gateway_that_is_well_says_so(house: House) -> None:
 
 async def test_an_engine_that_is_away_makes_calls_wait_and_stays_ready(house: House) -> None:
     house.gateway.engine = Sick(EngineHealth(False, "starting"))  # type: ignore[assignment]
-    assert await told(house) == (True, (await told(house))[1] | {"engine": (False, "starting")})
+    assert await state(house) == (True, (await state(house))[1] | {"engine": (False, "starting")})
     house.gateway.engine = None
-    assert await told(house) == (True, (await told(house))[1] | {"engine": (False, "none in this process")})
+    assert await state(house) == (True, (await state(house))[1] | {"engine": (False, "none in this process")})
 
 
 async def test_one_that_cannot_be_started_does_not(house: House) -> None:
     house.gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
-    is_ready, parts = await told(house)
+    is_ready, parts = await state(house)
     assert (is_ready, parts["engine"]) == (False, (False, "it cannot be started: no file"))
 
 
@@ -85,16 +85,16 @@ async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) ->
         directory.not_served[id] = UnreadableWebhook(
             id, f"code{number}", "Orders", 1, "its secret cannot be read"
         )
-        detail = (await told(house))[1]["webhooks"][1]
+        detail = (await state(house))[1]["webhooks"][1]
         assert detail.count("wh_") == min(number + 1, MOST_NAMED)
         assert ("more" in detail) == (number >= MOST_NAMED)
-    assert await told(house) == (True, (await told(house))[1] | {"webhooks": (False, detail)})
+    assert await state(house) == (True, (await state(house))[1] | {"webhooks": (False, detail)})
     assert detail.endswith("wh_09 (its secret cannot be read), and 2 more")
 
 
 async def test_changes_that_are_not_followed_make_it_unready(house: House) -> None:
     house.gateway.runtime.directory.trouble = "no such table"
-    is_ready, parts = await told(house)
+    is_ready, parts = await state(house)
     assert not is_ready
     assert parts["webhooks"] == (False, "Changes to webhooks are not followed: no such table")
 
@@ -125,8 +125,8 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
         assert measured() == {"store": 1, "webhooks": 1, "engine": 1}
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-    said = [line["event"] for line in lines if line["log_level"] in ("error", "info")]
-    assert said == ["the gateway needs help"] * 3 + ["everything is well again"]
+    logged = [line["event"] for line in lines if line["log_level"] in ("error", "info")]
+    assert logged == ["the gateway needs help"] * 3 + ["everything is well again"]
 
 
 async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> None:
@@ -151,7 +151,7 @@ async def test_an_alarm_is_logged_when_it_begins_and_not_again_while_its_words_c
     ]
 
 
-async def test_what_is_well_is_not_said_again_and_again(house: House) -> None:
+async def test_what_is_well_is_not_reported_again_and_again(house: House) -> None:
     house.gateway.engine = None
     with capture_logs() as lines:
         for _ in range(2):
@@ -172,5 +172,5 @@ async def test_a_store_that_is_in_trouble_makes_it_unready(
         return "the disk is full"
 
     monkeypatch.setattr(house.gateway.store, "trouble", full)
-    is_ready, parts = await told(house)
+    is_ready, parts = await state(house)
     assert (is_ready, parts["store"]) == (False, (False, "the disk is full"))

@@ -260,14 +260,14 @@ def test_the_bounds_are_those_that_are_documented() -> None:
     assert (REJECTED_KEPT, TRIM_AFTER) == (1000, 500)
 
 
-async def test_when_it_last_went_round_and_what_it_deleted_is_told(desk: Desk) -> None:
+async def test_when_it_last_went_round_and_what_it_deleted_is_reported(desk: Desk) -> None:
     desk.gateway.retention = RetentionPolicy(history_days=1, body_days=0)
-    told = await retention.last(desk.gateway, ACTOR)
-    assert (told.history_days, told.body_days, told.most_rows) == (1, 0, None)
-    assert (told.pruned_at, told.deleted_at, told.deleted) == (None, None, None)
+    report = await retention.last(desk.gateway, ACTOR)
+    assert (report.history_days, report.body_days, report.most_rows) == (1, 0, None)
+    assert (report.pruned_at, report.deleted_at, report.deleted) == (None, None, None)
     await prune(desk.gateway, ACTOR)
-    told = await retention.last(desk.gateway, ACTOR)
-    assert told.pruned_at is not None and told.deleted is None
+    report = await retention.last(desk.gateway, ACTOR)
+    assert report.pruned_at is not None and report.deleted is None
     await desk.accepted(await desk.webhook(), {"n": 1})
     await settle(desk)
     await later(desk, 2)
@@ -275,10 +275,14 @@ async def test_when_it_last_went_round_and_what_it_deleted_is_told(desk: Desk) -
     await prune(desk.gateway, ACTOR)
     await later(desk, 1)
     await prune(desk.gateway, ACTOR)
-    told = await retention.last(desk.gateway, ACTOR)
-    assert told.most_rows == 5
-    assert told.pruned_at is not None and told.deleted_at is not None and told.pruned_at > told.deleted_at
-    assert told.deleted == {"invocations": 1, "bodies": 0, "rejected": 0}
+    report = await retention.last(desk.gateway, ACTOR)
+    assert report.most_rows == 5
+    assert (
+        report.pruned_at is not None
+        and report.deleted_at is not None
+        and report.pruned_at > report.deleted_at
+    )
+    assert report.deleted == {"invocations": 1, "bodies": 0, "rejected": 0}
 
 
 async def test_sums_over_all_webhooks_go_too(desk: Desk) -> None:
@@ -378,7 +382,7 @@ async def test_a_step_is_followed_by_a_pause_as_long_as_it_took(monkeypatch: pyt
     assert (await retention.gently(step()), slept) == ("done", [3.0])
 
 
-async def test_when_the_days_of_a_call_are_over_is_told(house: House) -> None:
+async def test_when_the_days_of_a_call_are_over_is_reported(house: House) -> None:
     webhook = await house.webhook()
     invocation = (await house.call(webhook)).json["invocationId"]
     received = (await history.show(house.gateway, OWNER, invocation)).received_at
@@ -402,11 +406,11 @@ async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pyt
     house.gateway.clock = lambda: began + 2 * DAY
     planned = await plan(house.gateway, OWNER)
     assert planned == {"invocations": 5, "bodies": 5, "rejected": 2, "overTheCap": 3}
-    told: dict[str, list[int]] = {}
-    done = await prune(house.gateway, OWNER, lambda what, so_far: told.setdefault(what, []).append(so_far))
+    report: dict[str, list[int]] = {}
+    done = await prune(house.gateway, OWNER, lambda what, so_far: report.setdefault(what, []).append(so_far))
     assert (done["invocations"], done["rejected"]) == (5, 2)
     assert done["bodies"] == 3, "two of the five were among the rejected"
-    assert {what: steps[-1] for what, steps in told.items() if steps[-1]}.items() <= done.items()
+    assert {what: steps[-1] for what, steps in report.items() if steps[-1]}.items() <= done.items()
     note = (await audit.listing(house.gateway, OWNER)).items[0]
     assert (note.action, note.subject, note.changes) == ("history pruned", "history", done)
     assert (await plan(house.gateway, OWNER)) == {

@@ -117,7 +117,7 @@ async def test_it_looks_at_once_where_somebody_changed_something(
     await asyncio.wait([following])
 
 
-async def test_that_changes_are_not_followed_is_said_once_and_over_when_they_are(
+async def test_that_changes_are_not_followed_is_reported_once_and_over_when_they_are(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = another(house)

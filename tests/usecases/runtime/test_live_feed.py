@@ -26,7 +26,7 @@ def live(house: House) -> LiveFeed:
     return house.gateway.runtime.live
 
 
-async def told(watcher: Watcher) -> list[tuple[str, str]]:
+async def events(watcher: Watcher) -> list[tuple[str, str]]:
     """What has come in together, once there is something."""
     async with asyncio.timeout(PATIENCE):
         while not watcher.waiting:
@@ -65,12 +65,12 @@ async def test_what_had_come_before_is_no_news_and_a_call_is_new_once(house: Hou
     watcher = live.join(OWNER, None)
     await a_look(live)
     call = await called(house, webhook)
-    assert await told(watcher) == [("invocation", call)]
+    assert await events(watcher) == [("invocation", call)]
     live.touch(call)  # nothing about it is another
     await a_look(live)
     assert not watcher.waiting
     await house.deliver()
-    assert await told(watcher) == [("delivery", call)]
+    assert await events(watcher) == [("delivery", call)]
     live.leave(watcher)
 
 
@@ -86,9 +86,9 @@ async def test_a_call_that_was_under_way_when_somebody_came_is_news_only_where_i
     else:
         await a_look(live)
     after = await called(house, webhook)
-    found = await told(watcher)
+    found = await events(watcher)
     if touched and len(found) == 1:
-        found += await told(watcher)
+        found += await events(watcher)
     assert found == [("invocation", before)] * touched + [("invocation", after)]
     live.leave(watcher)
 
@@ -98,8 +98,8 @@ async def test_what_other_processes_did_is_found_among_the_newest_the_oldest_fir
     calls = [await called(house, each, b'{"n":%d}' % n) for n, each in enumerate((webhook, other, webhook))]
     live = LiveFeed(house.gateway.store.history, lambda: 0.0)  # as if it had been here before them
     both, one = live.join(OWNER, None), live.join(OWNER, webhook.id)
-    assert await told(both) == [("invocation", call) for call in calls]
-    assert await told(one) == [("invocation", calls[0]), ("invocation", calls[2])]
+    assert await events(both) == [("invocation", call) for call in calls]
+    assert await events(one) == [("invocation", calls[0]), ("invocation", calls[2])]
     for watcher in (both, one):
         live.leave(watcher)
 
@@ -120,7 +120,7 @@ async def test_between_two_looks_the_newest_are_not_read_again(
     webhook = await house.webhook()
     for _ in range(3):
         await called(house, webhook)
-        await told(watcher)
+        await events(watcher)
     assert pages == [live_feed.LOOKED_AT]
     live.leave(watcher)
 
@@ -131,7 +131,7 @@ async def test_nobody_watches_and_nothing_is_kept(house: House, live: LiveFeed) 
     assert not live._touched
     webhook = await house.webhook()
     await called(house, webhook)
-    assert len(await told(first)) == 1
+    assert len(await events(first)) == 1
     live.leave(first)
     live.leave(first)  # again, as a stream that is closed twice does
     await called(house, webhook, b"[]")
@@ -146,7 +146,7 @@ async def test_nobody_watches_and_nothing_is_kept(house: House, live: LiveFeed) 
     assert looking.cancelled()
     third = live.join(OWNER, None)  # and it begins anew
     call = await called(house, webhook)
-    assert ("invocation", call) in await told(third)
+    assert ("invocation", call) in await events(third)
     live.leave(third)
 
 
@@ -199,7 +199,7 @@ async def test_one_user_opens_twenty_and_all_together_two_hundred(live: LiveFeed
         live.leave(watcher)
 
 
-async def test_when_the_server_ends_everybody_is_told_so(live: LiveFeed) -> None:
+async def test_when_the_server_ends_everybody_hears_so(live: LiveFeed) -> None:
     watchers = [live.join(OWNER, None) for _ in range(2)]
     live.close()
     assert [(one.closed, one.news.is_set()) for one in watchers] == [(True, True)] * 2

@@ -24,14 +24,14 @@ WOKEN = {
 
 async def hearing(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """What the store calls with each word."""
-    told: list[Callable[[str], None]] = []
+    callbacks: list[Callable[[str], None]] = []
 
     async def listen(on_word: Callable[[str], None]) -> None:
-        told.append(on_word)
+        callbacks.append(on_word)
 
     monkeypatch.setattr(house.gateway.store, "listen", listen)
     await notifications.follow(house.gateway)
-    return told[0]
+    return callbacks[0]
 
 
 @pytest.mark.parametrize("word", ANNOUNCED)

@@ -66,9 +66,9 @@ async def test_what_was_begun_in_the_background_is_waited_for_or_has_had_its_tim
     assert not runtime._background
 
 
-async def test_what_fails_in_the_background_is_told_to_who_waits_and_to_nobody_else(house: House) -> None:
-    told: list[dict[str, object]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+async def test_what_fails_in_the_background_is_reported_to_who_waits_and_to_nobody_else(house: House) -> None:
+    reported: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
     async def fails() -> None:
         raise ValueError("planted")
@@ -80,4 +80,4 @@ async def test_what_fails_in_the_background_is_told_to_who_waits_and_to_nobody_e
     await house.gateway.runtime.finish(60.0)
     house.gateway.runtime.background(fails())
     await house.gateway.runtime.finish(60.0)
-    assert told == []
+    assert reported == []

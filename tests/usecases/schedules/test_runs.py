@@ -1,7 +1,7 @@
 """One run of a schedule, without a network: what is asked of the source, what its answer comes to, and what is told."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -221,8 +221,8 @@ async def test_only_what_has_changed_starts_anything(house: House) -> None:
         Answer(b'{"n": 3}'),
     )
     webhook = await scheduled(house, onlyWhenChanged=True)
-    told = [(done.result, done.reason) for done in [await run(house, webhook) for _ in range(7)]]
-    assert told == [
+    results = [(done.result, done.reason) for done in [await run(house, webhook) for _ in range(7)]]
+    assert results == [
         ("accepted", None),
         ("unchanged", "the answer is the same as before"),
         ("unchanged", "the source answered 304"),
@@ -258,8 +258,8 @@ async def test_a_schedule_that_fails_too_often_pauses_and_goes_on_from_now(house
         first, second = await run(house, webhook), await run(house, webhook)
     assert (first.paused, second.paused, second.next_run_at) == (False, True, None)
     assert first.next_run_at is not None
-    told = [line for line in lines if line["log_level"] == "warning"]
-    assert [(line["webhook"], line["result"], line["failures"]) for line in told] == [
+    results = [line for line in lines if line["log_level"] == "warning"]
+    assert [(line["webhook"], line["result"], line["failures"]) for line in results] == [
         (webhook.id, "failed", 2)
     ]
     shown = await state(house, webhook)
@@ -300,8 +300,8 @@ async def test_a_change_of_the_setting_while_it_runs_wins(house: House) -> None:
         return await source(*given, **more)
 
     house.gateway.outbound.fetch = meanwhile
-    said = await refused(run(house, webhook))
-    assert said == "its setting was changed while it ran: nothing was recorded"
+    message = await refused(run(house, webhook))
+    assert message == "its setting was changed while it ran: nothing was recorded"
     assert await house.history() == []
 
 
@@ -430,10 +430,7 @@ async def test_only_what_waits_for_a_later_time_than_its_next_one_is_brought_for
     assert await schedules.catch_up(house.gateway) == 0
 
 
-Told = Callable[[], Awaitable[ScheduleState | None]]
-
-
-async def test_how_a_schedule_stands_is_told_from_its_first_day(house: House) -> None:
+async def test_how_a_schedule_stands_is_reported_from_its_first_day(house: House) -> None:
     source = Source(house)
     webhook = await scheduled(house)
     fresh = await state(house, webhook)

@@ -30,7 +30,8 @@ from postern.usecases.signatures.views import SentCall
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook
 from stand_in import Received, Reply, stand_in
-from support.house import OWNER, House, HttpReply, a_house
+from support.house import OWNER, House, a_house
+from support.reply import HttpReply
 
 pytestmark = pytest.mark.anyio
 
@@ -188,7 +189,7 @@ async def test_a_scheme_of_one_s_own_is_enough(house: House, scheme: dict[str, s
     assert (await send(house, webhook, wrong="secret")).code == "signature_mismatch"
 
 
-async def test_what_no_one_can_sign_is_said(house: House) -> None:
+async def test_what_no_one_can_sign_is_reported(house: House) -> None:
     for scheme, why in (
         ({"signature": "body:sig"}, "inside the body"),
         ({"signature": "query:sig", "signedContent": "{url}{body}"}, "a part of what it signs"),
@@ -252,7 +253,7 @@ async def test_it_is_noted_and_needs_the_level_write(house: House) -> None:
     assert note.changes == {"event": "ping", "count": 1, "wrong": "secret"}
 
 
-async def test_many_are_sent_and_a_retry_is_told_as_what_it_is(house: House) -> None:
+async def test_many_are_sent_and_a_retry_is_reported_as_what_it_is(house: House) -> None:
     comes_in(house)
     webhook = await house.webhook(**signed_by("stripe"), duplicateProtection={"enabled": True})
     many = validated(SendRequest, {"count": 5, "rate": 100})
@@ -265,7 +266,7 @@ async def test_many_are_sent_and_a_retry_is_told_as_what_it_is(house: House) -> 
     assert (first.code, again.code, again.invocation_id) == ("accepted", "duplicate", first.invocation_id)
 
 
-async def test_a_redirect_that_a_workflow_answers_is_told_as_it_is(tmp_path: Path) -> None:
+async def test_a_redirect_that_a_workflow_answers_is_reported_as_it_is(tmp_path: Path) -> None:
     recorded: list[str] = []
 
     def answer(request: Received) -> Reply:
@@ -280,7 +281,7 @@ async def test_a_redirect_that_a_workflow_answers_is_told_as_it_is(tmp_path: Pat
     assert len(public.received) == 1
 
 
-async def test_a_public_url_that_leads_elsewhere_is_said(house: House) -> None:
+async def test_a_public_url_that_leads_elsewhere_is_reported(house: House) -> None:
     webhook = await house.webhook()
     for status, headers, body in (
         (200, {}, b"<html>"),
@@ -324,8 +325,8 @@ async def test_what_cannot_be_made_is_refused_in_a_sentence(house: House) -> Non
     ):
         with pytest.raises(Refused) as refused:
             await send(house, webhook, **asked)
-        said = str(refused.value) + str(refused.value.errors)
-        assert words in said, said
+        message = str(refused.value) + str(refused.value.errors)
+        assert words in message, message
     with pytest.raises(Refused):
         await sending.send(house.gateway, OWNER, "wh_nobody", SendRequest())
 
@@ -378,7 +379,7 @@ async def test_an_answer_is_believed_only_where_the_history_knows_the_call(house
         )
 
 
-async def test_a_call_that_was_only_counted_is_told_by_its_reason(house: House) -> None:
+async def test_a_call_that_was_only_counted_is_reported_by_its_reason(house: House) -> None:
     comes_in(house)
     webhook = await house.webhook(authentication={"method": "token", "token": "a token of the tests"})
     request = validated(SendRequest, {"wrong": "secret", "count": 23})
@@ -392,14 +393,14 @@ async def test_a_call_that_was_only_counted_is_told_by_its_reason(house: House) 
     assert json.loads(counted.answer)["code"] == "rate_limited" and counted.ms > 0
 
 
-async def test_of_a_long_answer_the_beginning_is_told(house: House) -> None:
+async def test_of_a_long_answer_the_beginning_is_reported(house: House) -> None:
     webhook = await house.webhook()
     known = (await house.call(webhook)).json["invocationId"]
     Public(house, HttpReply(200, {"x-invocation-id": known}, b"\xff" + b"a" * 2500))
     assert (await send(house, webhook)).answer == "\ufffd" + "a" * 1999
 
 
-async def test_how_long_an_answer_took_is_told_in_milliseconds(
+async def test_how_long_an_answer_took_is_reported_in_milliseconds(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comes_in(house)
@@ -458,7 +459,7 @@ async def test_the_others_are_sent_only_where_the_first_has_come_in(house: House
         await sending.send(house.gateway, OWNER, webhook.id, validated(SendRequest, {"count": 2}))
 
 
-async def test_one_that_got_no_answer_does_not_keep_the_others_from_being_told(house: House) -> None:
+async def test_one_that_got_no_answer_does_not_keep_the_others_from_being_reported(house: House) -> None:
     webhook = await house.webhook()
     public = Public(house)
     first = (await send(house, webhook)).invocation_id

@@ -320,7 +320,7 @@ async def test_a_call_to_be_tested_has_one_body(house: House) -> None:
         assert (refused.value.code, refused.value.errors[0].field) == ("invalid_request", field)
 
 
-async def test_how_many_of_the_last_calls_a_change_would_reject_is_told(house: House) -> None:
+async def test_how_many_of_the_last_calls_a_change_would_reject_is_reported(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe"))
     for number in range(3):
         body = b'{"n": %d}' % number

@@ -60,7 +60,7 @@ async def rejected(house: House, webhook: Webhook, **given: Any) -> str:
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
-async def test_how_and_what_to_check_is_each_said_once(house: House) -> None:
+async def test_how_and_what_to_check_is_each_reported_once(house: House) -> None:
     webhook = await house.webhook(authentication=how())
     one_of = "give authentication or webhookId, one of them"
     assert await wrong(house, call=call()) == {"authentication": one_of}
@@ -153,7 +153,7 @@ async def test_a_call_without_a_host_is_signed_by_its_path_alone(house: House) -
     assert (found.signed_content, found.verified) == ("/w {}", True)
 
 
-async def test_the_time_of_a_test_is_the_one_that_is_said_or_now(house: House) -> None:
+async def test_the_time_of_a_test_is_the_one_that_is_given_or_now(house: House) -> None:
     house.gateway.clock = lambda: float(NOW)
     made = hmac.new(b"right", f"{NOW - 310}.{{}}".encode(), hashlib.sha256).hexdigest()
     old = call({"Stripe-Signature": f"t={NOW - 310},v1={made}"})
@@ -166,7 +166,7 @@ async def test_the_time_of_a_test_is_the_one_that_is_said_or_now(house: House) -
     assert (await result_of(house, webhookId=webhook.id, call=old)).verified
 
 
-async def test_which_secret_matched_is_told_and_what_each_would_have_made(house: House) -> None:
+async def test_which_secret_matched_is_reported_and_what_each_would_have_made(house: House) -> None:
     webhook = await house.webhook(authentication=how(secondSecret="second"))
     for asked in ({"webhookId": webhook.id}, {"authentication": how(secondSecret="second")}):
         main = await result_of(house, **asked, call=call())
@@ -212,37 +212,41 @@ async def test_a_secret_that_is_awaited_is_the_reason_only_where_the_signature_d
 async def test_what_is_explained_is_the_signature_where_that_was_the_trouble(house: House) -> None:
     webhook = await house.webhook(authentication=how())
     invocation = await rejected(house, webhook, headers=github("wrong"))
-    told: Any = await signatures.explain(house.gateway, OWNER, invocation)
-    assert (told.invocation_id, told.code, told.verified) == (invocation, "signature_mismatch", False)
-    assert told.steps and told.signed_content == "{}"
+    shown: Any = await signatures.explain(house.gateway, OWNER, invocation)
+    assert (shown.invocation_id, shown.code, shown.verified) == (invocation, "signature_mismatch", False)
+    assert shown.steps and shown.signed_content == "{}"
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "wrong"}})
-    told = await signatures.explain(house.gateway, OWNER, invocation)
-    assert (told.code, told.verified) == ("signature_mismatch", True), "what it was, by what is set today"
+    shown = await signatures.explain(house.gateway, OWNER, invocation)
+    assert (shown.code, shown.verified) == ("signature_mismatch", True), "what it was, by what is set today"
 
 
 async def test_anything_else_is_explained_by_its_reason(house: House) -> None:
     signed = await house.webhook(authentication=how())
     accepted = (await house.call(signed, headers=github())).json["invocationId"]
-    told = await signatures.explain(house.gateway, OWNER, accepted)
-    assert (told.code, told.explanation, told.would_verify_if) == ("accepted", "The call was accepted.", [])
-    assert "github" in told.resembles and not hasattr(told, "verified")
+    shown = await signatures.explain(house.gateway, OWNER, accepted)
+    assert (shown.code, shown.explanation, shown.would_verify_if) == (
+        "accepted",
+        "The call was accepted.",
+        [],
+    )
+    assert "github" in shown.resembles and not hasattr(shown, "verified")
 
     array = await rejected(house, signed, body=b"[]", headers=github(body=b"[]"))
-    told = await signatures.explain(house.gateway, OWNER, array)
+    shown = await signatures.explain(house.gateway, OWNER, array)
     problem = PROBLEMS["payload_not_an_object"].help
-    assert (told.code, told.explanation) == (
+    assert (shown.code, shown.explanation) == (
         "payload_not_an_object",
         f"{problem} the body is JSON, but not an object",
     )
     token = await house.webhook(authentication={"method": "token", "token": "a token of the tests"})
-    told = await signatures.explain(house.gateway, OWNER, await rejected(house, token))
-    assert told.explanation.startswith(PROBLEMS["credential_missing"].help)
+    shown = await signatures.explain(house.gateway, OWNER, await rejected(house, token))
+    assert shown.explanation.startswith(PROBLEMS["credential_missing"].help)
 
     mismatch = await rejected(house, signed, headers=github("wrong"))
     await webhooks.remove(house.gateway, OWNER, signed.id)
-    told = await signatures.explain(house.gateway, OWNER, mismatch)
-    assert told.explanation.startswith(PROBLEMS["signature_mismatch"].help)
-    assert not hasattr(told, "steps"), "there is nothing it could be checked by"
+    shown = await signatures.explain(house.gateway, OWNER, mismatch)
+    assert shown.explanation.startswith(PROBLEMS["signature_mismatch"].help)
+    assert not hasattr(shown, "steps"), "there is nothing it could be checked by"
 
 
 async def test_a_fix_is_the_one_that_was_offered_under_its_number(house: House) -> None:
@@ -275,21 +279,21 @@ async def test_what_a_change_would_reject_is_counted_among_the_last_fifty_that_a
     await house.call(other, headers=github())
     await rejected(house, webhook, headers=github("wrong"))
 
-    async def told(*patches: dict[str, Any] | None) -> list[tuple[int, int] | None]:
+    async def shown(*patches: dict[str, Any] | None) -> list[tuple[int, int] | None]:
         found = await remedies.effects(house.gateway, OWNER, webhook.id, list(patches))
         return [None if one is None else (one.rejected, one.of) for one in found]
 
     scheme = {"signature": "header:X-Hub-Signature-256", "signatureKey": "sha256", "keySeparator": "="}
     same_in_own_words = {"provider": "custom", "scheme": scheme}
-    assert await told(same_in_own_words, {"secondSecret": None}, None, {"provider": "github"}) == [
+    assert await shown(same_in_own_words, {"secondSecret": None}, None, {"provider": "github"}) == [
         (0, 3),
         (1, 3),
         None,
         (0, 3),
     ]
-    assert await told({"secret": None}, {"nonsense": 1}, {"provider": "stripe"}) == [None, None, (3, 3)]
+    assert await shown({"secret": None}, {"nonsense": 1}, {"provider": "stripe"}) == [None, None, (3, 3)]
     monkeypatch.setattr(remedies, "LAST_CALLS", 2)
-    assert await told({"secondSecret": None}) == [(0, 1)], "the last two, of which one is too large"
+    assert await shown({"secondSecret": None}) == [(0, 1)], "the last two, of which one is too large"
     stored = await webhooks.stored(house.gateway, webhook.id)
     assert (stored.version, stored.settings.authentication.provider) == (2, "github"), "only tried"  # type: ignore[union-attr]
 
@@ -326,10 +330,10 @@ async def test_a_pasted_call_is_what_is_looked_at_before_a_description(house: Ho
     assert found[0].name == "stripe"
 
 
-async def test_what_is_told_of_a_sender_is_what_its_preset_says(house: House) -> None:
-    told = await signatures.providers(house.gateway, OWNER)
-    assert [one.name for one in told] == presets.names() == senders.names()
-    for one in told:
+async def test_what_is_reported_a_sender_is_what_its_preset_says(house: House) -> None:
+    shown = await signatures.providers(house.gateway, OWNER)
+    assert [one.name for one in shown] == presets.names() == senders.names()
+    for one in shown:
         preset = presets.get(one.name)
         assert (one.title, one.version, one.aliases) == (preset.title, preset.version, list(preset.aliases))
         assert (one.secret.paste, one.secret.where) == (preset.secret.paste, preset.secret.where)
@@ -341,7 +345,7 @@ async def test_what_is_told_of_a_sender_is_what_its_preset_says(house: House) ->
             assert seconds is None or isinstance(seconds, float)
         assert [sample.event for sample in one.samples] == [sample.event for sample in preset.samples]
         assert senders.page_of(one.name) == preset.page
-    needs = {one.name: (one.needs_public_url, one.needs_verify_token, one.sends_arrays) for one in told}
+    needs = {one.name: (one.needs_public_url, one.needs_verify_token, one.sends_arrays) for one in shown}
     assert (needs["github"], needs["meta"], needs["hubspot"]) == (
         (False, False, False),
         (False, True, False),

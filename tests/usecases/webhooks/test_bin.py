@@ -86,7 +86,7 @@ async def test_what_is_not_in_the_bin_cannot_be_taken_out_of_it(house: House) ->
         await bin.restore(house.gateway, OWNER, webhook_id)
 
 
-async def test_the_bin_is_told_page_by_page_the_last_deleted_first(house: House) -> None:
+async def test_the_bin_is_reported_page_by_page_the_last_deleted_first(house: House) -> None:
     began = float(int(house.gateway.clock()))
     made = []
     for number in range(3):

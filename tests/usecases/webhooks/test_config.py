@@ -329,7 +329,7 @@ async def test_an_export_leaves_out_what_has_its_default(house: House) -> None:
     ]
 
 
-async def test_what_is_told_of_each_change(house: House) -> None:
+async def test_what_is_reported_each_change(house: House) -> None:
     kept, gone = await house.webhook(name="Kept"), await house.webhook(name="Gone")
     none = {"authentication": {"method": "none"}}
     token = {"authentication": {"method": "token", "token": {"env": "ORDERS_TOKEN"}}}
@@ -449,10 +449,10 @@ async def test_what_a_file_may_not_have_is_named_by_its_place(house: House) -> N
     assert await refused(house, {"version": "1", "webhooks": []}) == {
         "version": "write version: 1 at the top"
     }
-    said = "write {env: NAME} or {file: PATH}: a secret itself does not belong here"
+    wrong = "write {env: NAME} or {file: PATH}: a secret itself does not belong here"
     for reference in ("", 7, [], {}, {"env": ""}, {"env": 7}, {"env": "A", "file": "b"}, {"vault": "a"}):
         errors = await refused(house, edited(authentication={"method": "token", "token": reference}))
-        assert errors == {"webhooks.0.authentication.token": said}, reference
+        assert errors == {"webhooks.0.authentication.token": wrong}, reference
     with pytest.raises(Refused) as caught:
         await apply(house, {"version": 1, "webhooks": [{}]})
     assert caught.value.detail == "Nothing was changed: the configuration is not valid."

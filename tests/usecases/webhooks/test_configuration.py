@@ -68,12 +68,12 @@ def test_a_number_has_its_bounds(path: str, least: float, most: float, step: flo
     for number in (least, most):
         request(**nested(path, number))
     for number in (least - step, most + step):
-        ((field, said),) = wrong(**nested(path, number)).items()
-        assert field == path and said.startswith("input should be")
+        ((field, expected),) = wrong(**nested(path, number)).items()
+        assert field == path and expected.startswith("input should be")
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "words"),
     [
         ("enabled", "flase", "write true or false"),
         ("name", 5, "write a text, in quotes"),
@@ -85,13 +85,15 @@ def test_a_number_has_its_bounds(path: str, least: float, most: float, step: flo
         ("rateLimit.callsPerSecond", "fast", "write a number"),
     ],
 )
-def test_a_value_of_another_type_is_told_in_words_of_this_program(path: str, value: Any, said: str) -> None:
-    assert wrong(**nested(path, value)) == {path: said}
+def test_a_value_of_another_type_is_reported_in_words_of_this_program(
+    path: str, value: Any, words: str
+) -> None:
+    assert wrong(**nested(path, value)) == {path: words}
 
 
 def test_what_can_be_chosen_is_listed() -> None:
-    said = wrong(authentication={**TOKEN, "placement": "cookie"})
-    assert said == {"authentication.placement": "choose one of: header, bearer, basic, url"}
+    words = wrong(authentication={**TOKEN, "placement": "cookie"})
+    assert words == {"authentication.placement": "choose one of: header, bearer, basic, url"}
 
 
 def test_a_signature_may_be_as_old_as_thirty_days() -> None:
@@ -159,7 +161,7 @@ def test_a_list_has_its_longest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "field", "said"),
+    ("settings", "field", "expected"),
     [
         ({"name": " "}, "name", "printable text on one line"),
         ({"name": "a\nb"}, "name", "printable text on one line"),
@@ -204,10 +206,10 @@ def test_a_list_has_its_longest() -> None:
     ],
 )
 def test_what_is_wrong_is_named_by_the_field_that_its_writer_knows(
-    settings: dict[str, Any], field: str, said: str
+    settings: dict[str, Any], field: str, expected: str
 ) -> None:
     errors = wrong(**settings)
-    assert errors.keys() == {field} and said in errors[field]
+    assert errors.keys() == {field} and expected in errors[field]
 
 
 def test_the_url_that_a_sender_signs_may_be_one_behind_a_proxy() -> None:
@@ -227,7 +229,7 @@ def test_no_type_of_the_program_is_named_in_the_place_of_a_field() -> None:
     assert wrong(schedule={"url": "https://a.example", "every": []}).keys() == {"schedule.every"}
 
 
-def test_every_wrong_field_is_told_at_once_and_none_twice() -> None:
+def test_every_wrong_field_is_reported_at_once_and_none_twice() -> None:
     errors = wrong(
         name="", payloadLimitBytes=0, authentication={**TOKEN, "token": 7, "headerName": "a b", "more": 1}
     )
@@ -318,7 +320,7 @@ async def test_what_a_signature_covers_and_how_old_it_may_be_is_the_webhooks_own
 
 async def test_a_sender_brings_its_own_scheme(house: House) -> None:
     own = {"signature": "header:X"}
-    for how, field, said in (
+    for how, field, expected in (
         ({"provider": "custom"}, "authentication.scheme", "is required for a custom scheme"),
         ({"scheme": own}, "authentication.scheme", "belongs to the provider custom"),
         ({"presetVersion": 99}, "authentication.presetVersion", "the present version is"),
@@ -327,7 +329,7 @@ async def test_a_sender_brings_its_own_scheme(house: House) -> None:
         with pytest.raises(Refused) as refused:
             await house.webhook(authentication={**HMAC, **how})  # type: ignore[arg-type]
         (error,) = refused.value.errors
-        assert (refused.value.code, error.field) == ("invalid_request", field) and said in error.message
+        assert (refused.value.code, error.field) == ("invalid_request", field) and expected in error.message
 
 
 async def test_a_scheme_that_is_sent_back_as_it_was_shown_is_taken(house: House) -> None:

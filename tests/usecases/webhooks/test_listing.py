@@ -168,20 +168,20 @@ async def test_folders_tell_how_many_are_in_them_and_how_many_of_these_fail(
     for one in made[:2]:
         assert (await house.call(one, b"not JSON")).status == 400
 
-    async def told(**wanted: Any) -> list[tuple[str | None, int, int]]:
+    async def counts(**wanted: Any) -> list[tuple[str | None, int, int]]:
         found = await listing.folders(house.gateway, OWNER, WebhookFilter(**wanted))
         return [(one.name, one.count, one.failing) for one in found]
 
-    assert await told() == [("Alone", 1, 0), ("Shops", 2, 2), ("Shops/Europe", 1, 0)]
-    assert await told(search="c") == [("Shops/Europe", 1, 0)], "what does not match is not counted"
+    assert await counts() == [("Alone", 1, 0), ("Shops", 2, 2), ("Shops/Europe", 1, 0)]
+    assert await counts(search="c") == [("Shops/Europe", 1, 0)], "what does not match is not counted"
     newer = await house.webhook(name="Newer")
     await house.webhook(name="In none")
     overwrite(tmp_path / "data", newer.id, NEWER)
-    assert (await told())[3:] == [(None, 2, 1)]
-    assert await told(search="in none") == [(None, 1, 0)]
+    assert (await counts())[3:] == [(None, 2, 1)]
+    assert await counts(search="in none") == [(None, 1, 0)]
 
 
-async def test_those_with_a_retention_of_their_own_are_told_by_name(house: House) -> None:
+async def test_those_with_a_retention_of_their_own_are_reported_by_name(house: House) -> None:
     for name, days in (
         ("C", {"history": 1}),
         ("b", {"body": 0}),

@@ -155,7 +155,7 @@ async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refuse
         ({"action": "enable", "filter": {"state": "asleep"}}, "filter.state"),
     ],
 )
-async def test_what_is_not_said_clearly_is_refused(house: House, asked: dict[str, Any], field: str) -> None:
+async def test_what_is_not_clear_is_refused(house: House, asked: dict[str, Any], field: str) -> None:
     with pytest.raises(Refused) as refusal:
         await many.change(house.gateway, OWNER, validated(ManyRequest, asked))
     assert [error.field for error in refusal.value.errors] == [field]
@@ -268,7 +268,7 @@ async def test_one_that_could_not_be_served_is_not_enabled(house: House, tmp_pat
     assert (await do(house, "tag", filter={}, tags=["found"])).done == 2, "its settings are still its owner's"
 
 
-async def test_reasons_are_told_of_the_first_hundred_and_all_are_counted(house: House) -> None:
+async def test_reasons_are_reported_the_first_hundred_and_all_are_counted(house: House) -> None:
     asked = [f"wh_{number}" for number in range(101)]
     done = await do(house, "hold", webhookIds=asked)
     assert (done.matched, done.not_done, [one.id for one in done.reasons]) == (101, 101, asked[:100])
@@ -288,7 +288,7 @@ async def test_a_dry_run_says_what_would_not_be_done_and_releases_nothing(house:
     assert len(house.engine.started) == 1
 
 
-async def test_who_would_notice_a_change_of_many_is_told_before_it(house: House) -> None:
+async def test_who_would_notice_a_change_of_many_is_reported_before_it(house: House) -> None:
     called = [await house.webhook(name=f"Called {number}") for number in range(2)]
     for one in called:
         await house.call(one)

@@ -86,14 +86,14 @@ async def test_a_choice_says_what_is_typed_for_it_and_its_folder(house: House) -
     single = await house.webhook(name="Single", folder="Shops")
     twin, _ = await house.webhook(name="Twin"), await house.webhook(name="Twin")
     gone = await deleted(house, "Gone")
-    for webhook_id, said in (
+    for webhook_id, expected in (
         (single.id, ("Single", "Single", "Shops")),
         (twin.id, ("Twin", twin.id, None)),
         (gone, ("Gone (deleted)", gone, None)),
         ("wh_nobody", ("wh_nobody", "wh_nobody", None)),
     ):
         one = await picking.one(house.gateway, OWNER, webhook_id)
-        assert (one.id, (one.name, one.typed, one.folder)) == (webhook_id, said)
+        assert (one.id, (one.name, one.typed, one.folder)) == (webhook_id, expected)
     (found,) = await picking.choices(house.gateway, OWNER, "single")
     assert found == await picking.one(house.gateway, OWNER, single.id)
     (found,) = await picking.choices(house.gateway, OWNER, "gone", deleted=True)

@@ -15,7 +15,8 @@ from postern.usecases.access.idempotency import once
 from postern.usecases.calls.respond import respond
 from postern.usecases.operations import key_rotation
 from postern.usecases.webhooks import webhooks
-from support.house import OWNER, House, HttpReply, a_house
+from support.house import OWNER, House, a_house
+from support.reply import HttpReply
 
 pytestmark = pytest.mark.anyio
 

@@ -57,7 +57,7 @@ async def kept(house: House, webhook: Webhook) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "expected"),
     [
         ("api.example.com/orders", "beginning with https://"),
         ("ftp://api.example.com/", "beginning with https://"),
@@ -74,9 +74,9 @@ async def kept(house: House, webhook: Webhook) -> dict[str, str]:
         ("https://:secret@api.example.com/", "no username or password"),
     ],
 )
-def test_what_is_no_address_to_fetch_is_refused(url: str, said: str) -> None:
+def test_what_is_no_address_to_fetch_is_refused(url: str, expected: str) -> None:
     errors = misread(url)
-    assert errors.keys() == {"schedule.url"} and said in errors["schedule.url"]
+    assert errors.keys() == {"schedule.url"} and expected in errors["schedule.url"]
 
 
 def test_an_address_may_be_long_and_have_a_port() -> None:
@@ -90,7 +90,7 @@ def test_an_address_may_be_long_and_have_a_port() -> None:
         assert written(url).url == url
 
 
-async def test_what_is_not_said_has_its_default(house: House) -> None:
+async def test_what_is_left_out_has_its_default(house: House) -> None:
     made = (await scheduled(house)).schedule
     assert made is not None
     assert (made.time_zone, made.timeout_seconds, made.pause_after_failures, made.headers) == (
@@ -200,7 +200,7 @@ async def test_without_a_schedule_no_value_of_it_is_kept(house: House) -> None:
     ]
 
 
-async def test_why_an_address_cannot_be_fetched_and_what_would_open_it_is_said(house: House) -> None:
+async def test_why_an_address_cannot_be_fetched_and_what_would_open_it_is_reported(house: House) -> None:
     house.gateway.outbound.allowed = NOBODY
     for host, reason in (
         ("127.0.0.1", "this host"),

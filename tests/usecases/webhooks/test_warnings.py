@@ -14,24 +14,25 @@ async def warned(house: House, provider: str, secret: str) -> list[str]:
     return made.warnings
 
 
-async def test_a_secret_that_is_none_of_the_sender_is_told(house: House) -> None:
-    (told,) = await warned(house, "stripe", "sk_live_0123456789")
+async def test_a_secret_that_is_none_of_the_sender_is_reported(house: House) -> None:
+    (warning,) = await warned(house, "stripe", "sk_live_0123456789")
     assert (
-        told == "The signing secret: this looks like an API key of Stripe, which is not the signing secret."
+        warning
+        == "The signing secret: this looks like an API key of Stripe, which is not the signing secret."
     )
-    (told,) = await warned(house, "stripe", "0123456789")
+    (warning,) = await warned(house, "stripe", "0123456789")
     assert (
-        told
+        warning
         == "The signing secret: it does not look like a signing secret of Stripe: they begin with whsec_."
     )
-    assert "0123456789" not in told
+    assert "0123456789" not in warning
     assert await warned(house, "stripe", "whsec_0123456789") == []
     assert await warned(house, "github", "as its user likes") == []
 
 
-async def test_blanks_around_a_secret_are_told(house: House) -> None:
-    (told,) = await warned(house, "stripe", "whsec_0123456789\n")
-    assert told.startswith("The signing secret has blanks around it")
+async def test_blanks_around_a_secret_are_reported(house: House) -> None:
+    (warning,) = await warned(house, "stripe", "whsec_0123456789\n")
+    assert warning.startswith("The signing secret has blanks around it")
 
 
 async def test_the_second_secret_is_looked_at_too(house: House) -> None:
@@ -41,16 +42,16 @@ async def test_the_second_secret_is_looked_at_too(house: House) -> None:
     changed = await webhooks.change(
         house.gateway, OWNER, made.id, {"authentication": {"secondSecret": "rk_test_1"}}
     )
-    (told,) = changed.warnings
-    assert told.startswith("The second signing secret: this looks like an API key")
+    (warning,) = changed.warnings
+    assert warning.startswith("The second signing secret: this looks like an API key")
 
 
 async def test_a_secret_that_is_waited_for_is_not_judged(house: House) -> None:
     made = await house.webhook(
         authentication={"method": "hmac", "provider": "stripe", "secret": {"generate": True}}
     )
-    (told,) = made.warnings
-    assert told.startswith("Every call is rejected until the signing secret of Stripe is set here.")
+    (warning,) = made.warnings
+    assert warning.startswith("Every call is rejected until the signing secret of Stripe is set here.")
 
 
 @pytest.mark.parametrize("placement", ["header", "bearer"])
@@ -70,7 +71,7 @@ async def test_a_key_that_names_no_header_is_refused(house: House, key: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("settings", "field", "said"),
+    ("settings", "field", "expected"),
     [
         (
             {"authentication": {"method": "hmac", "provider": "stripe", "secret": 7}},
@@ -86,12 +87,12 @@ async def test_a_key_that_names_no_header_is_refused(house: House, key: str) -> 
     ],
 )
 async def test_a_wrong_field_is_named_as_it_was_written(
-    house: House, settings: dict[str, object], field: str, said: str
+    house: House, settings: dict[str, object], field: str, expected: str
 ) -> None:
     with pytest.raises(Refused) as refused:
         await house.webhook(**settings)
     (error,) = refused.value.errors
-    assert error.field == field and said in error.message
+    assert error.field == field and expected in error.message
 
 
 async def test_a_webhook_that_asks_for_enough_is_warned_of_nothing(house: House) -> None:
@@ -103,7 +104,7 @@ async def test_a_webhook_that_asks_for_enough_is_warned_of_nothing(house: House)
     assert [one[:19] for one in nobody.warnings] == ["Anybody who knows t"]
 
 
-async def test_a_signature_that_does_not_cover_the_body_is_told_until_a_digest_is_required(
+async def test_a_signature_that_does_not_cover_the_body_is_reported_until_a_digest_is_required(
     house: House,
 ) -> None:
     how = {"method": "hmac", "provider": "custom", "secret": "whsec_0123456789"}

@@ -86,9 +86,9 @@ async def test_without_its_main_secret_none_is_made(house: House) -> None:
         ({"method": "token", "secondToken": "a second one"}, "authentication.token"),
         ({"method": "hmac", "provider": "stripe"}, "authentication.secret"),
     ):
-        said = {field: 'is required; {"generate": true} has a strong one made'}
-        assert fields(await refused(house.webhook(authentication=authentication))) == said
-        assert fields(await refused(change(house, made, {"authentication": authentication}))) == said
+        expected = {field: 'is required; {"generate": true} has a strong one made'}
+        assert fields(await refused(house.webhook(authentication=authentication))) == expected
+        assert fields(await refused(change(house, made, {"authentication": authentication}))) == expected
 
 
 async def test_what_is_made_here_is_what_each_sender_can_use(house: House) -> None:
@@ -177,7 +177,7 @@ async def test_another_method_or_sender_begins_without_the_secrets_of_the_one_be
     assert await kept(house, made) == {}
 
 
-async def test_with_the_same_method_said_again_settings_and_secrets_stay(house: House) -> None:
+async def test_with_the_same_method_given_again_settings_and_secrets_stay(house: House) -> None:
     made = await house.webhook(authentication={**BOTH, "headerName": "X-Mine"})
     after = await change(house, made, {"authentication": {"method": "token"}})
     assert after.authentication == made.authentication
@@ -207,7 +207,7 @@ async def test_who_saw_an_older_version_changes_nothing(house: House) -> None:
     assert not is_there, "the last one deletes"
 
 
-async def test_of_two_changes_at_once_one_is_told_to_look_again(
+async def test_of_two_changes_at_once_one_is_asked_to_look_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = await house.webhook()
@@ -256,12 +256,12 @@ async def test_one_that_is_deleted_while_it_is_being_deleted_is_deleted_once(
 
 async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains_place(house: House) -> None:
     made = await house.webhook(authentication=signed_by("generic"))
-    for asked, said in (
+    for asked, expected in (
         (webhooks.promote(house.gateway, OWNER, made.id), "there is no second secret to promote"),
         (webhooks.adopt(house.gateway, OWNER, made.id), "no sender has announced a secret"),
     ):
         refusal = await refused(asked)
-        assert (refusal.code, refusal.detail) == ("conflict", said)
+        assert (refusal.code, refusal.detail) == ("conflict", expected)
     await change(house, made, {"authentication": {"secondSecret": "whsec_second"}})
     promoted = await webhooks.promote(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_second"}
@@ -291,20 +291,20 @@ REVEALED: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
 )
 
 
-async def test_only_secrets_that_somebody_has_to_copy_from_here_are_told(house: House) -> None:
+async def test_only_secrets_that_somebody_has_to_copy_from_here_are_reported(house: House) -> None:
     schedule = {"url": "https://api.example.com/", "every": "15m", "headers": {"X-A": "never told"}}
-    for authentication, told in REVEALED:
+    for authentication, revealed in REVEALED:
         made = await house.webhook(authentication=authentication, schedule=schedule)
         before = await last_note(house)
-        assert await webhooks.reveal(house.gateway, OWNER, made.id) == told
-        noted = ("secret revealed", made.id, {"fields": sorted(told)})
-        assert await last_note(house) == (noted if told else before), "what told nothing is not noted"
+        assert await webhooks.reveal(house.gateway, OWNER, made.id) == revealed
+        noted = ("secret revealed", made.id, {"fields": sorted(revealed)})
+        assert await last_note(house) == (noted if revealed else before), "what told nothing is not noted"
 
 
 # --- showing it ------------------------------------------------------------------------------------------------------
 
 
-async def test_how_often_and_when_each_secret_matched_is_told(house: House) -> None:
+async def test_how_often_and_when_each_secret_matched_is_reported(house: House) -> None:
     clock = Clock(house)
     made = await house.webhook(authentication=TOKEN)
     clock.now += 10
@@ -322,7 +322,7 @@ async def test_how_often_and_when_each_secret_matched_is_told(house: House) -> N
     assert (how.rotation.safe_to_promote, how.rotation.main_unused_since) == (False, clock.now)
 
 
-async def test_the_same_is_told_of_signing_secrets(house: House) -> None:
+async def test_the_same_is_reported_signing_secrets(house: House) -> None:
     clock = Clock(house)
     made = await house.webhook(authentication=signed_by("github", secondSecret="whsec_second"))
     clock.now += 10
@@ -353,7 +353,7 @@ async def test_a_secret_that_cannot_be_read_is_there_and_is_set_anew(house: Hous
     assert (after.version, (await kept(house, made))["second"]) == (2, "another token yet")
 
 
-async def test_recording_is_told_for_as_long_as_it_lasts(house: House) -> None:
+async def test_recording_is_reported_for_as_long_as_it_lasts(house: House) -> None:
     clock, made = Clock(house), await house.webhook()
     await samples.arm(house.gateway, OWNER, made.id)
     until = (await webhooks.show(house.gateway, OWNER, made.id)).recording_until

@@ -5,8 +5,9 @@ from http.client import HTTPConnection
 
 import pytest
 
-from support.client import Client, HttpReply
+from support.client import Client
 from support.program import Program
+from support.reply import HttpReply
 from support.rest import WEBHOOK, fields, made, problem
 
 

@@ -267,7 +267,7 @@ class LateHistory:
         return await self._history.page(*asked)
 
 
-def test_a_call_that_was_under_way_when_somebody_began_to_watch_is_told(tmp_path: Path) -> None:
+def test_a_call_that_was_under_way_when_somebody_began_to_watch_is_reported(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:
             webhook = await house.webhook()
