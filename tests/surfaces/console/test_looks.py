@@ -152,6 +152,32 @@ def test_a_menu_at_the_lower_edge_opens_into_the_window(console: Console, webhoo
     assert there is not None and there["y"] + there["height"] <= height
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_menu_of_a_value_opens_within_the_window(
+    console: Console, webhook: dict[str, Any], width: int
+) -> None:
+    mapped = console.webhook(name="Mapped", fieldMapping={"fieldTwo": "a_rather_long_name." * 8 + "end"})
+    assert console.call(mapped["url"], {"short": "paid", "far": {"right": "paid"}})[0] == 200
+    page = console.page
+    page.set_viewport_size({"width": width, "height": 800})
+    console.open(f"/webhooks/{mapped['id']}/mapping")
+    menu = page.locator("#map:popover-open")
+    for path in ("short", "far.right"):
+        page.locator(f"[data-map='{path}']").click()
+        expect(menu.locator("[data-map-path]")).to_have_text(path)
+        there = menu.bounding_box()
+        assert there is not None and there["x"] >= 0 and there["x"] + there["width"] <= width
+        copies = menu.get_by_role("button", name="Copy path")
+        assert (
+            copies.evaluate(
+                "one => { const text = document.createRange(); text.selectNode(one.lastChild); return text.getBoundingClientRect().left - one.firstElementChild.getBoundingClientRect().right; }"
+            )
+            < 30
+        ), "the words stand beside their picture"
+        page.keyboard.press("Escape")
+        expect(menu).to_have_count(0)
+
+
 def test_what_moves_all_day_is_not_painted_anew_for_each_frame(
     console: Console, webhook: dict[str, Any]
 ) -> None:

@@ -401,7 +401,7 @@ def test_who_has_given_the_secret_hears_that_its_step_is_done_and_nothing_is_rea
         console.click("Create webhook")
         console.page.wait_for_url("**/ready")
         expect(console.page.get_by_role("heading", level=1)).to_have_text(f"Told {done} {heading}")
-        expect(console.page.get_by_text("the step that pastes it here is done")).to_have_count(done)
+        expect(console.page.get_by_text("The secret is set already")).to_have_count(done)
 
 
 def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> None:

@@ -1,10 +1,10 @@
-"""How the console says which calls are meant, in a sentence."""
+"""How the console says numbers, and which calls are meant."""
 
 from typing import Any
 
 import pytest
 
-from postern.surfaces.console.words import filter_in_words
+from postern.surfaces.console.words import filter_in_words, milliseconds
 from postern.usecases.answers import Time
 from postern.usecases.deliveries.views import ReplayedCalls
 
@@ -43,3 +43,19 @@ def test_no_part_of_a_filter_is_left_out() -> None:
     given = {"status": "failed", "since": Time(0.0), "until": Time(60.0), "bookmarked": True}
     for name in NOTHING:
         assert said(**{name: given.get(name, "x")}) != said(), name
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.04, "<0.1 ms"),
+        (0.05, "0.1 ms"),
+        (9.94, "9.9 ms"),
+        (10.4, "10 ms"),
+        (9_999.0, "9,999 ms"),
+        (10_000.0, "10.0 s"),
+    ],
+)
+def test_no_duration_is_said_to_be_nothing(value: float | None, text: str) -> None:
+    assert milliseconds(value) == text
