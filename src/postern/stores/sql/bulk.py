@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Executable, Table
+from sqlalchemy import Connection, Dialect, Executable, LargeBinary, Table
 from sqlalchemy.exc import DBAPIError
 
 Rows = Sequence[Sequence[Any]]
@@ -98,11 +98,17 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
     # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement,
     # and a busy event loop takes up to a switch interval to give it back.
     start = 0
+    width = len(columns)
     with in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
         for size in _ROWS_A_STATEMENT:
             while len(rows) - start >= size:
-                statement = _insert_statement(table, columns, size)
-                driver.execute(statement, tuple(chain.from_iterable(rows[start : start + size])))
+                values = list(chain.from_iterable(rows[start : start + size]))
+                for place in _binary_places(table, columns):
+                    # The driver looks for an adapter of each bytes and finds none: seven times what a bytearray costs.
+                    values[place::width] = [
+                        value if value is None else bytearray(value) for value in values[place::width]
+                    ]
+                driver.execute(_insert_statement(table, columns, size), values)
                 start += size
 
 
@@ -110,6 +116,11 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
 def _insert_statement(table: Table, columns: tuple[str, ...], rows: int) -> str:
     row = f"({', '.join('?' * len(columns))})"
     return f"INSERT INTO {table.name} ({_names(table, columns)}) VALUES {', '.join([row] * rows)}"
+
+
+@lru_cache(maxsize=64)
+def _binary_places(table: Table, columns: tuple[str, ...]) -> list[int]:
+    return [place for place, key in enumerate(columns) if isinstance(table.c[key].type, LargeBinary)]
 
 
 def _names(table: Table, columns: tuple[str, ...]) -> str:
