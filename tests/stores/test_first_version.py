@@ -67,6 +67,10 @@ async def test_every_webhook_is_served_and_shown_as_it_was(house: House) -> None
     assert [one.id for one in listed.items] == [one["id"] for one in THEN["webhooks"]]
 
 
+CORRECTED = {base64.b64encode(b"[1, 2").decode(): "malformed_json"}
+"""Codes of today that are others: what begins like a list was called JSON, although the rest of it was not read."""
+
+
 async def test_every_call_is_judged_as_it_was(house: House) -> None:
     for then in THEN["calls"]:
         house.gateway.clock = lambda at=then["at"]: at  # type: ignore[misc]
@@ -79,7 +83,8 @@ async def test_every_call_is_judged_as_it_was(house: House) -> None:
             20,
         )
         code = reply.json.get("code") if reply.status >= 400 else None
-        assert (reply.status, code) == (then["status"], then["code"] if then["status"] >= 400 else None), then
+        expected = CORRECTED.get(then["body"], then["code"]) if then["status"] >= 400 else None
+        assert (reply.status, code) == (then["status"], expected), then
 
 
 async def test_all_of_the_history_is_there(house: House) -> None:
