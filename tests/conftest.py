@@ -10,6 +10,7 @@ import pytest
 
 from support import forks
 from support.browser import browser, browser_context, notes, page
+from support.memory import write_to_memory
 from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from support.program import start_program
 from support.shop import shop
@@ -37,6 +38,8 @@ for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 # With it, every program that a test starts is compiled at each of its starts, which takes longer than all the rest of it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+write_to_memory()
 
 # As the program has it (`wiring/serving.py`): with Python's own, one tenth of what tests take is looking for what is not there.
 gc.set_threshold(20_000, 20, 100)

@@ -5,14 +5,16 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 from playwright.sync_api import Page
 
 from postern import __version__
-from support import forks
+from support import forks, memory
 from support.browser import Notes
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
@@ -85,6 +87,35 @@ def test_a_request_that_leaves_this_machine_is_noted(page: Page, notes: Notes) -
     assert notes.foreign_requests == ["https://example.com/x.png"]
     notes.foreign_requests.clear()
     notes.errors.clear()
+
+
+def test_temporary_folders_are_where_programs_can_run_and_as_much_is_free_as_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert memory.has_room(tmp_path, 0)
+    assert not memory.has_room(tmp_path, 1024**6)
+    assert not memory.has_room(tmp_path / "missing", 0)
+    here = os.statvfs(tmp_path)
+    for closed in (os.ST_NOEXEC, os.ST_RDONLY):
+        told = SimpleNamespace(f_bavail=here.f_bavail, f_frsize=here.f_frsize, f_flag=here.f_flag | closed)
+        monkeypatch.setattr(os, "statvfs", lambda _, told=told: told)
+        assert not memory.has_room(tmp_path, 0)
+
+
+@pytest.mark.skipif(not memory.has_room(memory.MEMORY), reason="not enough of it here")
+def test_what_tests_write_is_in_memory_unless_somebody_says_where() -> None:
+    there = "import os, tempfile; from support.memory import write_to_memory; write_to_memory(); print(tempfile.gettempdir())"
+    environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    environment["PYTHONPATH"] = str(Path(__file__).parent)
+    for given, expected in (({}, memory.MEMORY), ({"TMPDIR": "/var/tmp"}, Path("/var/tmp"))):
+        told = subprocess.run(
+            [sys.executable, "-c", there],
+            env={**environment, **given},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert Path(told.stdout.strip()) == expected
 
 
 def test_forks_begin_with_what_all_of_them_would_do_first() -> None:

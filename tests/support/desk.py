@@ -18,7 +18,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
-from support.fresh import fresh_database
+from support.fresh import fresh_data
 
 ACTOR = Actor("test", "admin")
 
@@ -88,7 +88,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     if request.param == "postgres":
         given["POSTERN_DATABASE_URL"] = request.getfixturevalue("migrated_url")
     else:
-        fresh_database(tmp_path / "data" / "postern.db")
+        fresh_data(tmp_path / "data")
     return Settings(given)
 
 

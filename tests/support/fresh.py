@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from postern.stores.secrets import keys
+from postern.stores.secrets.vault import Vault, key_from_file
 from postern.stores.sql.database import Database
 from postern.stores.sql.schema import migrate
 
@@ -13,10 +15,22 @@ from postern.stores.sql.schema import migrate
 def fresh_database(file: Path) -> Path:
     """Closed to others, as the program would make it. Where one is already, it stays."""
     if not file.exists():
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as new:
-            new.write(_migrated())
+        _write(file, _migrated())
     return file
+
+
+def fresh_data(folder: Path) -> None:
+    """A data folder as the first start leaves it, with a key that the database knows. Where one is already, it stays."""
+    if not (folder / "postern.db").exists() and not (folder / "secret.key").exists():
+        database, key = _started()
+        _write(folder / "secret.key", key)
+        _write(folder / "postern.db", database)
+
+
+def _write(file: Path, content: bytes) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as new:
+        new.write(content)
 
 
 @cache
@@ -27,3 +41,13 @@ def _migrated() -> bytes:
         migrate(database)
         database.close()
         return file.read_bytes()
+
+
+@cache
+def _started() -> tuple[bytes, bytes]:
+    with TemporaryDirectory() as folder:
+        file, key = fresh_database(Path(folder, "postern.db")), Path(folder, "secret.key")
+        database = Database(f"sqlite:///{file}")
+        keys.check(database, Vault([key_from_file(key)]))
+        database.close()
+        return file.read_bytes(), key.read_bytes()

@@ -31,7 +31,7 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
-from support.fresh import fresh_database
+from support.fresh import fresh_data, fresh_database
 from support.reply import HttpReply
 
 OWNER = Actor("owner", "admin")
@@ -156,8 +156,10 @@ async def a_house(folder: Path, **environment: str) -> AsyncIterator[House]:
             **environment,
         }
     )
-    if settings.is_sqlite:
+    if settings.is_sqlite and settings.secret_keys:
         fresh_database(settings.data_dir / "postern.db")
+    elif settings.is_sqlite:
+        fresh_data(settings.data_dir)
     async with opened(settings) as gateway:
         engine = NotingEngine()
         gateway.engine = engine

@@ -1,11 +1,13 @@
 """Would the vectors notice? Each bug is planted into a copy of the verifier, and the vectors must disagree
 with it."""
 
+import compileall
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 import pytest
 
@@ -145,45 +147,51 @@ BUGS = {
 
 UNSPOILT = "nothing is spoilt"
 
-# One interpreter for all copies: starting one for each would take most of the time.
+# One interpreter for all bugs, and one copy: starting one, and compiling one, for each would take most of the time. What is
+# compiled is known by the hash of its source, so that only the file with the bug is compiled again.
 REPLAY = """
-import importlib, json, sys
-for copy in sys.argv[1:]:
+import importlib, json, pathlib, sys
+for file, right, wrong in json.load(sys.stdin):
     for name in [name for name in sys.modules if name.partition(".")[0] in ("postern", "support")]:
         del sys.modules[name]
-    sys.path[0] = copy
     importlib.invalidate_caches()
+    spoilt = pathlib.Path(sys.argv[1], "postern", file)
+    source = spoilt.read_text("utf-8")
+    spoilt.write_text(source.replace(right, wrong), "utf-8")
+    sys.path[0] = sys.argv[1]
     try:
         said = importlib.import_module("support.vector_replay").first_disagreement()
     except Exception as error:
         said = f"broke: {error!r}"
+    spoilt.write_text(source, "utf-8")
     print(json.dumps(said), flush=True)
 """
 
 
-def spoilt_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
-    """A copy of what the verifier needs, with one bug in it."""
+def copy_of_the_verifier(folder: Path) -> Path:
+    """And of what it needs, without the rest of the package."""
     for part in ("core", "presets"):
         shutil.copytree(
             SOURCE / part, folder / "postern" / part, ignore=shutil.ignore_patterns("__pycache__")
         )
     shutil.copy(SOURCE / "__init__.py", folder / "postern")
-    source = (folder / "postern" / file).read_text("utf-8")
-    assert source.count(right) == 1, f"{file} has changed; plant {wrong!r} anew"
-    (folder / "postern" / file).write_text(source.replace(right, wrong), "utf-8")
+    compiled = compileall.compile_dir(folder, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    assert compiled
     return folder
 
 
 @pytest.fixture(scope="module")
 def disagreements(tmp_path_factory):
     """For each bug the first vector that notices it, None where none does."""
-    folder = tmp_path_factory.mktemp("spoilt")
+    copy = copy_of_the_verifier(tmp_path_factory.mktemp("spoilt"))
     bugs = {UNSPOILT: (SIGNATURE, "class SignatureCredential:", "class SignatureCredential:"), **BUGS}
-    copies = [str(spoilt_copy(folder / str(number), *bug)) for number, bug in enumerate(bugs.values())]
-    command = [sys.executable, "-B", "-c", REPLAY, *copies]
+    for file, right, wrong in bugs.values():
+        times = (copy / "postern" / file).read_text("utf-8").count(right)
+        assert times == 1, f"{file} has changed; plant {wrong!r} anew"
     replayed = subprocess.run(
-        command,
+        [sys.executable, "-B", "-c", REPLAY, str(copy)],
         env={"PYTHONPATH": str(Path(__file__).parents[2])},
+        input=json.dumps(list(bugs.values())),
         capture_output=True,
         text=True,
         timeout=60,

@@ -68,14 +68,14 @@ def test_any_document_equals_itself_whatever_the_order_of_its_keys() -> None:
         assert documents(json.dumps(one), json.dumps(shuffled(one))) == []
 
 
-def test_a_key_of_a_million_characters_is_not_repeated_for_each_value_below_it() -> None:
-    key = "k" * 1_000_000
-    before, after = ({key: {"list": [[step] * 1000 for _ in range(300)]}} for step in (1, 2))
+def test_a_very_long_key_is_not_repeated_for_each_value_below_it() -> None:
+    key = "k" * 200_000
+    before, after = ({key: {"list": [[step] * 200 for _ in range(60)]}} for step in (1, 2))
     tracemalloc.start()
     found = compare.documents(before, after)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.count == 300_000 and len(found.shown) == compare.MOST
+    assert found.count == 12_000 and len(found.shown) == compare.MOST
     assert {len(one.place) for one in found.shown} == {compare.LONGEST_TEXT}
     assert most < 20_000_000
 
