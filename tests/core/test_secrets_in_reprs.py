@@ -35,7 +35,6 @@ HARMLESS = {
     "Invocation.headers": "masked before it is kept",
     "Sent.headers": "masked before they are kept",
     "Comparison.headers": "masked before they are kept",
-    "Node.hit_key": "whether",
     "RecordedRequest.headers": "masked before they are kept",
     "Fixture.headers": "without credentials and signatures",
     "Answer.headers": "said to whoever called",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from postern.core.problems import PROBLEMS
+from postern.core.webhooks.names import is_header_name
 
 JSON = (b"content-type", b"application/json")
 PROBLEM_JSON = (b"content-type", b"application/problem+json")
@@ -77,7 +78,6 @@ def problem(
 # --- what a workflow's response action may say -----------------------------------------------------------------------
 
 LARGEST_RESPONSE = 1024 * 1024
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _ALLOWED = {
     "content-type",
     "content-language",
@@ -134,7 +134,7 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
         raise InvalidResponse("headers", "headers must be an object of texts")
     kept: list[tuple[str, str]] = []
     for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
+        if not isinstance(name, str) or not isinstance(value, str) or not is_header_name(name):
             raise InvalidResponse("headers", "headers must be an object of texts")
         lower = name.lower()
         if not (lower in _ALLOWED or lower.startswith("x-")) or _FORBIDDEN.fullmatch(lower):

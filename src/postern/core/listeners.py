@@ -5,8 +5,8 @@ from dataclasses import dataclass
 LEASE = 10.0
 """Seconds for which a listener that is not heard of is taken to be there. It is not long, because meanwhile callers wait
 for one that may have died; and longer than a gateway takes to start anew."""
-TOLD_FOR = 300.0
-"""Seconds for which one that somebody has ended can hear so."""
+ENDED_KEPT = 300.0
+"""Seconds for which one that was ended can still ask by whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class PutOut:
+class GoneListener:
     """A listener that is there no more, and the deliveries whose callers waited for it."""
 
     listener: Listener

@@ -214,7 +214,7 @@ class Refused(Exception):
     """Seconds, where this occasion knows better than the problem's own."""
 
     def __post_init__(self) -> None:
-        # Here it is known who wrote it; where it is told, only that there is no such code.
+        # Raised here, the trace shows who wrote the code; later it would only be known that there is none of that name.
         if self.code not in PROBLEMS:
             raise LookupError(f"there is no problem {self.code!r}")
 

@@ -27,7 +27,7 @@ class Idempotency:
         sealed = self._sealed(request, actor, _REQUEST + key)
 
         def job(connection: Connection) -> SeenRequest | None:
-            # Sweeps everybody's: the table holds a day of creations and never needs another broom.
+            # Everybody's that are over: the table stays as small as a day of creations.
             connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
             values = {
                 "actor": actor,

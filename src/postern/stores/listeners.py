@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import End
-from postern.core.listeners import TOLD_FOR, AlreadyAnswered, Handed, Listener, PutOut
+from postern.core.listeners import ENDED_KEPT, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.stores.access.audit import write_note
 from postern.stores.calls.handing import hand_over, is_there
 from postern.stores.history.endings import write_ends
@@ -46,7 +46,7 @@ class Listeners:
         await self._writer.write(job)
 
     async def renew(self, listener_id: str, until: float) -> bool:
-        """False where it is there no more. One whose time is over and whom nobody has put out yet goes on."""
+        """False where it is there no more. One whose time is over and whose row is still there goes on."""
         longer = update(listeners).where(listeners.c.id == listener_id, listeners.c.ended_by.is_(None))
         values = {"lease_until": milliseconds(until)}
         changed = await self._writer.write(
@@ -71,34 +71,36 @@ class Listeners:
 
         return await self._database.read(query)
 
-    async def end(self, listener: Listener, by: str, now: float, note: AuditEntry | None) -> PutOut | None:
+    async def end(
+        self, listener: Listener, by: str, now: float, note: AuditEntry | None
+    ) -> GoneListener | None:
         """None where it had gone before."""
         ended = (
             update(listeners)
             .where(listeners.c.id == listener.id, listeners.c.ended_by.is_(None))
-            .values(ended_by=by, answers=None, lease_until=milliseconds(now + TOLD_FOR))
+            .values(ended_by=by, answers=None, lease_until=milliseconds(now + ENDED_KEPT))
         )
 
-        def job(connection: Connection) -> PutOut | None:
+        def job(connection: Connection) -> GoneListener | None:
             if connection.execute(ended).rowcount != 1:
                 return None
             write_note(connection, note)
             announce(connection, LISTENERS)
             announce(connection, HANDED + listener.id)
-            return PutOut(listener, _give_up(connection, listener.id, now))
+            return GoneListener(listener, _give_up(connection, listener.id, now))
 
         return await self._writer.write(job)
 
-    async def sweep(self, now: float, note_of: NoteOf) -> list[PutOut]:
+    async def sweep(self, now: float, note_of: NoteOf) -> list[GoneListener]:
         """Those whose time is over."""
         over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners)
 
-        def job(connection: Connection) -> list[PutOut]:
+        def job(connection: Connection) -> list[GoneListener]:
             gone = []
             for row in connection.execute(over).all():
                 listener = _listener_of(row)
                 write_note(connection, note_of(listener))
-                gone.append(PutOut(listener, _give_up(connection, listener.id, now)))
+                gone.append(GoneListener(listener, _give_up(connection, listener.id, now)))
             if gone:
                 announce(connection, LISTENERS)
             return gone

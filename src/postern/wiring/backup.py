@@ -110,7 +110,7 @@ def _newest_run(journal: Path) -> int:
     if not journal.exists():
         return 0
     with _opened(journal) as connection:
-        if not _has_table(connection, "runs"):
+        if not _has_runs(connection):
             return 0
         return int(connection.execute("SELECT coalesce(max(seq), 0) FROM runs").fetchone()[0])
 
@@ -134,7 +134,7 @@ def _take_out_later_runs(journal: Path, database: Path, newest_run: int) -> None
     """Runs begun after the database was copied. Older ones stay even where retention has deleted their call:
     they may be asleep for longer than the history is kept."""
     with closing(sqlite3.connect(journal)) as connection:
-        if not _has_table(connection, "runs"):
+        if not _has_runs(connection):
             return  # of an earlier version, which is carried over when it is opened
         connection.execute("ATTACH ? AS gateway", [str(database)])
         with connection:
@@ -374,8 +374,9 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
             raise BackupFailed(f"{file} cannot be read: {error}") from error
 
 
-def _has_table(connection: sqlite3.Connection, name: str) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", [name]).fetchone()[0])
+def _has_runs(connection: sqlite3.Connection) -> bool:
+    found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'")
+    return bool(found.fetchone()[0])
 
 
 def _write_private(file: Path, content: IO[bytes] | str) -> str:

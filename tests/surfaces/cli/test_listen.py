@@ -21,7 +21,7 @@ import pytest
 
 from engines.relay import Relay
 from postern.surfaces.cli.develop.listen import _request
-from postern.surfaces.cli.develop.listening import Calls
+from postern.surfaces.cli.develop.new_calls import Calls
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
@@ -305,7 +305,7 @@ class _Swallow(BaseHTTPRequestHandler):
 def test_what_a_silent_network_has_swallowed_is_asked_again(
     gateway: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.surfaces.cli.develop.listening.ANSWER_WITHIN", 1.0)
+    monkeypatch.setattr("postern.surfaces.cli.develop.new_calls.ANSWER_WITHIN", 1.0)
     monkeypatch.setattr("postern.surfaces.cli.develop.listen.ANSWER_WITHIN", 1.0)
     sent = call(webhook(gateway)["url"], b'{"number": 7}')
     silent = Swallowing(gateway.url)

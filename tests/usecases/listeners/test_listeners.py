@@ -279,7 +279,7 @@ async def test_who_may_only_read_by_now_answers_no_caller(house: House) -> None:
     assert (await calling).status == 502
 
 
-async def test_whose_webhook_stops_waiting_is_put_out(house: House) -> None:
+async def test_a_listener_whose_webhook_stops_waiting_is_ended(house: House) -> None:
     webhook = await waiting_webhook(house)
     listener = await enter(house, webhook)
     await webhooks.change(house.gateway, OWNER, webhook.id, {"synchronousResponse": {"enabled": False}})

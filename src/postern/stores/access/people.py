@@ -102,7 +102,7 @@ class People:
     async def sign_in(
         self, session: Session, secret: str, gone_before: float, note: AuditEntry | None
     ) -> None:
-        """Sweeps away what is no longer valid: whoever signs in pays for those who never signed out."""
+        """Deletes the sessions that are over, too, whosever they are: most people never sign out."""
         values = {
             "id": session.id, "digest": digest(secret), "user_id": session.user_id, "created_at": milliseconds(session.created_at),
             "seen_at": milliseconds(session.seen_at), "address": session.address, "user_agent": session.user_agent,

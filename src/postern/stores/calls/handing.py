@@ -25,7 +25,7 @@ def hand_over(connection: Connection, call: Handed) -> None:
 
 
 def is_there(connection: Connection, listener_id: str) -> bool:
-    """Locked: who puts it out waits, and then sees what was handed to it."""
+    """Locked: whoever ends it waits, and then sees what was handed to it."""
     there = listeners.c.id == listener_id, listeners.c.ended_by.is_(None)
     asked = select(listeners.c.id).where(*there).with_for_update(read=True)
     return connection.execute(asked).first() is not None

@@ -52,16 +52,17 @@ STEP_BYTES = 8 * 1024 * 1024
 """A large body lies on many pages, and each has to be given back."""
 
 CHOSEN_FROM = 5
-"""So many times as many rejected calls as are kept are looked at, the newest; older ones go unseen."""
+"""So many times as many rejected calls as are kept are looked at, the newest; older ones are not seen."""
+FORGOTTEN_AT_ONCE = 100
 
 _UNFINISHED = ("queued", "held")
 
 
-def _one_step(oldest_first: Iterable[tuple[str, int]], limit: int | None) -> list[str]:
+def _one_step(oldest_first: Iterable[tuple[str, int]]) -> list[str]:
     """As many ids as may be deleted at once."""
     ids: list[str] = []
     size = 0
-    for invocation_id, body_size in islice(oldest_first, limit or STEP):
+    for invocation_id, body_size in islice(oldest_first, STEP):
         ids.append(invocation_id)
         size += body_size
         if size > STEP_BYTES:
@@ -90,12 +91,10 @@ class Retention:
         document = await self._database.read(lambda connection: connection.scalar(asked))
         return None if document is None else _own(document)
 
-    async def before(self, webhook_id: str, moment: float, after: str, limit: int | None = None) -> list[str]:
+    async def before(self, webhook_id: str, moment: float, after: str) -> list[str]:
         """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
-        return await self._step(
-            select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit
-        )
+        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after)
 
     async def horizon(self, rows: int) -> str | None:
         """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries
@@ -103,15 +102,13 @@ class Retention:
         newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
         return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
 
-    async def up_to(self, last: str, after: str, limit: int | None = None) -> list[str]:
+    async def up_to(self, last: str, after: str) -> list[str]:
         """The oldest of all webhooks, up to that one: one step's worth."""
         return await self._step(
-            select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after, limit
+            select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after
         )
 
-    async def rejected_beyond(
-        self, webhook_id: str, kept: int, after: str, limit: int | None = None
-    ) -> list[str]:
+    async def rejected_beyond(self, webhook_id: str, kept: int, after: str) -> list[str]:
         """A webhook's rejected calls that are too many. One that was admitted since is no longer one of
         them."""
         wanted = (
@@ -131,31 +128,27 @@ class Retention:
 
         rows = await self._database.read(newest)
         if len(rows) == kept * CHOSEN_FROM:
-            older = await self._step(wanted.where(invocations.c.id < rows[-1].id), after, limit)
+            older = await self._step(wanted.where(invocations.c.id < rows[-1].id), after)
             if older:
                 return older
         sizes = {row.id: row.body_size for row in rows}
         beyond = rejected_to_delete(((row.id, row.address) for row in rows), kept)
-        return _one_step(((one, sizes[one]) for one in beyond if one > after), limit)
+        return _one_step((one, sizes[one]) for one in beyond if one > after)
 
-    async def with_bodies(
-        self, webhook_id: str, moment: float, after: str, limit: int | None = None
-    ) -> list[str]:
+    async def with_bodies(self, webhook_id: str, moment: float, after: str) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
         wanted = (
             invocations.c.webhook_id == webhook_id,
             invocations.c.id < first_id_at("inv", moment),
             invocations.c.body.is_not(None),
         )
-        return await self._step(
-            select(invocations.c.id, invocations.c.body_size).where(*wanted), after, limit
-        )
+        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after)
 
-    async def _step(self, statement: Select[Any], after: str, limit: int | None) -> list[str]:
-        following = statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(limit or STEP)
+    async def _step(self, statement: Select[Any], after: str) -> list[str]:
+        following = statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(STEP)
 
         def query(connection: Connection) -> list[str]:
-            return _one_step(((row.id, row.body_size) for row in connection.execute(following)), limit)
+            return _one_step((row.id, row.body_size) for row in connection.execute(following))
 
         return await self._database.read(query)
 
@@ -229,13 +222,13 @@ class Retention:
         if new:
             connection.execute(insert(engine_deletions), new)
 
-    async def to_forget(self, after: str, limit: int = 100) -> list[str]:
+    async def to_forget(self, after: str) -> list[str]:
         """Deliveries whose copies the engine may still have."""
         noted = (
             select(engine_deletions.c.delivery_key)
             .where(engine_deletions.c.delivery_key > after)
             .order_by(engine_deletions.c.delivery_key)
-            .limit(limit)
+            .limit(FORGOTTEN_AT_ONCE)
         )
         return await self._database.read(lambda connection: list(connection.execute(noted).scalars()))
 

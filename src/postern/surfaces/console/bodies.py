@@ -21,14 +21,6 @@ ENDINGS: dict[Kind, str] = {
     "text": "txt",
     "binary": "bin",
 }
-TITLES: dict[Kind, str] = {
-    "none": "no body",
-    "json": "JSON",
-    "form": "a form",
-    "xml": "XML",
-    "text": "text",
-    "binary": "binary",
-}
 
 MOST_SHOWN = 20_000
 """Characters of a page that one body may take, marks and all."""
@@ -158,10 +150,10 @@ def readable(text: object, most: int = MOST_OF_A_VALUE) -> Markup:
     return Markup(_UNSEEN.sub("\ufffd", shown) + ("…" if len(whole) > most else ""))
 
 
-def cut_text(text: str, most: int = MOST_SHOWN) -> tuple[str, bool]:
+def cut_text(text: str) -> tuple[str, bool]:
     """Its beginning, as much as a page holds, and whether that is less than all of it."""
-    beginning = text[:most]
-    while len(escape(beginning)) > most:
+    beginning = text[:MOST_SHOWN]
+    while len(escape(beginning)) > MOST_SHOWN:
         beginning = beginning[: len(beginning) * 3 // 4]
     return beginning, len(beginning) < len(text)
 
@@ -195,11 +187,11 @@ def _pair(name: bytes, value: bytes) -> Pair:
     return Pair(name.decode("utf-8", "replace")[:200], text[:LONGEST_VALUE], len(text) > LONGEST_VALUE)
 
 
-def hexadecimal(body: bytes, most: int = HEX_BYTES) -> str:
+def hexadecimal(body: bytes) -> str:
     """The beginning, sixteen bytes a line, with what of it is letters."""
     lines = []
-    for place in range(0, min(len(body), most), 16):
-        row = body[place : min(place + 16, most)]
+    for place in range(0, min(len(body), HEX_BYTES), 16):
+        row = body[place : min(place + 16, HEX_BYTES)]
         letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
         lines.append(f"{place:06x}  {row.hex(' '):<47}  {letters}")
     return "\n".join(lines)

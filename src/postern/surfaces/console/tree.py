@@ -49,8 +49,6 @@ class Node:
     more: int | None = None
     """The first entry that is not shown, where its path leads to it."""
     open: bool = False
-    hit_key: bool = False
-    hit: bool = False
 
     def __post_init__(self) -> None:
         if len(self.key) > LONGEST_TEXT:
@@ -166,9 +164,7 @@ class _Search:
             if not shown and not children:
                 return None
             kind = "object" if isinstance(value, dict) else "array"
-            node = Node(
-                key, self._path(), kind, size=len(value), children=children, open=True, hit_key=in_key
-            )
+            node = Node(key, self._path(), kind, size=len(value), children=children, open=True)
             if len(children) < len(value):
                 _cut(node, 0, "show all")
             return node
@@ -177,9 +173,7 @@ class _Search:
         if not (in_key or in_value) or not self._hit():
             return None
         cut = "…" if len(text) > LONGEST_TEXT else ""
-        node = Node(
-            key, self._path(), _kind(value), text[:LONGEST_TEXT], cut=cut, hit_key=in_key, hit=in_value
-        )
+        node = Node(key, self._path(), _kind(value), text[:LONGEST_TEXT], cut=cut)
         self._left -= NODE + 2 * len(node.path or "") + len(node.text)
         return node
 

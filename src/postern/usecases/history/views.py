@@ -522,7 +522,7 @@ def _run_state(delivery: recorded.Delivery) -> RunState | None:
         case "failed":
             return "failed" if delivery.ended_at is not None else None
         case "started" if delivery.runs:
-            # Whoever it was handed to tells its end, or is put out.
+            # Whoever it was handed to tells its end, or is ended.
             return "running" if delivery.ask_at is not None or _listener(delivery) else "unknown"
     return None
 

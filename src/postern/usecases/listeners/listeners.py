@@ -16,7 +16,7 @@ from pydantic import Field
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_http
-from postern.core.listeners import LEASE, AlreadyAnswered, Handed, Listener, PutOut
+from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.observe import runs_ended
@@ -211,7 +211,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
 
 
 async def sweep(gateway: Gateway) -> bool:
-    """Put out whoever has not been heard of. Whether anybody was."""
+    """End the listeners that have not been heard of. Whether there were any."""
     now = gateway.clock()
     if all(one.lease_until > now for one in await gateway.store.listeners.all()):
         return False
@@ -253,7 +253,7 @@ def _ran_out(gateway: Gateway, listener: Listener) -> AuditEntry | None:
 
 
 async def _end_it(gateway: Gateway, actor: Actor, listener: Listener, by: str | None = None) -> None:
-    """``by`` where nobody asked for it: its owner would hear to have ended it."""
+    """``by``: who the listener hears has ended it, where that is not the actor."""
     note = None
     if listener.answers is not None or not _is_own(actor, listener):
         subject = listener.answers or listener.id
@@ -265,7 +265,7 @@ async def _end_it(gateway: Gateway, actor: Actor, listener: Listener, by: str | 
     await refresh(gateway)
 
 
-async def _end_waits(gateway: Gateway, gone: list[PutOut]) -> None:
+async def _end_waits(gateway: Gateway, gone: list[GoneListener]) -> None:
     for key in (key for one in gone for key in one.unanswered):
         runs_ended.labels("failed").inc()
         await gateway.store.deliveries.close_slot(key, "workflow_failed")

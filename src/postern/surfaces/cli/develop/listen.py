@@ -14,8 +14,9 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.volume import OUTCOMES
 from postern.surfaces.cli.develop.kept_place import KeptPlace
-from postern.surfaces.cli.develop.listening import ANSWER_WITHIN, Calls
+from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, LiveTable, Row, Shown
@@ -29,7 +30,6 @@ from postern.usecases.access.views import Me
 from postern.usecases.history.views import InvocationSummary, RecordedRequest
 from postern.usecases.webhooks.views import Webhook
 
-OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

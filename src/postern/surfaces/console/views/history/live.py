@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from postern.core.access.accounts import Actor
 from postern.core.history.crowd import READABLE, Crowd
 from postern.core.history.invocation import HistoryFilter
+from postern.core.history.volume import OUTCOMES
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import pages, words
@@ -37,7 +38,6 @@ SEEN = 2_000
 MOST_COUNTED = 12
 """Webhooks that are named while calls are counted; the others are one line."""
 FILTERS = ("webhook", "status", "address")
-OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 _ID = re.compile(r"inv_[0-9a-f]{32}")
 
 
