@@ -528,6 +528,13 @@ def test_what_strangers_wrote_moves_no_terminal_in_json_either(folder: Path) -> 
     assert json.loads(json.loads(ran.stdout)["body"])["a"] == hostile
 
 
+def test_names_in_a_file_move_no_terminal_when_they_are_wrong(folder: Path) -> None:
+    (folder / "webhooks.yaml").write_text('version: 1\nwebhooks:\n- name: A\n  "x\\e[2J": 1\n')
+    ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
+    assert ran.exit_code == USAGE and "webhooks.0.x·[2J: is not a known setting" in ran.stderr
+    assert all(char.isprintable() or char == "\n" for char in ran.output)
+
+
 def test_ids_and_urls_are_never_folded() -> None:
     webhook, url = f"wh_{'0123456789abcdef' * 2}", f"https://hooks.example.com/webhook/{'x' * 22}"
     row = [webhook, url, "A name that is so long that it is folded"]

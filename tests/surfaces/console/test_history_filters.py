@@ -15,7 +15,7 @@ from starlette.types import Message
 
 from postern.identity import time_of
 from postern.settings import Settings
-from postern.surfaces.console.views.history import calls
+from postern.surfaces.console.views.history import calls, exported
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import findable, history, marks
 from postern.usecases.history.filters import filter_of
@@ -123,6 +123,22 @@ async def test_a_filter_finds_what_it_says(
     # What was chosen goes along to the count, the file and the next page.
     if wanted and query:
         assert f"format=csv&amp;{escape(urlencode(query))}" in page
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1", "'=1"),
+        (" \n@x", "' \n@x"),
+        ("\t+1", "'\t+1"),
+        ("＝1", "'＝1"),
+        ("a=1", "a=1"),
+        (-1.5, "-1.5"),
+        (None, ""),
+    ],
+)
+def test_no_cell_of_an_exported_list_is_a_formula(value: str | float | None, cell: str) -> None:
+    assert exported._cell(value) == cell
 
 
 @pytest.mark.parametrize(("span", "seconds"), [("3600", 3600), ("86400", DAY), ("604800", 7 * DAY)])

@@ -83,6 +83,7 @@ def test_a_number_has_its_bounds(path: str, least: float, most: float, step: flo
         ("payloadLimitBytes", "10MB", "write a whole number"),
         ("rateLimit.burst", 1.5, "write a whole number"),
         ("rateLimit.callsPerSecond", "fast", "write a number"),
+        ("rateLimit.callsPerSecond", 1e-320, "write 0.00001 (about one call a day) or more"),
     ],
 )
 def test_a_value_of_another_type_is_reported_in_words_of_this_program(

@@ -30,6 +30,12 @@ async def test_a_secret_that_is_none_of_the_sender_is_reported(house: House) -> 
     assert await warned(house, "github", "as its user likes") == []
 
 
+async def test_cors_without_an_origin_is_reported(house: House) -> None:
+    for origins, expected in (([], True), (["*"], False)):
+        made = await house.webhook(cors={"enabled": True, "origins": origins})
+        assert any(one.startswith("CORS is on and names no origin") for one in made.warnings) is expected
+
+
 async def test_blanks_around_a_secret_are_reported(house: House) -> None:
     (warning,) = await warned(house, "stripe", "whsec_0123456789\n")
     assert warning.startswith("The signing secret has blanks around it")

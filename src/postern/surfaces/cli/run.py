@@ -52,12 +52,12 @@ def end(message: str, status: int, code: str = "", fields: dict[str, str] | None
     if output.as_json:
         show_problem(message, code, fields)
     else:
-        if (
-            fields and message == PROBLEMS["invalid_request"].help
-        ):  # "under errors" is where an answer names them
+        # "Under errors" is where an answer names them.
+        if fields and message == PROBLEMS["invalid_request"].help:
             message = "One or more fields are wrong:"
-        for line in [message, *(f"  {field}: {problem}" for field, problem in fields.items())]:
-            err.print(line, "red")
+        lines = [message, *(f"  {field}: {problem}" for field, problem in fields.items())]
+        for line in "\n".join(lines).split("\n"):  # names in a file, or a gateway's words
+            err.print(plain(line), "red")
     sys.exit(status)
 
 

@@ -85,6 +85,12 @@ LABELS = {
     "schedule.headers": "Headers to send",
     "schedule.timeoutSeconds": "Give up after seconds",
     "schedule.pauseAfterFailures": "Pause after failures in a row",
+    "level": "Access level",
+    "oldPassword": "Current password",
+    "newPassword": "New password",
+    "status": "Status",
+    "since": "From, UTC",
+    "until": "Until, UTC",
 }
 
 

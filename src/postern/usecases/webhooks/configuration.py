@@ -189,6 +189,13 @@ class RateLimit(Shape):
     calls_per_second: Annotated[float, Field(gt=0, le=100_000)] = 100
     burst: Annotated[int, Field(ge=1, le=1_000_000)] = 200
 
+    @field_validator("calls_per_second")
+    @classmethod
+    def _countable(cls, rate: float) -> float:
+        if rate < SLOWEST_RATE:
+            raise ValueError(f"write {SLOWEST_RATE:.5f} (about one call a day) or more")
+        return rate
+
 
 class WebhookRequest(Shape):
     """Everything that can be set on a webhook."""
@@ -251,6 +258,9 @@ def some_tags(written: list[str]) -> list[str]:
         raise ValueError(f"a webhook has at most {MOST_TAGS} tags")
     return tags
 
+
+SLOWEST_RATE = 0.00001
+"""Of rates that are much smaller the waits are beyond what can be counted, and nothing would be limited."""
 
 # What pydantic names in a path beside the fields: the member of a union that it tried.
 _METHODS = {"none", "token", "hmac"}

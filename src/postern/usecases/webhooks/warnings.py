@@ -27,6 +27,8 @@ def warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str
         found.append(
             f"The schedule paused itself after {failures} failed runs: {schedule.paused_reason}. Resume it, or run it now."
         )
+    if webhook.settings.cors.enabled and not webhook.settings.cors.origins:
+        found.append("CORS is on and names no origin: every call of a page is rejected. * is every origin.")
     match authentication:
         case SignatureAuthentication():
             found += _about_signatures(webhook, authentication)

@@ -14,6 +14,7 @@ from postern.usecases.history.views import InvocationSummary
 
 MOST = 10_000
 AT_ONCE = 200
+FORMULAS = tuple("=+-@＝＋－＠")
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 COLUMNS = (
     "id", "receivedAt", "webhookId", "status", "code", "httpStatus", "event", "values",
@@ -62,10 +63,8 @@ def _csv(cells: object) -> str:
 
 
 def _cell(value: object) -> str:
-    """A spreadsheet takes what begins so for a formula, and strangers write into the history."""
+    """A spreadsheet takes what begins so for a formula, and strangers write into the history. Some leave out blanks
+    before it, and some take the wide signs of East Asian keyboards."""
     text = "" if value is None else str(value)
-    return (
-        f"'{text}"
-        if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, int | float)
-        else text
-    )
+    is_number = isinstance(value, int | float)
+    return f"'{text}" if not is_number and text.lstrip()[:1] in FORMULAS else text
