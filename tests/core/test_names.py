@@ -22,6 +22,9 @@ True-Anything Edge-Control Surrogate-Key WL-Proxy-Client-IP X-Original-Host X-Or
 X-B3-TraceId X-Cloud-Trace-Context X-Datadog-Trace-Id X-Trace-Id X-ARR-LOG-ID X-Nf-Client-Connection-Ip X-Sucuri-ClientIP
 X-Akamai-Edgescape X-Edge-Id Incap-Client-IP X-Proxy-Id X-Client-Data X-Accel-Redirect Ali-Cdn-Real-Ip EagleEye-TraceId
 X-MS-Client-Id X-BlueCoat-Via X-Railway-Edge X-Render-Id X-Heroku-Dynos
+X-Scheme X-Request-Start X-Iinfo X-ImForwards Remote-Addr X-Forward-For X-Coming-From DO-Connecting-IP X-Sendfile X-Amzn-Trace-Id
+X-FD-HealthProbe X-Fastly-Client X-Tailscale-User Tailscale-User-Login X-Ngrok-Id Ngrok-Skip-Browser-Warning X-SSL-Client-Cert
+SSL-Client-Verify X-Google-Apps-Metadata X-Postern-Test
 """
 
 

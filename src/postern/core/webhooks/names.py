@@ -17,12 +17,14 @@ _RESERVED = {
     "upgrade-insecure-requests", "http2-settings", "baggage", "b3", "uber-trace-id", "warning", "x-requested-with", "client-ip",
     "x-forwarded", "forwarded-for", "x-host", "x-cluster-client-ip", "x-proxyuser-ip", "x-originating-ip", "x-correlation-id", "x-real-port",
     "x-http-method-override", "x-rewrite-url", "x-served-by", "x-timer", "x-varnish", "x-cache",
+    "x-scheme", "x-request-start", "x-iinfo", "x-imforwards", "remote-addr", "x-forward-for", "x-coming-from", "do-connecting-ip", "x-sendfile",
 }  # fmt: skip
 _RESERVED_PREFIXES = (
     "x-forwarded-", "x-webhook-", "cf-", "content-", "proxy-", "sec-", "accept", "x-amz-", "x-azure-", "x-vercel-", "fastly-", "akamai-",
     "access-control-", "x-invocation-", "x-envoy-", "x-goog-", "x-appengine-", "if-", "cdn-", "fly-", "true-", "edge-", "surrogate-", "wl-proxy-",
     "x-original-", "x-remote-", "x-b3-", "x-cloud-", "x-datadog-", "x-trace-", "x-arr-", "x-nf-", "x-sucuri-", "x-akamai-", "x-edge-", "incap-",
     "x-proxy-", "x-client-", "x-accel-", "ali-", "eagleeye-", "x-ms-", "x-bluecoat-", "x-railway-", "x-render-", "x-heroku-",
+    "x-amzn-", "x-fd-", "x-fastly-", "x-tailscale-", "tailscale-", "x-ngrok-", "ngrok-", "x-ssl-", "ssl-", "x-google-", "x-postern-",
 )  # fmt: skip
 
 
