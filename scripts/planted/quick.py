@@ -18,7 +18,7 @@ TIME_OUT, NO_IMPORT = WITHOUT_A_TEST = ("time-out", "the module cannot be import
 
 
 class Asking:
-    """A plugin of pytest: these tests, in this order; the first that fails is written down."""
+    """A plugin of pytest: these tests, in this order. A line is written for each that has ended, with its name where it failed."""
 
     def __init__(self, tests: list[str], output: int) -> None:
         self._order = {test: number for number, test in enumerate(tests)}
@@ -32,6 +32,9 @@ class Asking:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             os.write(self._output, report.nodeid.encode() + b"\n")
+
+    def pytest_runtest_logfinish(self) -> None:
+        os.write(self._output, b"\n")
 
 
 class QuickTests:
@@ -74,18 +77,22 @@ class QuickTests:
             finally:
                 os._exit(code)
         os.close(writing)
-        expected = sum(self._coverage.seconds.get(test, 1.0) for test in tests)
-        code = _ended(child, time.monotonic() + 30 + 6 * expected)
-        with open(reading, "rb") as first:
-            by = first.read().decode().partition("\n")[0]
+        longest = max(self._coverage.seconds.get(test, 1.0) for test in tests)
+        code, output = _ended(child, reading, 60 + 6 * longest)
         if code == 0:
             return ""
+        by = next(filter(None, output.decode().splitlines()), "")
         return by or (TIME_OUT if code == -signal.SIGKILL else NO_IMPORT)
 
 
-def _ended(child: int, until: float) -> int:
+def _ended(child: int, reading: int, patience: float) -> tuple[int, bytes]:
+    """How, and what it has written. It is killed where no test has ended for so many seconds."""
+    os.set_blocking(reading, False)
+    output, until = b"", time.monotonic() + patience
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
+        if more := _read(reading):
+            output, until = output + more, time.monotonic() + patience
         if done:
             code = os.waitstatus_to_exitcode(status)
             break
@@ -95,4 +102,12 @@ def _ended(child: int, until: float) -> int:
         time.sleep(0.02)
     with suppress(ProcessLookupError):  # what it left behind
         os.killpg(child, signal.SIGKILL)
-    return code
+    os.close(reading)
+    return code, output
+
+
+def _read(reading: int) -> bytes:
+    try:
+        return os.read(reading, 1 << 20)
+    except BlockingIOError:
+        return b""
