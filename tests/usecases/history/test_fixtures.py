@@ -69,6 +69,16 @@ async def test_neither_credentials_nor_signatures_are_in_it(house: House) -> Non
     assert ["x-shopify-topic", "orders/create"] in [[name.lower(), value] for name, value in found.headers]
 
 
+async def test_a_signature_is_left_out_however_its_header_is_called(house: House) -> None:
+    scheme = {"signature": "header:X-Proof"}
+    how = {"method": "hmac", "provider": "custom", "secret": SECRET, "scheme": scheme}
+    proof = hmac.new(SECRET.encode(), b"{}", hashlib.sha256).hexdigest()
+    webhook = await house.webhook(authentication=how)
+    heard = await house.call(webhook, headers={"X-Proof": proof, "X-Shop": "a"})
+    found = await fixtures.fixture(house.gateway, OWNER, heard.json["invocationId"])
+    assert [name for name, _ in found.headers] == ["content-type", "x-shop"]
+
+
 async def test_what_no_workflow_gets_is_no_fixture(house: House) -> None:
     webhook = await house.webhook(duplicateProtection={"enabled": True}, fieldMapping={"fieldOne": "n"})
     rejected = await recorded(house, webhook, b"not json")
