@@ -83,6 +83,7 @@ ONLY_READ = {
         "listeners.listing",
     ),
     *(
+        "readmission.may_pass",
         "readmission.recheck",
         "replays.listing",
         "replays.show",
