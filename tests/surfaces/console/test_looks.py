@@ -350,3 +350,23 @@ def test_the_latest_calls_are_in_sight_when_the_page_opens(console: Console, web
     rows = console.page.locator("table.calls tbody tr")
     expect(rows).to_have_count(5)
     expect(rows.last).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_what_a_list_can_look_like_is_chosen_beside_the_navigation_and_not_over_it(
+    console: Console, webhook: dict[str, Any], width: int
+) -> None:
+    page = console.page
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in ("/history", f"/webhooks/{webhook['id']}/history"):
+        console.open(path)
+        begins = page.locator("main").bounding_box()
+        for name in ("Saved views", "View"):
+            opener = page.get_by_role("button", name=name, exact=True)
+            if not opener.count():
+                continue
+            opener.click()
+            there = page.locator(".menu:popover-open").bounding_box()
+            assert begins is not None and there is not None
+            assert there["x"] >= begins["x"] and there["x"] + there["width"] <= width, (path, name)
+            page.keyboard.press("Escape")

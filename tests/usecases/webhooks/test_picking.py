@@ -18,6 +18,29 @@ async def test_a_choice_is_found_by_a_part_of_its_name_those_that_begin_so_first
     assert newest[0].name == "Else"
 
 
+async def test_whoever_types_a_whole_name_or_a_word_of_it_finds_it_among_many(house: House) -> None:
+    for name in (
+        "Stock of shop 7",
+        "Shop 70",
+        "Other shop 7",
+        "Shop 7",
+        "Shop 7, old",
+        "Shop 701",
+        "Workshop 7",
+    ):
+        await house.webhook(name=name)
+    found = await picking.choices(house.gateway, OWNER, "shop 7")
+    assert [one.name for one in found] == [
+        "Shop 7",
+        "Shop 7, old",
+        "Other shop 7",
+        "Stock of shop 7",
+        "Shop 70",
+        "Shop 701",
+        "Workshop 7",
+    ]
+
+
 async def test_thousands_are_twenty_choices_and_the_oldest_is_no_deleted_one(house: House) -> None:
     oldest = await house.webhook(name="The oldest")
     for number in range(23):

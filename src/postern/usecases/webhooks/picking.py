@@ -1,5 +1,6 @@
 """Choosing one webhook among thousands: by a part of its name, or by its id."""
 
+import re
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 
@@ -24,8 +25,8 @@ class Choice:
 async def choices(
     gateway: Gateway, actor: Actor, search: str = "", *, deleted: bool = False, signed: bool = False
 ) -> list[Choice]:
-    """The webhooks to choose from: twenty at most, those first whose name begins with what was typed, and without
-    anything typed the newest. Deleted ones too, where asked for, for their calls are still in the history; or only
+    """The webhooks to choose from: twenty at most, those first that are called so, then those whose name begins with
+    what was typed or has it as words of its own, and without anything typed the newest. Deleted ones too, where asked for, for their calls are still in the history; or only
     those whose callers sign."""
     require(actor, "read")
     text = search.strip()
@@ -34,8 +35,9 @@ async def choices(
     among = [one for one in directory.listed() if one.signs] if signed else directory.listed()
     if text:
         found = matching(among, WebhookFilter(text), NOBODY_ASKED)
+        as_words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
         shown = nsmallest(
-            MOST, found, key=lambda one: (not one.folded_name.startswith(wanted), one.folded_name)
+            MOST, found, key=lambda one: (_distance(one.folded_name, wanted, as_words), one.folded_name)
         )
     else:
         shown = nlargest(MOST, among, key=lambda one: one.id)
@@ -46,6 +48,14 @@ async def choices(
         )
         chosen += [Choice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()]
     return chosen
+
+
+def _distance(name: str, wanted: str, as_words: re.Pattern[str]) -> int:
+    """Among thousands of shops, shop 7 is meant before shop 70 and shop 700."""
+    if name == wanted:
+        return 0
+    begins, has_words = name.startswith(wanted), as_words.search(name) is not None
+    return 1 if begins and has_words else 2 if has_words else 3 if begins else 4
 
 
 async def one(gateway: Gateway, actor: Actor, webhook_id: str) -> Choice:

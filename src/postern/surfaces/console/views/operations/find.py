@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from postern.core.webhooks.listing import WebhookFilter
 from postern.surfaces.console import documentation, words
 from postern.surfaces.console.views.history.calls import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
@@ -14,7 +13,7 @@ from postern.usecases.history import history, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views import InvocationSummary
 from postern.usecases.operations import settings
-from postern.usecases.webhooks import listing
+from postern.usecases.webhooks import picking
 
 EACH = 6
 SHORTEST_BEGINNING = 3
@@ -66,15 +65,15 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     if not calls.items and len(wanted) >= SHORTEST_BEGINNING:
         wanted_alike = filter_of(value=beginning)
         calls = await history.listing(visit.gateway, visit.actor, wanted_alike, EACH)
-    named = await listing.listing(visit.gateway, visit.actor, EACH, None, WebhookFilter(wanted))
+    named = await picking.choices(visit.gateway, visit.actor, wanted)
     names = await names_of(visit, {item.webhook_id for item in calls.items})
     found_calls = [
         Found(_call(item, names), f"/history/{item.id}", "Call", at=item.received_at) for item in calls.items
     ]
     if calls.next_cursor:
         found_calls.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
-    found_webhooks = [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named.items]
-    if named.next_cursor:
+    found_webhooks = [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
+    if len(named) > EACH:
         more = Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
         found_webhooks.append(more)
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
