@@ -370,3 +370,19 @@ def test_what_a_list_can_look_like_is_chosen_beside_the_navigation_and_not_over_
             assert begins is not None and there is not None
             assert there["x"] >= begins["x"] and there["x"] + there["width"] <= width, (path, name)
             page.keyboard.press("Escape")
+
+
+def test_on_a_phone_what_stands_below_each_other_begins_at_one_line(
+    console: Console, webhook: dict[str, Any]
+) -> None:
+    page = console.page
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path, parts in (
+        ("/webhooks?search=Long", (".filters", ".chips .chip", ".many .check")),
+        ("/history", (".filters", ".counting > *", "table.calls td.outcome .badge")),
+    ):
+        console.open(path)
+        begins = [
+            page.locator(part).first.evaluate("one => one.getBoundingClientRect().left") for part in parts
+        ]
+        assert max(begins) - min(begins) <= 1, (path, begins)

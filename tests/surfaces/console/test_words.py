@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from postern.surfaces.console.words import filter_in_words, milliseconds
+from postern.surfaces.console.words import ago, filter_in_words, milliseconds
 from postern.usecases.answers import Time
 from postern.usecases.deliveries.views import ReplayedCalls
 
@@ -59,3 +59,19 @@ def test_no_part_of_a_filter_is_left_out() -> None:
 )
 def test_no_duration_is_said_to_be_nothing(value: float | None, text: str) -> None:
     assert milliseconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (7 * 86_400 - 2, "in 7 days"),
+        (6.5 * 86_400, "in 6 days"),
+        (3_599, "in 1 hour"),
+        (61, "in 1 minute"),
+        (60, "in 1 minute"),
+        (59, "in 59 s"),
+        (-86_399, "23 hours ago"),
+    ],
+)
+def test_what_is_to_come_is_said_to_the_minute(seconds: float, text: str) -> None:
+    assert ago(1_000_000 + seconds, 1_000_000) == text

@@ -80,7 +80,8 @@ def ago(then: float | None, now: float | None = None) -> str:
         return "never"
     seconds = (time.time() if now is None else now) - then
     if seconds < 0:
-        return "in " + _span(-seconds)
+        # To the minute: what is seven days from now is in 7 days a second later, too.
+        return "in " + _span(30 - seconds if seconds <= -60 else -seconds)
     if seconds < 5:
         return "just now"
     return f"{_span(seconds)} ago" if seconds < 7 * 86400 else _written(then, "%-d %b %Y")
