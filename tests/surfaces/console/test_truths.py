@@ -366,8 +366,8 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     rows = page.locator("table.calls tbody tr")
     expect(rows).to_contain_text(
         [
-            "order_in came to its end; the caller heard its answer.",
-            "order_in came to its end; the caller heard 504.",
+            "order_in completed; the caller heard its answer.",
+            "order_in completed; the caller heard 504.",
             "order_in failed: no order 1001 in the shop; the caller heard 502.",
         ]
     )
@@ -379,7 +379,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     expect(page.get_by_text("heard 502 after")).to_be_visible()
     console.open("/history?answer=504")
     expect(rows).to_have_count(1)
-    page.get_by_role("link", name="order_in came to its end").click()
+    page.get_by_role("link", name="order_in completed; the caller heard 504").click()
     expect(page.locator(".verdict.warn")).to_be_visible()
     expect(page.get_by_text("too late, the caller had heard 504")).to_be_visible()
     console.open("/webhooks")

@@ -49,6 +49,7 @@ def test_no_part_of_a_filter_is_left_out() -> None:
     ("value", "text"),
     [
         (None, "–"),
+        (0.0, "0 ms"),
         (0.04, "<0.1 ms"),
         (0.05, "0.1 ms"),
         (9.94, "9.9 ms"),
@@ -57,7 +58,7 @@ def test_no_part_of_a_filter_is_left_out() -> None:
         (10_000.0, "10.0 s"),
     ],
 )
-def test_no_duration_is_said_to_be_nothing(value: float | None, text: str) -> None:
+def test_a_short_duration_is_not_said_to_be_nothing(value: float | None, text: str) -> None:
     assert milliseconds(value) == text
 
 

@@ -36,7 +36,7 @@ STATUS_HELP = {
     "held": "Stored; starting waits until the webhook is released.",
     "started": "The workflow engine has taken the trigger; whether its runs have ended is not known.",
     "responded": "The workflow answered the waiting caller.",
-    "completed": "Every run of it came to its end.",
+    "completed": "Every run of it completed.",
     "failed": "It could not be started, or a run of it failed. It can be replayed.",
     "dropped": "Stored, and then dropped on purpose.",
 }
@@ -147,7 +147,7 @@ def milliseconds(value: float | None) -> str:
     if value is None:
         return "–"
     if value < 0.05:
-        return "<0.1 ms"
+        return "<0.1 ms" if value else "0 ms"
     if value < 10:
         return f"{value:.1f} ms"
     return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"

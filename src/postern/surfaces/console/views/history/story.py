@@ -161,7 +161,7 @@ def _ran(item: InvocationSummary) -> str:
     several = (item.runs or 0) > 1
     match item.run_state:
         case "completed":
-            return f"{names} came to {'their ends' if several else 'its end'}"
+            return f"{names} completed"
         case "failed":
             return f"{names} failed: {(item.error or 'no reason was given').rstrip('.')}"
         case "running":
