@@ -85,7 +85,9 @@ def test_the_example_is_what_the_readme_says(start_program: StartProgram) -> Non
 
 
 def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> None:
-    curl = program.output().partition("Try it:")[2].partition("-d")[0]
+    # It serves before it has said everything, and says it line by line.
+    wait_until(lambda: " -d '" in program.output(), what="the whole command to be printed")
+    curl = program.output().partition("Try it:")[2].partition(" -d '")[0]
     headers = dict(re.findall(r"-H '([\w-]+): ([^']+)'", curl))
     address = re.search(r"http://\S+", curl)
     assert address is not None, program.output()
