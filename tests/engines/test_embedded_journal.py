@@ -17,9 +17,13 @@ import pytest
 
 from engines.embedded_stage import Stage, until
 from postern import workflows
+from postern.engines.embedded import frames
+from postern.engines.embedded.conversation import Conversation
+from postern.engines.embedded.frames import Start
 from postern.engines.embedded.journal import Journal, JournalUnavailable
+from postern.engines.embedded.runs import WorkflowRuns
 from postern.workflows import respond
-from postern.workflows.language import carry_out, running
+from postern.workflows.language import Declared, carry_out, running
 from postern.workflows.replay import Recorded, Replay
 from support import power_cut
 from support.waiting import wait_until
@@ -174,6 +178,9 @@ def test_a_file_that_is_full_fails_a_start_at_once_and_takes_what_must_be_record
     wait_until(lambda: len(troubles) == 1, 20)
     assert "full" in troubles[0]
     assert not insisting.results
+    later = Outcome()  # behind what is tried again and again
+    journal.submit(insert(4, "x" * 100_000), later, insist=False)
+    assert later.came.wait(20) and isinstance(later.results[0], JournalUnavailable)
     assert journal.read("SELECT seq FROM runs") == [(1,)]  # reading is no trouble
     journal._connection.execute("PRAGMA max_page_count=1000000").fetchone()
     assert insisting.came.wait(20) and insisting.results == [3]
@@ -247,7 +254,8 @@ def test_after_an_answer_the_next_word_waits_until_the_answer_is_on_disk() -> No
     recorded: list[str] = []
     on_disk: list[str] = []
 
-    def record(position: int, step: Recorded, wake_at: float | None) -> Callable[[], None]:
+    def record(position: int, step: Recorded, wake_at: float | None, awaited: bool) -> Callable[[], None]:
+        assert awaited is (step.name != "respond")
         recorded.append(step.name)
         return lambda: on_disk.append(step.name)
 
@@ -265,6 +273,158 @@ def test_after_an_answer_the_next_word_waits_until_the_answer_is_on_disk() -> No
         carry_out(answer_and_ship, {})
     assert recorded == ["respond", "the workflow goes on", "ship"]
     assert on_disk == ["respond", "ship"], "a step's result is on disk before the workflow goes on"
+
+
+Answer = Callable[[str, float, str], bool]
+
+
+class Life:
+    """One process's life with one workflow."""
+
+    def __init__(self, folder: Path, flow: Callable[[Any], object], answer: Answer) -> None:
+        self.seen: list[tuple[int, int]] = []
+        """What was on disk after each commit, without repetitions."""
+        self.started = Outcome()
+        self.ended = Outcome()
+        self.runs = WorkflowRuns(
+            folder / "engine.db",
+            [Declared("flow", (), flow)],
+            keep_seconds=3600,
+            at_once=2,
+            answer=answer,
+            on_end=lambda _, end: self.ended(end),
+            group_over=self._look,
+        )
+        # Not opened: an earlier life left nothing, and nobody else is to write something meanwhile.
+
+    def _look(self) -> None:
+        if not self.seen or self.on_disk() != self.seen[-1]:
+            self.seen.append(self.on_disk())
+
+    def start(self) -> None:
+        self.runs.start(Start(1, "inv.1", "wh_1", {"fieldOne": ""}, b"{}", time.time() + 60), self.started)
+
+    def on_disk(self) -> tuple[int, int]:
+        """How many runs, how many steps."""
+        [counts] = self.runs._journal.read("SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM steps)")
+        found: tuple[int, int] = counts
+        return found
+
+
+def test_the_start_of_a_run_whose_caller_waits_is_written_with_its_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.engines.embedded.journal.SOON", 60.0)
+    seen: list[tuple[int, int]] = []
+    answered = threading.Event()
+
+    @workflows.step
+    def find() -> str:
+        return "too early" if life.started.came.wait(0.2) else "#1001"
+
+    def answer(key: str, deadline: float, document: str) -> bool:
+        seen.append(life.on_disk())
+        answered.set()
+        return "#1001" in document
+
+    life = Life(tmp_path, lambda _: respond(find()), answer)
+    life.start()
+    assert answered.wait(20)
+    assert seen == [(1, 1)], "the answer was sent before the step was on disk"
+    assert [one.runs for one in life.started.results] == [1]
+    life.runs.finish(10)
+    assert life.seen == [(1, 1), (1, 2)], "the start had a commit of its own"
+    assert [end.state for end in life.ended.results] == ["completed"]
+
+
+def test_the_start_is_on_disk_soon_although_the_first_step_takes_long(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    @workflows.step
+    def takes_long() -> None:
+        assert go.wait(20)
+
+    life = Life(tmp_path, lambda _: takes_long(), lambda *_: True)
+    life.start()
+    assert life.started.came.wait(20), "the gateway does not hear that the run was started"
+    assert life.on_disk() == (1, 0)
+    go.set()
+    assert life.ended.came.wait(20)
+    life.runs.finish(10)
+
+
+def test_a_run_that_answers_first_of_all_has_its_start_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.engines.embedded.journal.SOON", 60.0)
+    started: list[bool] = []
+    answered = threading.Event()
+
+    def answer(key: str, deadline: float, document: str) -> bool:
+        started.append(life.started.came.wait(20))
+        answered.set()
+        return True
+
+    life = Life(tmp_path, lambda _: respond("at once"), answer)
+    life.start()
+    assert answered.wait(30) and started == [True]
+    life.runs.finish(10)
+
+
+def test_a_defect_in_another_change_begins_no_run_twice(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    @workflows.step
+    def ship() -> None:
+        done.append("ship")
+
+    life = Life(tmp_path, lambda _: ship(), lambda *_: True)
+    holding, held = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> None:
+        held.set()
+        holding.wait(20)
+
+    life.runs._journal.submit(hold)
+    assert held.wait(20)
+    life.start()
+    other = Outcome()
+    life.runs._journal.submit(lambda _: 1 // 0, other)
+    holding.set()
+    assert life.ended.came.wait(20) and other.came.wait(20)
+    assert isinstance(other.results[0], ZeroDivisionError)
+    life.runs.finish(10)
+    assert done == ["ship"]
+    with closing(sqlite3.connect(tmp_path / "engine.db")) as database:
+        assert database.execute("SELECT seq, state FROM runs").fetchall() == [(1, "completed")]
+
+
+class SlowChannel:
+    """Takes the first message when it is let go on."""
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        self.sending, self.go = threading.Event(), threading.Event()
+
+    def sendall(self, message: bytes) -> None:
+        self.messages.append(message)
+        self.sending.set()
+        assert self.go.wait(20)
+
+
+def test_what_is_said_while_a_message_is_sent_goes_with_the_next_one_and_waits_for_nobody() -> None:
+    channel: Any = SlowChannel()
+    conversation = Conversation(channel)
+    first = threading.Thread(target=conversation.send, args=(frames.Beat(),))
+    first.start()
+    assert channel.sending.wait(20)
+    others = [frames.Trouble("one"), frames.Trouble("two")]
+    for one in others:
+        conversation.send(one)  # comes back at once: another thread is sending
+    assert len(channel.messages) == 1
+    channel.go.set()
+    first.join(20)
+    assert channel.messages == [frames.encode(frames.Beat()), b"".join(map(frames.encode, others))]
 
 
 def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

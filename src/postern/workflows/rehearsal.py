@@ -131,7 +131,9 @@ class Rehearsing:
         self.on_pause(f"(would try again after {seconds:g} seconds)")
         self.clock.advance(seconds)
 
-    def _record(self, position: int, step: Recorded, wake_at: float | None) -> Callable[[], None]:
+    def _record(
+        self, position: int, step: Recorded, wake_at: float | None, awaited: bool
+    ) -> Callable[[], None]:
         if position == len(self._recorded):
             self._recorded.append(step)
             if step.name == "sleep" and self._at_work is None:

@@ -45,9 +45,9 @@ class Replay:
     """One run of one workflow, as far as it was recorded, and then on."""
 
     recorded: list[Recorded]
-    record: Callable[[int, Recorded, float | None], Callable[[], None]]
-    """Has the step at this position put on disk; with a time, the run is asleep until then. What is returned waits
-    until it is there, and may raise ``Forgotten``."""
+    record: Callable[[int, Recorded, float | None, bool], Callable[[], None]]
+    """Has the step at this position put on disk; with a time, the run is asleep until then; at once, if the last says
+    that the run waits for it. What is returned waits until it is there, and may raise ``Forgotten``."""
     answer: Callable[[str], bool]
     now: Callable[[], float] = time.time
     wait: Callable[[float], None] = time.sleep
@@ -74,15 +74,12 @@ class Replay:
             yield once
         except StepFailed as failed:
             self._record(Recorded(name, error=str(failed)))
-            self._wait_until_on_disk()
             raise
         except LeftOff as left_off:
             self._let_go(left_off)
         finally:
             self.busy = False
-        self._record(Recorded(name, result=once.result))
-        if once.awaited:
-            self._wait_until_on_disk()
+        self._record(Recorded(name, result=once.result), awaited=once.awaited)
 
     def sleep(self, seconds: float) -> None:
         found = self._recorded("sleep")
@@ -93,7 +90,6 @@ class Replay:
             self._record(Recorded("sleep", result=repr(wake_at)), wake_at_disk)
         elif wake_at_disk is not None:  # taken up too early
             self._record(found, wake_at_disk)
-        self._wait_until_on_disk()
         if wake_at_disk is not None:
             self._let_go(Asleep())
         self.wait(max(0.0, left))
@@ -121,8 +117,10 @@ class Replay:
             )
         return found
 
-    def _record(self, step: Recorded, wake_at: float | None = None) -> None:
-        self.on_disk = self.record(self.position - 1, step, wake_at)
+    def _record(self, step: Recorded, wake_at: float | None = None, awaited: bool = True) -> None:
+        self.on_disk = self.record(self.position - 1, step, wake_at, awaited)
+        if awaited:
+            self._wait_until_on_disk()
 
     def _wait_until_on_disk(self) -> None:
         on_disk, self.on_disk = self.on_disk, None

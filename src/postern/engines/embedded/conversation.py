@@ -29,8 +29,9 @@ class Conversation:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._sending = threading.Lock()
-        self._gathered: list[frames.FromEngine] = []
+        self._lock = threading.Lock()
+        self._sending = False
+        self._gathered: list[bytes] = []
         self._ids = count(1)
         self._answers: dict[int, tuple[threading.Lock, list[frames.Answered]]] = {}
         self._over = False
@@ -41,16 +42,24 @@ class Conversation:
 
     def gather(self, frame: frames.FromEngine) -> None:
         """To be sent with the next ``flush``, together with others."""
-        with self._sending:
-            self._gathered.append(frame)
+        encoded = frames.encode(frame)
+        with self._lock:
+            self._gathered.append(encoded)
 
     def flush(self) -> None:
-        with self._sending:
-            gathered, self._gathered = self._gathered, []
-            if not gathered:
+        """Whoever is sending takes along what the others gather meanwhile: they need not wait for their turn."""
+        with self._lock:
+            if self._sending:
                 return
+            self._sending = True
+        while True:
+            with self._lock:
+                gathered, self._gathered = self._gathered, []
+                if not gathered:
+                    self._sending = False
+                    return
             try:
-                self._channel.sendall(b"".join(map(frames.encode, gathered)))
+                self._channel.sendall(b"".join(gathered))
             except OSError:
                 pass  # the gateway is gone; the reading side notices
 

@@ -12,7 +12,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +94,8 @@ class Journal:
         self._lost = lost
         self._trouble = ""
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._ended = False
+        """Nothing comes any more."""
         self._connection = _connect(file)
         _bring_up_to_date(self._connection)
         self._files = {path: path.stat() for path in (file, file.with_name(f"{file.name}-wal"))}
@@ -121,9 +123,11 @@ class Journal:
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Have the change made, and wait until it is on disk."""
-        return self.write_soon(change)()
+        return self.write_soon(change, urgent=True)()
 
-    def write_soon(self, change: Callable[[sqlite3.Connection], T]) -> Callable[[], T]:
+    def write_soon(
+        self, change: Callable[[sqlite3.Connection], T], *, urgent: bool = False
+    ) -> Callable[[], T]:
         """Have the change made, and go on. What is returned waits until it is on disk."""
         finished = threading.Lock()
         finished.acquire()
@@ -136,15 +140,20 @@ class Journal:
 
         def wait() -> T:
             if not finished.acquire(blocking=False):
-                self.submit(lambda _: None)  # somebody waits for it now
+                if not urgent:
+                    self.hurry()  # somebody waits for it now
                 finished.acquire()
             if isinstance(result, BaseException):
                 raise result
             made: T = result
             return made
 
-        self.submit(change, done, urgent=False)
+        self.submit(change, done, urgent=urgent)
         return wait
+
+    def hurry(self) -> None:
+        """Have what was submitted so far written without waiting for company."""
+        self.submit(lambda _: None)
 
     def read(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
         """What is on disk now, from any thread."""
@@ -164,28 +173,26 @@ class Journal:
     def _write_all(self) -> None:
         left_over: list[_Pending] = []
         retry = FIRST_RETRY
-        while True:
+        while not self._ended:
             if left_over:
                 time.sleep(retry)
                 retry = min(retry * 2, LONGEST_RETRY)
-            group, ended = self._gather(left_over)
-            left_over = self._commit(group)
+            left_over = self._commit(self._coming(left_over))
             if not left_over:
                 retry = FIRST_RETRY
             self._group_over()
-            if ended:
-                break
         self._connection.close()
         with self._reading:
             self._reader.close()
 
-    def _gather(self, left_over: list[_Pending]) -> tuple[list[_Pending], bool]:
-        """What goes into the next commit, and whether it is the last one."""
-        group, most = list(left_over), LARGEST_GROUP + len(left_over)
-        urgent, until = bool(left_over), 0.0
-        while len(group) < most:
+    def _coming(self, left_over: list[_Pending]) -> Iterator[_Pending]:
+        """What goes into the next commit, as it comes, until it is time for that."""
+        yield from left_over
+        count, urgent, until = len(left_over), bool(left_over), 0.0
+        most = LARGEST_GROUP + count
+        while count < most:
             try:
-                if not group:
+                if not count:
                     another = self._queue.get()
                     until = time.monotonic() + SOON
                 elif urgent or (left := until - time.monotonic()) <= 0:
@@ -194,20 +201,23 @@ class Journal:
                     another = self._queue.get(timeout=left)
             except queue.Empty:
                 if urgent or time.monotonic() >= until:
-                    break
+                    return
                 continue
             if another is None:
-                return group, True
-            group.append(another)
+                self._ended = True
+                return
+            count += 1
             urgent = urgent or another.urgent
-        return group, False
+            yield another
 
-    def _commit(self, group: list[_Pending]) -> list[_Pending]:
+    def _commit(self, coming: Iterable[_Pending]) -> list[_Pending]:
         """One transaction for all of them. The ones that are left to be tried again."""
+        group: list[_Pending] = []
         try:
-            results = self._transact(group)
+            results = self._transact(coming, group)
         except JournalUnavailable as trouble:
             self._report_trouble(str(trouble))
+            group += self._waiting()  # nor can these be made now
             for pending in group:
                 if not pending.insist:
                     _report(pending, trouble)
@@ -221,21 +231,28 @@ class Journal:
                 _report(group[0], error)
                 return []
             return [one for pending in group for one in self._commit([pending])]
-        self._report_trouble("")
+        if group:
+            self._report_trouble("")
         for pending, result in zip(group, results, strict=True):
             _report(pending, result)
         return []
 
-    def _transact(self, group: list[_Pending]) -> list[Any]:
-        connection = self._connection
+    def _transact(self, coming: Iterable[_Pending], group: list[_Pending]) -> list[Any]:
+        """Each change is made when it comes, so that nothing but the commit is left to do when somebody waits for it.
+        ``group`` gets those that came."""
+        connection, results = self._connection, []
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            results = [pending.change(connection) for pending in group]
-            for pending, result in zip(group, results, strict=True):
+            for pending in coming:
+                group.append(pending)
+                if len(group) == 1:
+                    connection.execute("BEGIN IMMEDIATE")
+                result = pending.change(connection)
+                results.append(result)
                 if pending.before_commit is not None:
                     pending.before_commit(result)
-            connection.execute("COMMIT")
-            self._look_whether_lost()
+            if group:
+                connection.execute("COMMIT")
+                self._look_whether_lost()
         except BaseException as error:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -245,6 +262,18 @@ class Journal:
                 raise JournalUnavailable(self._words(error)) from error
             raise
         return results
+
+    def _waiting(self) -> list[_Pending]:
+        """All that was submitted and has not come into a group yet."""
+        found: list[_Pending] = []
+        with suppress(queue.Empty):
+            while len(found) < LARGEST_GROUP:
+                another = self._queue.get_nowait()
+                if another is None:
+                    self._ended = True
+                    break
+                found.append(another)
+        return found
 
     def _look_whether_lost(self) -> None:
         """After each commit, before anybody hears of it: it costs two microseconds."""

@@ -97,35 +97,46 @@ class WorkflowRuns:
         payload = asked.payload.decode("utf-8", "replace")
         event = f'{_encode(asked.variables)[:-1].decode()}, "payload": {payload}}}'
         now = time.time()
-        begun: list[Run] = []
+        begun: dict[str, Run] = {}
 
         def change(connection: sqlite3.Connection) -> list[Run]:
             for name in wanted:
-                run = Run(self._next_seq, asked.key, name, event, asked.deadline, fresh=True)
+                # Made before, when it was undone because of another change: then it may be at work.
+                run = begun.get(name) or Run(
+                    self._next_seq, asked.key, name, event, asked.deadline, fresh=True
+                )
                 inserted = connection.execute(
                     "INSERT INTO runs (seq, delivery, workflow, event, deadline, started_at) VALUES (?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT (delivery, workflow) DO NOTHING",
                     (run.seq, run.delivery, name, event, asked.deadline, now),
                 )
-                if inserted.rowcount:
+                if inserted.rowcount and name not in begun:
                     self._next_seq += 1
-                    begun.append(run)
-            return begun
+                    begun[name] = run
+            return list(begun.values())
 
         def stored(result: Any) -> None:
             if isinstance(result, Exception):
-                self._turns.forget(run.seq for run in begun)
+                self._turns.forget(run.seq for run in begun.values())
                 done(result)
             else:
+                for run in begun.values():
+                    run.on_disk = True
                 if not a_caller_waits:
-                    self._turns.admit(begun)
+                    self._turns.admit(list(begun.values()))
                 done(Started(len(wanted), wanted))
 
-        # With a caller waiting, the run works while its start is being written: whatever it records comes after
-        # that, and if the start fails the gateway asks again. The others wait: a run that ends the process at
-        # once must be on disk to be blamed for it.
+        # With a caller waiting, the run works before its start is on disk: whatever it records comes with that or
+        # after it, and if the start fails the gateway asks again. The first step is then in the same commit, if it
+        # does not take long. The others wait: a run that ends the process at once must be on disk to be blamed for it.
         a_caller_waits = asked.deadline is not None
-        self._journal.submit(change, stored, self._turns.admit if a_caller_waits else None, insist=False)
+        self._journal.submit(
+            change,
+            stored,
+            self._turns.admit if a_caller_waits else None,
+            insist=False,
+            urgent=not (a_caller_waits and wanted),
+        )
 
     def ends(self, keys: list[str]) -> dict[str, End | None]:
         """How these deliveries ended: None while a run of one is not over, nothing where none is known."""
@@ -226,8 +237,10 @@ class WorkflowRuns:
                 log.warning("run %s waits for the journal: %s", run.id, error)
                 time.sleep(LOOK_EVERY)
 
-    def _record(self, run: Run, position: int, step: Recorded, wake_at: float | None) -> Callable[[], None]:
-        wait = self._journal.write_soon(_recording(run, position, step, wake_at))
+    def _record(
+        self, run: Run, position: int, step: Recorded, wake_at: float | None, awaited: bool
+    ) -> Callable[[], None]:
+        wait = self._journal.write_soon(_recording(run, position, step, wake_at), urgent=awaited)
 
         def on_disk() -> None:
             if run.gone or not wait():
@@ -240,6 +253,8 @@ class WorkflowRuns:
     def _respond(self, run: Run, document: str) -> bool:
         if run.deadline is None:
             return False
+        if run.fresh and not run.on_disk:
+            self._journal.hurry()  # meanwhile the gateway writes the answer
         taken = self._answer(run.delivery, run.deadline, document)
         run.answered = run.answered or taken
         return taken

@@ -31,6 +31,8 @@ class Run:
     blame: int = 0
     fresh: bool = False
     """Nothing can be recorded of it yet."""
+    on_disk: bool = False
+    """Of a fresh one: its start is."""
     gone: bool = False
     """It is not in the journal: forgotten, or its start could not be written."""
     answered: bool = False
