@@ -30,10 +30,10 @@ class Contestant:
 
     def cpu_seconds(self) -> float:
         """Of the process and everything it started, the children that have ended included."""
-        return sum(cpu_of(process) for process in [self.process.pid, *_descendants(self.process.pid)])
+        return sum(cpu_of(process) for process in [self.process.pid, *descendants(self.process.pid)])
 
     def resident_megabytes(self) -> float:
-        return sum(_resident(process) for process in [self.process.pid, *_descendants(self.process.pid)])
+        return sum(_resident(process) for process in [self.process.pid, *descendants(self.process.pid)])
 
 
 def free_port() -> int:
@@ -152,7 +152,7 @@ def _running(
             time.sleep(0.1)
         yield Contestant(name, process, url, {})
     finally:
-        for started in _descendants(process.pid):
+        for started in descendants(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(started, 9)
         process.kill()
@@ -195,7 +195,11 @@ def _resident(process: int) -> float:
     return int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 1024**2 if fields else 0.0
 
 
-def _descendants(process: int) -> list[int]:
+def parent_of(process: int) -> int:
+    return int(_fields(process)[1])
+
+
+def descendants(process: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         fields = _fields(int(folder.name))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from engines.dbos_server import running_dbos as running_dbos
 from engines.restate_server import restate_server as restate_server
 from engines.restate_server import running_restate as running_restate
 from journeys.cluster import make_webhook as make_webhook

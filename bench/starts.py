@@ -13,17 +13,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import uvloop
+from sqlalchemy.engine import make_url
 
 from bench.__main__ import RESULTS
-from bench.contestants import WORKFLOW, constant, cpu_of
-from bench.rooms import free_port, restate_server, running_restate, table
+from bench.contestants import WORKFLOW, constant, cpu_of, descendants, parent_of
+from bench.rooms import durable_postgres, free_port, restate_server, running_dbos, running_restate, table
 from postern.core.deliveries.delivery import EngineUnavailable, Trigger
+from postern.engines.dbos import DbosEngine
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.http import HttpEngine
 from postern.engines.restate import RestateEngine
@@ -45,18 +48,20 @@ def trigger() -> Trigger:
     )
 
 
-async def measure(name: str, engine: Engine, starts: int, process: Callable[[], int | None]) -> list[str]:
+async def measure(
+    name: str, engine: Engine, starts: int, processes: Callable[[], Iterable[int]]
+) -> list[str]:
     await engine.open()
     for _ in range(600):
         if (await engine.health()).ok:
             break
         await asyncio.sleep(0.1)
     await many(engine.start, BATCH)  # warm
-    there = process()
-    began, spent, spent_there = time.perf_counter(), time.process_time(), cpu_of(there) if there else 0.0
+    there = list(processes())
+    began, spent, spent_there = time.perf_counter(), time.process_time(), sum(map(cpu_of, there))
     await many(engine.start, starts)
     lasted, spent = time.perf_counter() - began, time.process_time() - spent
-    spent_there = cpu_of(there) - spent_there if there else 0.0
+    spent_there = sum(map(cpu_of, there)) - spent_there
     await engine.close()
     return [
         name,
@@ -85,28 +90,37 @@ def main(starts: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "nothing.py").write_text(WORKFLOW)
         embedded = EmbeddedEngine(Path(folder) / "data", Path(folder) / "nothing.py")
-        rows.append(uvloop.run(measure("embedded", embedded, starts, lambda: embedded.process_id)))
+        rows.append(
+            uvloop.run(measure("embedded", embedded, starts, lambda: filter(None, [embedded.process_id])))
+        )
     with constant(Path(), "/") as answering:
         process = answering.process.pid
-        rows.append(uvloop.run(measure("HTTP", HttpEngine(answering.url), starts, lambda: process)))
+        rows.append(uvloop.run(measure("HTTP", HttpEngine(answering.url), starts, lambda: [process])))
         rows.append(
             uvloop.run(
-                measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: process)
+                measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: [process])
             )
         )
     with restate() as server:
         if server is not None:
             ingress, process = server
             engine = RestateEngine(f"http://127.0.0.1:{ingress}", targets=[ECHO])
-            rows.append(uvloop.run(measure("Restate", engine, starts, lambda: process)))
+            rows.append(uvloop.run(measure("Restate", engine, starts, lambda: [process])))
     with temporal() as server:
         if server is not None:
             address, process = server
             rows.append(
                 uvloop.run(
-                    measure("Temporal's development server", TemporalEngine(address), starts, lambda: process)
+                    measure(
+                        "Temporal's development server", TemporalEngine(address), starts, lambda: [process]
+                    )
                 )
             )
+    with dbos() as (url, processes):
+        target = Target("Echo")
+        rows.append(
+            uvloop.run(measure("DBOS, its Postgres", DbosEngine(url, targets=[target]), starts, processes))
+        )
     text = table(["engine", "starts/s", "gateway CPU a start, µs", "engine CPU a start, µs"], rows)
     print(text)
     now = datetime.now(UTC)
@@ -126,6 +140,21 @@ def restate() -> Iterator[tuple[int, int] | None]:
             return
         with running_restate(binary, Path(folder)) as server:
             yield server.ingress, server.process
+
+
+@contextmanager
+def dbos() -> Iterator[tuple[str, Callable[[], list[int]]]]:
+    """A database that an app has prepared, and the server's processes. The app is ended again: what it runs is not
+    measured, nor is it with the others."""
+    with durable_postgres() as server, tempfile.TemporaryDirectory() as folder:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE starts")
+            postmaster = parent_of(connection.info.backend_pid)
+        url = make_url(server).set(drivername="postgresql", database="starts")
+        text = url.render_as_string(hide_password=False)
+        with running_dbos(text, Path(folder)):
+            pass
+        yield text, lambda: [postmaster, *descendants(postmaster)]
 
 
 @contextmanager

@@ -4,8 +4,6 @@ import base64
 import json
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -17,14 +15,13 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
+from engines.dbos_server import running_dbos
 from engines.relay import Relay
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.dbos import DbosEngine
 from postern.engines.targets import Target
 from support.postgres import PostgresServer
-from support.waiting import wait_until
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "dbos_app.py"
 ECHO = Target("Echo")
 
 
@@ -36,28 +33,9 @@ class App:
 
 @pytest.fixture(scope="module")
 def app(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """The example's app with the tests' workflow beside its own."""
     folder = tmp_path_factory.mktemp("dbos")
-    with postgres.database() as url, (folder / "log").open("wb") as log:
-        mine = {"DBOS_EXAMPLE": str(EXAMPLE), "DBOS_RAN": str(folder / "ran"), "DBOS_DATABASE": url}
-        process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("dbos_echo.py"))],
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env={**os.environ, **mine, "ORDER_LOOKUP_WEBHOOK": "wh_1"},
-        )
-        try:
-
-            def launched() -> bool:
-                assert process.poll() is None, (folder / "log").read_text()[-2000:]
-                return "DBOS launched" in (folder / "log").read_text()
-
-            wait_until(launched, what=lambda: "DBOS; its log: " + (folder / "log").read_text()[-2000:])
-            yield App(url, folder / "ran")
-        finally:
-            process.kill()
-            process.wait(30)
+    with postgres.database() as url, running_dbos(url, folder) as ran:
+        yield App(url, ran)
 
 
 class DbosHarness:
