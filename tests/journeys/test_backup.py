@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from support.hooks import TOKEN, UNLIMITED, Hook, make_hook
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.waiting import PATIENCE, wait_until
+from support.webhooks import TOKEN, UNLIMITED, ServedWebhook, make_webhook
 
 CALLERS = 6
 BACKUPS = 2
@@ -58,8 +58,8 @@ UNCHANGED = ("webhooks", "secrets", "invocations", "audit", "users", "meta", "ep
 class Load:
     """Callers that go on until they are told to stop."""
 
-    def __init__(self, port: int, hook: Hook) -> None:
-        self.port, self.hook = port, hook
+    def __init__(self, port: int, webhook: ServedWebhook) -> None:
+        self.port, self.webhook = port, webhook
         self.acknowledged: list[str] = []
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._call) for _ in range(CALLERS)]
@@ -69,7 +69,7 @@ class Load:
         body = json.dumps({"filler": "x" * 400})
         while not self._stop.wait(0.05):
             connection.request(
-                "POST", self.hook.path, body, {"X-Api-Key": TOKEN, "Content-Type": "application/json"}
+                "POST", self.webhook.path, body, {"X-Api-Key": TOKEN, "Content-Type": "application/json"}
             )
             answer = connection.getresponse()
             reply = json.loads(answer.read())
@@ -116,10 +116,10 @@ def test_what_is_backed_up_under_load_goes_on_after_a_restore(
     workflows = tmp_path / "workflows"
     workflows.mkdir()
     (workflows / "two_steps.py").write_text(TWO_STEPS)
-    hook = make_hook(tmp_path / "data", rateLimit=UNLIMITED)
+    webhook = make_webhook(tmp_path / "data", rateLimit=UNLIMITED)
     settings = {"POSTERN_WORKFLOWS": str(workflows), "POSTERN_LOG": "off"}
     program = start_program(**settings, NOTES=str(tmp_path / "notes"))
-    load = Load(program.port, hook)
+    load = Load(program.port, webhook)
     known: dict[Path, set[str]] = {}
     with load.going_on():
         for number in range(BACKUPS):
@@ -195,7 +195,7 @@ def it_is_the_same_when_nothing_is_written(folder: Path, program: Program) -> No
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `data`, a webhook and its secret in it, and backups of it."""
     folder = tmp_path_factory.mktemp("source")
-    make_hook(folder / "data")
+    make_webhook(folder / "data")
     (folder / "passphrase").write_text("correct horse\n")
     assert run_postern(folder, "backup", "plain", "--keys").returncode == 0
     assert run_postern(folder, "backup", "bare").returncode == 0
@@ -250,7 +250,7 @@ def test_other_keys_than_the_backup_s_are_refused_before_anything_is_changed(
 def test_several_keys_are_put_into_a_file_of_their_own(tmp_path: Path) -> None:
     keys = "the first key that is long enough,the second key that is long enough"
     made = tmp_path / "made"
-    make_hook(made / "data", environment={"POSTERN_SECRET_KEYS": keys})
+    make_webhook(made / "data", environment={"POSTERN_SECRET_KEYS": keys})
     assert run_postern(made, "backup", "all", "--keys", POSTERN_SECRET_KEYS=keys).returncode == 0
     done = run_postern(tmp_path, "restore", str(made / "all"))
     assert done.returncode == 0, done.stderr
@@ -260,7 +260,7 @@ def test_several_keys_are_put_into_a_file_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_there_is_moved_aside_and_not_overwritten(source: Path, tmp_path: Path) -> None:
-    make_hook(tmp_path / "data", name="Mine")
+    make_webhook(tmp_path / "data", name="Mine")
     here = (tmp_path / "data" / "postern.db").read_bytes()
     refused = run_postern(tmp_path, "restore", str(source / "plain"))
     assert (refused.returncode, "--replace moves it aside" in refused.stderr) == (1, True)
@@ -316,7 +316,7 @@ def test_a_backup_of_a_newer_version_is_refused(source: Path, tmp_path: Path) ->
 
 
 def test_a_damaged_database_is_not_called_a_backup(tmp_path: Path) -> None:
-    make_hook(tmp_path / "data")
+    make_webhook(tmp_path / "data")
     database = tmp_path / "data" / "postern.db"
     content = bytearray(database.read_bytes())
     content[4096 * 3 : 4096 * 6] = b"\xff" * 4096 * 3

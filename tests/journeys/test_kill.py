@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from journeys.cluster import counting_engine
-from support.hooks import TOKEN, UNLIMITED, Hook, make_hook
 from support.program import Program
 from support.waiting import PATIENCE, free_port, wait_until
+from support.webhooks import TOKEN, UNLIMITED, ServedWebhook, make_webhook
 from support.wire import exchange
 
 CONNECTIONS = 150
@@ -53,7 +53,7 @@ class Scene:
         self.notes.touch()
         (folder / "workflows").mkdir()
         (folder / "workflows" / "notes.py").write_text(NOTE_STARTS)
-        self.hook = make_hook(
+        self.webhook = make_webhook(
             self.data_dir,
             rateLimit=UNLIMITED,
             duplicateProtection={"enabled": True, "key": "header:X-Event-Id"},
@@ -119,9 +119,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 class Caller:
     """A sender as they are: one connection kept open, and what was not acknowledged is sent again."""
 
-    def __init__(self, port: int, hook: Hook) -> None:
+    def __init__(self, port: int, webhook: ServedWebhook) -> None:
         self._port = port
-        self._hook = hook
+        self._webhook = webhook
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def call(self, event: int) -> str:
@@ -142,7 +142,7 @@ class Caller:
         reader, writer = self._streams
         body = b'{"event": %d, "filler": "%s"}' % (event, b"x" * 500)
         writer.write(
-            f"POST {self._hook.path} HTTP/1.1\r\nHost: x\r\nX-Api-Key: {TOKEN}\r\nX-Event-Id: {event}\r\n"
+            f"POST {self._webhook.path} HTTP/1.1\r\nHost: x\r\nX-Api-Key: {TOKEN}\r\nX-Event-Id: {event}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
@@ -160,7 +160,7 @@ class Caller:
 
 async def storm(scene: Scene) -> dict[int, str]:
     """Calls in waves, each wave met by a power cut at another moment; what every call's sender was told at last."""
-    callers = [Caller(scene.port, scene.hook) for _ in range(CONNECTIONS)]
+    callers = [Caller(scene.port, scene.webhook) for _ in range(CONNECTIONS)]
     acknowledged: dict[int, str] = {}
 
     async def one_of(caller: Caller, event: int) -> None:
@@ -239,7 +239,7 @@ def test_a_power_cut_while_the_engine_has_taken_a_start_and_not_confirmed_it_sta
         settings = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url}
         scene.start(**settings)
         engine.answers.clear()
-        answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", "1")], b'{"n": 1}')
+        answer = exchange(scene.port, "POST", scene.webhook.path, [*CALL, ("X-Event-Id", "1")], b'{"n": 1}')
         key = answer.json["invocationId"] + ".1"
         wait_until(lambda: engine.keys[key] == 1, 20, what="the engine to take it")
         scene.program.kill()
@@ -284,7 +284,7 @@ def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before
     scene.start(CUT=str(cut))
     wait_until(scene.engine_is_up, 60)
     cut.touch()
-    answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", "1")], b"{}")
+    answer = exchange(scene.port, "POST", scene.webhook.path, [*CALL, ("X-Event-Id", "1")], b"{}")
     scene.program.process.wait(20)
     wait_until(lambda: not scene.program.processes_left(), 30, what="the engine to follow the gateway")
     assert scene.states() == {"queued": 1} and len(scene.runs()) == 1
@@ -304,7 +304,7 @@ def test_while_the_engine_is_dead_calls_are_accepted_and_started_later(scene: Sc
     os.kill(scene.engine_process(), signal.SIGKILL)
     answers = []
     for event in range(20):
-        answer = exchange(scene.port, "POST", scene.hook.path, [*CALL, ("X-Event-Id", str(event))], b"{}")
+        answer = exchange(scene.port, "POST", scene.webhook.path, [*CALL, ("X-Event-Id", str(event))], b"{}")
         assert answer.status == 200
         answers.append(answer.json["invocationId"])
     wait_until(lambda: set(scene.notes.read_text().split()) == set(answers), what="the starts")

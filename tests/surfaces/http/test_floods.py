@@ -9,9 +9,9 @@ import pytest
 
 from postern.usecases.history import volumes
 from postern.usecases.webhooks import webhooks
-from support.hooks import OWNER, TOKEN, Hook, make_hook, stories, wait_until_served, within
 from support.program import Program
 from support.waiting import wait_until
+from support.webhooks import OWNER, TOKEN, ServedWebhook, make_webhook, stories, wait_until_served, within
 from support.wire import exchange, request, wire
 
 KEY = ("X-Api-Key", TOKEN)
@@ -32,11 +32,11 @@ def answer(event):
 def start(tmp_path: Path) -> Iterator[Callable[..., Program]]:
     started: list[Program] = []
 
-    def start_serving(*hooks: Hook, descriptors: str = "", **settings: str) -> Program:
+    def start_serving(*served: ServedWebhook, descriptors: str = "", **settings: str) -> Program:
         program = Program(tmp_path, {"POSTERN_LOG": "json", **settings}, descriptors=descriptors)
         started.append(program)
         program.wait_until_ready()
-        wait_until_served(program.port, *hooks)
+        wait_until_served(program.port, *served)
         return program
 
     try:
@@ -56,27 +56,27 @@ def most_megabytes(program: Program) -> float:
 
 
 def test_uploads_that_break_off_leave_no_memory_behind(tmp_path: Path, start: Callable[..., Program]) -> None:
-    hook = make_hook(tmp_path / "data")
-    program = start(hook, POSTERN_ENGINE="none")
+    webhook = make_webhook(tmp_path / "data")
+    program = start(webhook, POSTERN_ENGINE="none")
     whole = 256 * 1024
-    broken_off = request("POST", hook.path, [JSON, ("Content-Length", str(whole))], b"x" * (whole - 1))
+    broken_off = request("POST", webhook.path, [JSON, ("Content-Length", str(whole))], b"x" * (whole - 1))
     before = most_megabytes(program)
     for _ in range(10_000 // 40):
         with ExitStack() as together:
             connections = [together.enter_context(wire(program.port)) for _ in range(40)]
             for connection in connections:
                 connection.send(broken_off)
-    assert exchange(program.port, "POST", hook.path, [KEY, JSON], BODY).status == 200
+    assert exchange(program.port, "POST", webhook.path, [KEY, JSON], BODY).status == 200
     assert most_megabytes(program) < before + 60  # what is on its way at one time is 10, and all of it 2500
 
 
 def test_one_caller_can_take_no_place_for_bodies_from_others_and_gives_its_own_back_in_time(
     tmp_path: Path, start: Callable[..., Program]
 ) -> None:
-    hook, other = make_hook(tmp_path / "data"), make_hook(tmp_path / "data")
-    program = start(hook, other, POSTERN_ENGINE="none", POSTERN_BODY_TIMEOUT="5")
+    webhook, other = make_webhook(tmp_path / "data"), make_webhook(tmp_path / "data")
+    program = start(webhook, other, POSTERN_ENGINE="none", POSTERN_BODY_TIMEOUT="5")
     whole = 1024 * 1024
-    unfinished = request("POST", hook.path, [JSON, ("Content-Length", str(whole))], b" " * (whole - 1))
+    unfinished = request("POST", webhook.path, [JSON, ("Content-Length", str(whole))], b" " * (whole - 1))
     large = request("POST", "PATH", [KEY, JSON], b" " * 900_000 + BODY)
 
     def status(path: str, source: str) -> int:
@@ -93,25 +93,25 @@ def test_one_caller_can_take_no_place_for_bodies_from_others_and_gives_its_own_b
         for connection in strangers:
             connection.send(unfinished)
         # Its share is taken: from here on the gateway turns it away, and nobody else.
-        wait_until(lambda: status(hook.path, "127.0.0.2") == 503, what="its share to be taken")
-        assert [status(path, "127.0.0.1") for path in (hook.path, other.path)] == [200, 200]
+        wait_until(lambda: status(webhook.path, "127.0.0.2") == 503, what="its share to be taken")
+        assert [status(path, "127.0.0.1") for path in (webhook.path, other.path)] == [200, 200]
         for connection in strangers:
             answer = connection.answer()
             assert answer is not None
             assert answer.code in ("temporarily_unavailable", "request_timeout")
         # The connections are still there, but nothing of what they sent is.
-        assert status(hook.path, "127.0.0.2") == 200
+        assert status(webhook.path, "127.0.0.2") == 200
 
 
 def test_a_flood_of_rejected_calls_is_counted_and_leaves_the_sender_s_own_rejected_calls_there(
     tmp_path: Path, start: Callable[..., Program]
 ) -> None:
-    hook = make_hook(tmp_path / "data")
-    program = start(hook, POSTERN_ENGINE="none")
+    webhook = make_webhook(tmp_path / "data")
+    program = start(webhook, POSTERN_ENGINE="none")
     wrong = [("X-Api-Key", "not the right one"), JSON]
-    rejected = [exchange(program.port, "POST", hook.path, wrong, BODY) for _ in range(5)]
+    rejected = [exchange(program.port, "POST", webhook.path, wrong, BODY) for _ in range(5)]
     ids = {answer.headers["x-invocation-id"] for answer in rejected}
-    flood = request("POST", hook.path, [JSON], BODY)
+    flood = request("POST", webhook.path, [JSON], BODY)
     with wire(program.port, source="127.0.0.2") as connection:
         counts: Counter[int] = Counter()
         for _ in range(26):
@@ -122,33 +122,33 @@ def test_a_flood_of_rejected_calls_is_counted_and_leaves_the_sender_s_own_reject
                 counts[answer.status] += 1
     assert counts == {401: 20, 429: 2580}
     assert program.stop() == 0
-    kept = stories(tmp_path / "data", hook)
+    kept = stories(tmp_path / "data", webhook)
     assert ids < {story["id"] for story in kept}
     assert Counter(story["code"] for story in kept if story["address"] == "127.0.0.2") == {
         "credential_missing": 20,
         "rate_limited": 1,
     }
-    chart = within(tmp_path / "data", lambda gateway: volumes.chart(gateway, OWNER, hook.id))
+    chart = within(tmp_path / "data", lambda gateway: volumes.chart(gateway, OWNER, webhook.id))
     assert chart.total.codes == {
         "rate_limited": 2580,
         "credential_missing": 20,
         "credential_mismatch": 5,
         "method_not_allowed": 1,  # asked whether it is served
     }
-    shown = within(tmp_path / "data", lambda gateway: webhooks.show(gateway, OWNER, hook.id))
+    shown = within(tmp_path / "data", lambda gateway: webhooks.show(gateway, OWNER, webhook.id))
     assert shown.call_count == 2606
 
 
 def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows(
     tmp_path: Path, start: Callable[..., Program]
 ) -> None:
-    hook = make_hook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 20})
+    webhook = make_webhook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 20})
     workflow = tmp_path / "workflow.py"
-    workflow.write_text(WORKFLOW.format(id=hook.id, words="before"))
-    program = start(hook, descriptors="1024:1024", POSTERN_WORKFLOWS=str(workflow))
+    workflow.write_text(WORKFLOW.format(id=webhook.id, words="before"))
+    program = start(webhook, descriptors="1024:1024", POSTERN_WORKFLOWS=str(workflow))
 
     def counts() -> str:
-        return exchange(program.port, "POST", hook.path, [KEY, JSON], BODY).body.decode().strip('"')
+        return exchange(program.port, "POST", webhook.path, [KEY, JSON], BODY).body.decode().strip('"')
 
     wait_until(lambda: counts() == "before", what="the engine to be up")
     with ExitStack() as idle:
@@ -156,7 +156,7 @@ def test_more_idle_connections_than_descriptors_stop_neither_calls_nor_workflows
             idle.enter_context(wire(program.port))
         assert [counts() for _ in range(20)] == ["before"] * 20
         # Noticed by who can look at the file, and answered by a process that could be started.
-        workflow.write_text(WORKFLOW.format(id=hook.id, words="after"))
+        workflow.write_text(WORKFLOW.format(id=webhook.id, words="after"))
         wait_until(lambda: counts() == "after", what="the change to be noticed")
         for _ in range(1300):
             idle.enter_context(wire(program.port))

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from postern.usecases.webhooks import webhooks
-from support.hooks import OWNER, SECOND_TOKEN, TOKEN, Hook, make_hook, stories, within
 from support.program import Program, StartProgram
 from support.reply import HttpReply
 from support.waiting import wait_until
+from support.webhooks import OWNER, SECOND_TOKEN, TOKEN, ServedWebhook, make_webhook, stories, within
 from support.wire import exchange
 
 BODY = b'{"customer": {"email": "ada@example.com"}, "items": [{"sku": "A-1"}], "total": 10.50, "paid": true}'
@@ -76,9 +76,9 @@ class House:
                 }
             },
         }
-        self.hooks: dict[str, Hook] = {}
+        self.webhooks: dict[str, ServedWebhook] = {}
         for name, settings in self._hooks.items():
-            self.hooks[name] = make_hook(self.data_dir, name=name, **settings)
+            self.webhooks[name] = make_webhook(self.data_dir, name=name, **settings)
         self.program = Program(folder, {"POSTERN_ENGINE": "none", "POSTERN_LOG": "json"})
 
     def call(
@@ -91,10 +91,10 @@ class House:
         kind: str | None = JSON[1],
     ) -> HttpReply:
         types = [("Content-Type", kind)] if kind else []
-        return exchange(self.program.port, method, self.hooks[name].path + query, [*types, *headers], body)
+        return exchange(self.program.port, method, self.webhooks[name].path + query, [*types, *headers], body)
 
     def stories(self, name: str) -> list[dict[str, Any]]:
-        return stories(self.data_dir, self.hooks[name])
+        return stories(self.data_dir, self.webhooks[name])
 
     def recorded(self, name: str, answer: HttpReply) -> dict[str, Any]:
         """The one new history entry that this answer names."""
@@ -106,7 +106,7 @@ class House:
         assert (story["method"], story["address"], story["path"]) == (
             "POST",
             "127.0.0.1",
-            self.hooks[name].path,
+            self.webhooks[name].path,
         )
         assert story["durationMs"] >= 0
         return story
@@ -266,7 +266,7 @@ def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(
     for path in (
         "/webhook/nobody",
         "/webhook/" + "x" * 5000,
-        "/webhook/" + house.hooks["plain"].short_code.swapcase(),
+        "/webhook/" + house.webhooks["plain"].short_code.swapcase(),
     ):
         answer = exchange(house.program.port, "POST", path, [KEY, JSON], BODY)
         assert (answer.status, answer.code) == (404, "webhook_not_found")
@@ -399,7 +399,7 @@ def test_a_duplicate_key_is_claimed_by_calls_that_prove_themselves_only(house: H
 
 def test_every_call_to_a_known_webhook_is_one_invocation_and_one_log_line(house: House) -> None:
     def lines() -> int:
-        return house.program.output().count(f'"webhook":"{house.hooks["open"].id}"')
+        return house.program.output().count(f'"webhook":"{house.webhooks["open"].id}"')
 
     before, lines_before = len(house.stories("open")), lines()
     answers = [
@@ -416,7 +416,9 @@ def test_every_call_to_a_known_webhook_is_one_invocation_and_one_log_line(house:
 def test_matches_are_counted_for_each_secret(house: House) -> None:
     for token in (TOKEN, SECOND_TOKEN, SECOND_TOKEN, "wrong"):
         house.call("header", ("X-Shop-Secret", token))
-    listed = within(house.data_dir, lambda gateway: webhooks.show(gateway, OWNER, house.hooks["header"].id))
+    listed = within(
+        house.data_dir, lambda gateway: webhooks.show(gateway, OWNER, house.webhooks["header"].id)
+    )
     in_history = house.stories("header")
     uses = listed.authentication
     assert uses.token_use.match_count == sum(story["matched"] == "main" for story in in_history)
@@ -427,15 +429,15 @@ def test_matches_are_counted_for_each_secret(house: House) -> None:
 def test_when_the_store_refuses_the_caller_is_asked_to_come_again(
     tmp_path: Path, start_program: StartProgram
 ) -> None:
-    hook = make_hook(tmp_path / "data")
+    webhook = make_webhook(tmp_path / "data")
     program = start_program(POSTERN_ENGINE="none")
     other = sqlite3.connect(tmp_path / "data" / "postern.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    rejected = exchange(program.port, "POST", hook.path, [KEY, JSON], BODY)
+    rejected = exchange(program.port, "POST", webhook.path, [KEY, JSON], BODY)
     assert (rejected.status, rejected.code) == (503, "temporarily_unavailable")
     assert int(rejected.headers["retry-after"]) >= 1
     other.execute("ROLLBACK")
     other.close()
-    accepted = exchange(program.port, "POST", hook.path, [KEY, JSON], BODY)
+    accepted = exchange(program.port, "POST", webhook.path, [KEY, JSON], BODY)
     assert accepted.status == 200
-    assert [story["id"] for story in stories(tmp_path / "data", hook)] == [accepted.json["invocationId"]]
+    assert [story["id"] for story in stories(tmp_path / "data", webhook)] == [accepted.json["invocationId"]]

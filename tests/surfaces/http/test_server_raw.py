@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from support.hooks import TOKEN, Hook, make_hook, stories, wait_until_served
 from support.program import Program
 from support.reply import HttpReply
 from support.waiting import PATIENCE as PATIENCE_OF_OURS
 from support.waiting import wait_until
+from support.webhooks import TOKEN, ServedWebhook, make_webhook, stories, wait_until_served
 from support.wire import Wire, exchange, request, wire
 
 PATIENCE = 2  # seconds the program waits for a request to arrive whole
@@ -29,26 +29,26 @@ BODY = b'{"order": 1}'
 class House(NamedTuple):
     program: Program
     port: int
-    hook: Hook
-    small: Hook
+    webhook: ServedWebhook
+    small: ServedWebhook
 
     def alive(self) -> None:
         """It still does what it is for."""
-        answer = exchange(self.port, "POST", self.hook.path, [KEY, JSON], BODY)
+        answer = exchange(self.port, "POST", self.webhook.path, [KEY, JSON], BODY)
         assert (answer.status, answer.json["status"]) == (200, "accepted")
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("raw")
-    hook = make_hook(folder / "data")
-    small = make_hook(folder / "data", payloadLimitBytes=1000)
+    webhook = make_webhook(folder / "data")
+    small = make_webhook(folder / "data", payloadLimitBytes=1000)
     settings = {"POSTERN_ENGINE": "none", "POSTERN_BODY_TIMEOUT": str(PATIENCE), "POSTERN_LOG": "json"}
     program = Program(folder, settings)
     try:
         program.wait_until_ready()
-        wait_until_served(program.port, hook, small)
-        yield House(program, program.port, hook, small)
+        wait_until_served(program.port, webhook, small)
+        yield House(program, program.port, webhook, small)
         assert program.stop() == 0
         assert "Traceback" not in program.output()
     finally:
@@ -72,7 +72,7 @@ def send(house: House, data: bytes) -> HttpReply:
 
 def post(
     *headers: tuple[str, str],
-    to: Hook,
+    to: ServedWebhook,
     body: bytes | None = BODY,
     target: str = "",
     version: str = "HTTP/1.1",
@@ -131,7 +131,7 @@ def test_random_bytes_are_refused_or_ignored_and_never_break_anything(house: Hou
                 b"",
                 b"POST ",
                 b"POST / HTTP/1.1\r\n",
-                f"POST {house.hook.path} HTTP/1.1\r\nHost: x\r\n".encode(),
+                f"POST {house.webhook.path} HTTP/1.1\r\nHost: x\r\n".encode(),
             ]
         )
         noise = bytes(
@@ -168,7 +168,7 @@ def head_of(house: House, size: int, one: bool) -> bytes:
         if one
         else [(f"X-Filler-{number:05}", "f" * 80) for number in range(size // 98)]
     )
-    return post(*filler, to=house.hook)
+    return post(*filler, to=house.webhook)
 
 
 @pytest.mark.parametrize("one", [True, False], ids=["one large header", "many small headers"])
@@ -195,7 +195,7 @@ def test_a_head_above_32_kib_is_refused_and_says_so(house: House, one: bool, siz
 )
 def test_a_line_that_never_ends_is_refused(house: House, start: str) -> None:
     with wire(house.port) as connection:
-        connection.send(start.format(house.hook.path).encode())
+        connection.send(start.format(house.webhook.path).encode())
         for _ in range(200):
             connection.send(b"e" * 8000)
         answer = connection.answer()
@@ -205,7 +205,7 @@ def test_a_line_that_never_ends_is_refused(house: House, start: str) -> None:
 
 def test_a_head_in_many_pieces_is_one_head(house: House) -> None:
     with wire(house.port) as connection:
-        for byte in post(to=house.hook):
+        for byte in post(to=house.webhook):
             connection.send(bytes([byte]))
         answer = connection.answer()
         assert answer is not None
@@ -213,7 +213,7 @@ def test_a_head_in_many_pieces_is_one_head(house: House) -> None:
 
 
 def test_requests_before_it_do_not_count_towards_a_head(house: House) -> None:
-    whole = post(("X-Filler", "f" * 2000), to=house.hook)
+    whole = post(("X-Filler", "f" * 2000), to=house.webhook)
     with wire(house.port) as connection:
         connection.send(whole * 40 + whole[:1500])
         for _ in range(40):
@@ -231,7 +231,7 @@ def test_requests_before_it_do_not_count_towards_a_head(house: House) -> None:
 
 def test_a_body_shorter_than_its_length_followed_by_the_end_is_malformed(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(("Content-Length", "100"), to=house.hook))
+        connection.send(post(("Content-Length", "100"), to=house.webhook))
         connection.hang_up()
         answer = connection.answer()
         assert answer is not None
@@ -240,7 +240,7 @@ def test_a_body_shorter_than_its_length_followed_by_the_end_is_malformed(house: 
 
 def test_what_follows_a_body_longer_than_its_length_is_another_request_and_malformed(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(("Content-Length", str(len(BODY))), to=house.hook, body=BODY + b"and more"))
+        connection.send(post(("Content-Length", str(len(BODY))), to=house.webhook, body=BODY + b"and more"))
         first, second = connection.answer(), connection.answer()
         assert first is not None
         assert second is not None
@@ -251,7 +251,7 @@ def test_what_follows_a_body_longer_than_its_length_is_another_request_and_malfo
 
 @pytest.mark.parametrize("length", ["-1", "+12", "0x0c", "12abc", "1 2", "12,12", "9" * 30, "", "１２"])
 def test_a_length_that_is_no_number_is_malformed(house: House, length: str) -> None:
-    assert send(house, post(("Content-Length", length), to=house.hook)).code == "malformed_request"
+    assert send(house, post(("Content-Length", length), to=house.webhook)).code == "malformed_request"
 
 
 @pytest.mark.parametrize(
@@ -272,14 +272,14 @@ def test_a_length_that_is_no_number_is_malformed(house: House, length: str) -> N
 def test_two_ways_to_tell_the_length_are_malformed(house: House, headers: list[tuple[str, str]]) -> None:
     # A proxy in front and the gateway might each believe another one: that is how requests are smuggled.
     assert (
-        send(house, post(*headers, to=house.hook, body=b"c\r\n" + BODY + b"\r\n0\r\n\r\n")).code
+        send(house, post(*headers, to=house.webhook, body=b"c\r\n" + BODY + b"\r\n0\r\n\r\n")).code
         == "malformed_request"
     )
 
 
 @pytest.mark.parametrize("coding", ["gzip, chunked", "x-own,chunked", "identity, chunked"])
 def test_a_transfer_coding_that_is_not_understood_is_refused_by_its_name(house: House, coding: str) -> None:
-    answer = send(house, post(("Transfer-Encoding", coding), to=house.hook, body=chunked(BODY)))
+    answer = send(house, post(("Transfer-Encoding", coding), to=house.webhook, body=chunked(BODY)))
     assert (answer.status, answer.code) == (501, "unsupported_transfer_coding")
 
 
@@ -298,7 +298,7 @@ def test_a_request_line_of_another_protocol_is_noticed_in_pieces_and_in_a_body_i
         answer = connection.answer()
         assert answer is not None
         assert answer.code == "malformed_request"
-    assert send(house, post(to=house.hook, body=b'{"a": "GET /a RTSP/1.0"}')).status == 200
+    assert send(house, post(to=house.webhook, body=b'{"a": "GET /a RTSP/1.0"}')).status == 200
 
 
 def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
@@ -307,15 +307,16 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
 
 def test_a_chunked_body_is_put_together(house: House) -> None:
     answer = send(
-        house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(b'{"or', b'der": ', b"77}"))
+        house,
+        post(("Transfer-Encoding", "chunked"), to=house.webhook, body=chunked(b'{"or', b'der": ', b"77}")),
     )
     assert answer.status == 200
-    assert stories(house.program.data_dir, house.hook)[0]["payload"] == {"order": 77}
+    assert stories(house.program.data_dir, house.webhook)[0]["payload"] == {"order": 77}
 
 
 def test_chunk_extensions_are_passed_over(house: House) -> None:
     body = b'c;name="va;lue";x\r\n' + BODY + b"\r\n0;last\r\n\r\n"
-    assert send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=body)).status == 200
+    assert send(house, post(("Transfer-Encoding", "chunked"), to=house.webhook, body=body)).status == 200
 
 
 def test_a_trailer_is_no_header(house: House) -> None:
@@ -323,12 +324,12 @@ def test_a_trailer_is_no_header(house: House) -> None:
         head = request("POST", to, [JSON, ("Transfer-Encoding", "chunked"), *headers], b"")
         return send(house, head + chunked(BODY, end=f"0\r\n{trailer}\r\n\r\n".encode()))
 
-    assert sent(house.hook.path, trailer=f"X-Api-Key: {TOKEN}").code == "credential_missing"
+    assert sent(house.webhook.path, trailer=f"X-Api-Key: {TOKEN}").code == "credential_missing"
     # The API reads its headers when the body, and so what follows it, has come.
     key = f"Authorization: Bearer {house.program.admin_key}"
     assert sent("/api/v1/webhooks", trailer=key).code == "not_authenticated"
-    assert sent(house.hook.path, KEY, trailer="X-After: the body").status == 200
-    assert "x-after" not in str(stories(house.program.data_dir, house.hook)[0]["headers"]).lower()
+    assert sent(house.webhook.path, KEY, trailer="X-After: the body").status == 200
+    assert "x-after" not in str(stories(house.program.data_dir, house.webhook)[0]["headers"]).lower()
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,7 @@ def test_chunks_that_are_mostly_something_else_are_refused(
     house: House, start: bytes, endless: bytes
 ) -> None:
     with wire(house.port) as connection:
-        connection.send(post(("Transfer-Encoding", "chunked"), to=house.hook, body=start))
+        connection.send(post(("Transfer-Encoding", "chunked"), to=house.webhook, body=start))
         for _ in range(300):
             connection.send(endless)
         answer = connection.answer()
@@ -359,7 +360,7 @@ def test_chunks_that_are_mostly_something_else_are_refused(
 )
 def test_chunks_that_do_not_add_up_are_malformed(house: House, body: bytes) -> None:
     assert (
-        send(house, post(("Transfer-Encoding", "chunked"), to=house.hook, body=body)).code
+        send(house, post(("Transfer-Encoding", "chunked"), to=house.webhook, body=body)).code
         == "malformed_request"
     )
 
@@ -436,7 +437,7 @@ def test_whoever_is_refused_and_sends_for_ever_is_cut_off(house: House) -> None:
     ],
 )
 def test_bodies_of_every_kind_have_a_verdict(house: House, body: bytes, code: str) -> None:
-    answer = send(house, post(to=house.hook, body=body))
+    answer = send(house, post(to=house.webhook, body=body))
     assert (answer.status, answer.json.get("code", "")) == (400 if code else 200, code)
 
 
@@ -444,20 +445,20 @@ def test_bodies_of_every_kind_have_a_verdict(house: House, body: bytes, code: st
 
 
 def test_one_token_sent_twice_is_not_believed(house: House) -> None:
-    assert send(house, post(KEY, to=house.hook)).code == "credential_mismatch"
-    assert send(house, post(("x-api-key", "wrong"), to=house.hook)).code == "credential_mismatch"
+    assert send(house, post(KEY, to=house.webhook)).code == "credential_mismatch"
+    assert send(house, post(("x-api-key", "wrong"), to=house.webhook)).code == "credential_mismatch"
 
 
 def test_two_content_types_are_not_accepted(house: House) -> None:
-    assert send(house, post(JSON, to=house.hook)).code == "unsupported_media_type"
+    assert send(house, post(JSON, to=house.webhook)).code == "unsupported_media_type"
 
 
 def test_bytes_that_are_no_text_in_headers_and_query_are_kept_as_they_came(house: House) -> None:
-    data = post(to=house.hook, target=house.hook.path + "?q=%ff%00&r=%C3%A9").replace(
+    data = post(to=house.webhook, target=house.webhook.path + "?q=%ff%00&r=%C3%A9").replace(
         b"\r\nContent-Type", b"\r\nX-Odd: \xff\xfe\x80\r\nContent-Type"
     )
     assert send(house, data).status == 200
-    story = stories(house.program.data_dir, house.hook)[0]
+    story = stories(house.program.data_dir, house.webhook)[0]
     assert ["x-odd", "\xff\xfe\x80"] in story["headers"]
     assert story["query"] == "q=%ff%00&r=%C3%A9"
 
@@ -485,22 +486,23 @@ def test_bytes_that_are_no_text_in_headers_and_query_are_kept_as_they_came(house
 )
 def test_a_path_that_leads_nowhere_is_not_found(house: House, target: str) -> None:
     before = len(stories(house.program.data_dir))
-    answer = send(house, post(to=house.hook, target=target.format(code=house.hook.short_code)))
+    answer = send(house, post(to=house.webhook, target=target.format(code=house.webhook.short_code)))
     assert answer.status in (404, 405)
     assert answer.headers["content-type"] == "application/problem+json"
     assert len(stories(house.program.data_dir)) == before
 
 
 def test_a_slash_at_the_end_makes_no_difference(house: House) -> None:
-    for target in (house.hook.path + "/", house.hook.path + "/?a=b"):
-        assert send(house, post(to=house.hook, target=target)).status == 200
-    story = stories(house.program.data_dir, house.hook)[0]
-    assert (story["path"], story["query"]) == (house.hook.path + "/", "a=b")
+    for target in (house.webhook.path + "/", house.webhook.path + "/?a=b"):
+        assert send(house, post(to=house.webhook, target=target)).status == 200
+    story = stories(house.program.data_dir, house.webhook)[0]
+    assert (story["path"], story["query"]) == (house.webhook.path + "/", "a=b")
 
 
 def test_a_target_with_scheme_and_host_is_its_path(house: House) -> None:
     assert (
-        send(house, post(to=house.hook, target=f"http://gateway.example{house.hook.path}?a=b")).status == 200
+        send(house, post(to=house.webhook, target=f"http://gateway.example{house.webhook.path}?a=b")).status
+        == 200
     )
 
 
@@ -511,7 +513,7 @@ def test_a_target_that_is_no_path_is_malformed(house: House, target: str) -> Non
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS"])
 def test_other_methods_are_not_allowed_and_answered_which_is(house: House, method: str) -> None:
-    answer = exchange(house.port, method, house.hook.path, [KEY])
+    answer = exchange(house.port, method, house.webhook.path, [KEY])
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
     assert answer.body == b"" if method == "HEAD" else answer.code == "method_not_allowed"
 
@@ -520,19 +522,19 @@ def test_other_methods_are_not_allowed_and_answered_which_is(house: House, metho
 
 
 def test_an_answer_tells_its_date(house: House) -> None:
-    answer = send(house, post(to=house.hook))
+    answer = send(house, post(to=house.webhook))
     assert abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time()) < 60
 
 
 def test_pipelined_calls_are_answered_in_order(house: House) -> None:
     expected = [200, 413, 415, 404, 200, 405] * 20
     one_round = [
-        post(to=house.hook),
+        post(to=house.webhook),
         post(to=house.small, body=b"x" * 2000),
-        request("POST", house.hook.path, [KEY, ("Content-Type", "text/html")], BODY),
-        post(to=house.hook, target="/webhook/nobody"),
+        request("POST", house.webhook.path, [KEY, ("Content-Type", "text/html")], BODY),
+        post(to=house.webhook, target="/webhook/nobody"),
         post(to=house.small),
-        request("PUT", house.hook.path, [KEY], b"x" * 500),
+        request("PUT", house.webhook.path, [KEY], b"x" * 500),
     ]
     with wire(house.port) as connection:
         connection.send(b"".join(one_round) * 20)
@@ -548,7 +550,7 @@ def test_pipelined_calls_are_answered_in_order(house: House) -> None:
 
 def test_who_asks_much_and_reads_late_hears_every_answer(house: House) -> None:
     many = 20_000
-    asked = post(to=house.hook, target="/webhook/nobody", body=b"")
+    asked = post(to=house.webhook, target="/webhook/nobody", body=b"")
     sent = 0
     with wire(house.port, room=4096) as connection:
         # Well below the gateway's own patience with somebody who takes no answers. Once its buffer is full
@@ -572,13 +574,13 @@ def test_who_asks_much_and_goes_without_reading_breaks_nothing(house: House) -> 
         connection.socket.settimeout(0.1)
         with suppress(TimeoutError, ConnectionError):
             while True:
-                connection.send(post(to=house.hook, target="/webhook/nobody", body=b"") * 100)
+                connection.send(post(to=house.webhook, target="/webhook/nobody", body=b"") * 100)
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(to=house.hook) * 3 + b"nonsense\r\n\r\n" + post(to=house.hook))
+        connection.send(post(to=house.webhook) * 3 + b"nonsense\r\n\r\n" + post(to=house.webhook))
         answers = [connection.answer() for _ in range(4)]
         assert [answer.status for answer in answers if answer] == [200, 200, 200, 400]
         assert connection.ended()
@@ -587,7 +589,8 @@ def test_calls_before_a_malformed_request_are_answered_before_it(house: House) -
 def test_calls_before_a_broken_body_are_answered_before_it(house: House) -> None:
     with wire(house.port) as connection:
         connection.send(
-            post(to=house.hook) * 3 + post(("Transfer-Encoding", "chunked"), to=house.hook, body=b"zz\r\n")
+            post(to=house.webhook) * 3
+            + post(("Transfer-Encoding", "chunked"), to=house.webhook, body=b"zz\r\n")
         )
         answers = [connection.answer() for _ in range(4)]
         assert [answer.status for answer in answers if answer] == [200, 200, 200, 400]
@@ -596,7 +599,7 @@ def test_calls_before_a_broken_body_are_answered_before_it(house: House) -> None
 
 def test_a_caller_that_has_closed_its_side_still_hears_every_answer(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(to=house.hook) * 3)
+        connection.send(post(to=house.webhook) * 3)
         connection.hang_up()
         assert [answer.status for answer in (connection.answer() for _ in range(3)) if answer] == [
             200,
@@ -607,8 +610,8 @@ def test_a_caller_that_has_closed_its_side_still_hears_every_answer(house: House
 
 
 def test_a_caller_that_disconnects_in_the_middle_leaves_no_trace(house: House) -> None:
-    before = len(stories(house.program.data_dir, house.hook))
-    whole = post(to=house.hook)
+    before = len(stories(house.program.data_dir, house.webhook))
+    whole = post(to=house.webhook)
     for cut in range(1, len(whole), 17):
         with wire(house.port) as connection:
             connection.send(whole[:cut])
@@ -617,7 +620,7 @@ def test_a_caller_that_disconnects_in_the_middle_leaves_no_trace(house: House) -
                 socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
             )
     house.alive()
-    assert len(stories(house.program.data_dir, house.hook)) == before + 1
+    assert len(stories(house.program.data_dir, house.webhook)) == before + 1
 
 
 def test_who_sends_nothing_more_hears_so_and_is_let_go(house: House) -> None:
@@ -626,7 +629,7 @@ def test_who_sends_nothing_more_hears_so_and_is_let_go(house: House) -> None:
         b"POST",
         b"POST / HTTP/1.1\r\nHost:",
         b"\r\n\r\n",
-        post(("Content-Length", "100"), to=house.hook),
+        post(("Content-Length", "100"), to=house.webhook),
     ]
     connections = [Wire(house.port) for _ in starts]
     for connection, start in zip(connections, starts, strict=True):
@@ -640,7 +643,10 @@ def test_who_sends_nothing_more_hears_so_and_is_let_go(house: House) -> None:
 
 
 def test_a_head_or_body_that_drips_is_timed_out_however_steadily(house: House) -> None:
-    for data in (post(to=house.hook), post(("Content-Length", "10000"), to=house.hook, body=b"x" * 10_000)):
+    for data in (
+        post(to=house.webhook),
+        post(("Content-Length", "10000"), to=house.webhook, body=b"x" * 10_000),
+    ):
         with wire(house.port) as connection:
             answer = drip(connection, data)
             assert answer is not None
@@ -660,7 +666,7 @@ def drip(connection: Wire, data: bytes) -> HttpReply | None:
 
 def test_http_1_0_is_answered_and_the_connection_closed(house: House) -> None:
     with wire(house.port) as connection:
-        connection.send(post(to=house.hook, version="HTTP/1.0"))
+        connection.send(post(to=house.webhook, version="HTTP/1.0"))
         answer = connection.answer()
         assert answer is not None
         assert (answer.status, answer.headers["connection"]) == (200, "close")
@@ -677,20 +683,23 @@ def test_an_offer_to_change_protocols_is_declined_by_answering(
         ("Upgrade", protocol),
         ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
     ]
-    in_chunks = post(*offer, ("Transfer-Encoding", "chunked"), to=house.hook, body=chunked(BODY))
+    in_chunks = post(*offer, ("Transfer-Encoding", "chunked"), to=house.webhook, body=chunked(BODY))
     data = (
-        post(*offer, to=house.hook) + request("GET", house.hook.path, offer) + in_chunks + post(to=house.hook)
+        post(*offer, to=house.webhook)
+        + request("GET", house.webhook.path, offer)
+        + in_chunks
+        + post(to=house.webhook)
     )
     with wire(house.port) as connection:
         for piece in [data] if pieces == "at once" else [bytes([byte]) for byte in data]:
             connection.send(piece)
         answers = [connection.answer() for _ in range(4)]
     assert [answer.status for answer in answers if answer] == [200, 405, 200, 200]
-    assert ["upgrade", protocol] in stories(house.program.data_dir, house.hook)[1]["headers"]
+    assert ["upgrade", protocol] in stories(house.program.data_dir, house.webhook)[1]["headers"]
 
 
 def test_a_caller_that_asks_before_sending_its_body_is_asked_to_go_on(house: House) -> None:
-    head, _, body = post(("Expect", "100-continue"), to=house.hook).partition(b"\r\n\r\n")
+    head, _, body = post(("Expect", "100-continue"), to=house.webhook).partition(b"\r\n\r\n")
     with wire(house.port) as connection:
         connection.send(head + b"\r\n\r\n")
         go_on = connection.answer()
@@ -704,7 +713,7 @@ def test_a_caller_that_asks_before_sending_its_body_is_asked_to_go_on(house: Hou
 
 def test_a_caller_of_the_old_version_is_not_reported_to_go_on(house: House) -> None:
     """It would take that for its answer."""
-    head, _, body = post(("Expect", "100-continue"), to=house.hook).partition(b"\r\n\r\n")
+    head, _, body = post(("Expect", "100-continue"), to=house.webhook).partition(b"\r\n\r\n")
     with wire(house.port) as connection:
         connection.send(head.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\n\r\n" + body[:1])
         connection.send(body[1:])
@@ -717,9 +726,9 @@ def test_a_caller_of_the_old_version_is_not_reported_to_go_on(house: House) -> N
 def test_a_caller_that_asks_before_sending_its_body_is_refused_without_it(house: House, case: str) -> None:
     expect = ("Expect", "100-continue")
     data, code = {
-        "unknown": (post(expect, to=house.hook, target="/webhook/nobody"), "webhook_not_found"),
+        "unknown": (post(expect, to=house.webhook, target="/webhook/nobody"), "webhook_not_found"),
         "too large": (post(expect, to=house.small, body=b"x" * 2000), "payload_too_large"),
-        "wrong method": (request("PUT", house.hook.path, [expect], BODY), "method_not_allowed"),
+        "wrong method": (request("PUT", house.webhook.path, [expect], BODY), "method_not_allowed"),
     }[case]
     with wire(house.port) as connection:
         connection.send(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
@@ -738,7 +747,7 @@ def test_none_of_it_makes_the_program_grow(house: House) -> None:
         lines = [
             b"nonsense\r\n\r\n",
             post(to=house.small, body=b"x" * 100_000),
-            post(to=house.hook)[:-5],
+            post(to=house.webhook)[:-5],
             head_of(house, 200_000, one=False),
         ]
         connections = [Wire(house.port) for _ in range(100)]

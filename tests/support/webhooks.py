@@ -27,7 +27,7 @@ UNLIMITED = {"callsPerSecond": 100_000, "burst": 1_000_000}
 
 
 @dataclass(frozen=True)
-class Hook:
+class ServedWebhook:
     id: str
     short_code: str
 
@@ -49,9 +49,9 @@ def within(data_dir: Path, use_case: Callable[[Gateway], Awaitable[T]], **enviro
     return asyncio.run(inside())
 
 
-def make_hook(
+def make_webhook(
     data_dir: Path, *, name: str = "A webhook", environment: dict[str, str] | None = None, **settings: Any
-) -> Hook:
+) -> ServedWebhook:
     """A webhook that asks for ``X-Api-Key: TOKEN``, unless the settings say otherwise. A running program
     serves it within a second."""
     wanted = {
@@ -66,17 +66,17 @@ def make_hook(
         return await webhooks.create(gateway, OWNER, request)
 
     made = within(data_dir, create, **(environment or {}))
-    return Hook(made.id, made.url.rpartition("/")[2])
+    return ServedWebhook(made.id, made.url.rpartition("/")[2])
 
 
-def stories(data_dir: Path, hook: Hook | None = None, **environment: str) -> list[dict[str, Any]]:
+def stories(data_dir: Path, webhook: ServedWebhook | None = None, **environment: str) -> list[dict[str, Any]]:
     """Everything that history tells of this webhook's calls, the newest first."""
 
     async def read(gateway: Gateway) -> list[dict[str, Any]]:
         found, cursor = [], None
         while True:
             page = await history.listing(
-                gateway, OWNER, HistoryFilter(webhook_id=hook.id if hook else None), 200, cursor
+                gateway, OWNER, HistoryFilter(webhook_id=webhook.id if webhook else None), 200, cursor
             )
             found += [as_plain(await history.show(gateway, OWNER, item.id)) for item in page.items]
             cursor = page.next_cursor
@@ -86,11 +86,12 @@ def stories(data_dir: Path, hook: Hook | None = None, **environment: str) -> lis
     return within(data_dir, read, **environment)
 
 
-def wait_until_served(port: int, *hooks: Hook) -> None:
+def wait_until_served(port: int, *served: ServedWebhook) -> None:
     """The running program has noticed them. Asked with a method that no webhook takes and without a body."""
     from support.wire import exchange
 
-    for hook in hooks:
+    for webhook in served:
         wait_until(
-            lambda hook=hook: exchange(port, "PUT", hook.path).status != 404, what=f"{hook.path} to be served"
+            lambda webhook=webhook: exchange(port, "PUT", webhook.path).status != 404,
+            what=f"{webhook.path} to be served",
         )  # type: ignore[misc]
