@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from support.client import admin_of
 from support.program import StartProgram
 from support.waiting import PATIENCE, wait_until
 from support.wire import exchange
@@ -25,9 +27,9 @@ except ZeroDivisionError:
 """
 
 
-def logged(style: str) -> str:
+def logged(style: str, saying: str = SAYING) -> str:
     return subprocess.run(
-        [sys.executable, "-c", SAYING, style], capture_output=True, text=True, timeout=PATIENCE, check=True
+        [sys.executable, "-c", saying, style], capture_output=True, text=True, timeout=PATIENCE, check=True
     ).stderr
 
 
@@ -42,6 +44,49 @@ def test_json_is_one_document_a_line() -> None:
 def test_text_in_a_file_is_without_colours() -> None:
     text = logged("text")
     assert "went well" in text and "went wrong" in text and "{" not in text and "\x1b" not in text
+
+
+HOSTILE = r"""
+import asyncio, logging, sys, structlog
+from postern.observe import CallLine, CallLog, set_up_logs
+
+set_up_logs(sys.argv[1])
+sent = "\x1b[2J\x9b31m\u202e\x07é\ud800"
+structlog.get_logger().error(sent, reason=sent, exc_info=ValueError(sent))
+logging.getLogger("some.library").warning("heard %s", sent)
+async def call():
+    CallLog(sys.stderr, sys.argv[1]).call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))
+    await asyncio.sleep(0.2)
+if sys.argv[1] == "text":
+    asyncio.run(call())
+"""
+
+
+@pytest.mark.parametrize(("style", "lines"), [("text", 4), ("json", 2)])
+def test_what_strangers_sent_moves_no_terminal_that_shows_the_log(style: str, lines: int) -> None:
+    shown = logged(style, HOSTILE)
+    assert all(char.isprintable() or char == "\n" for char in shown), repr(shown)
+    assert "some.library" in shown and shown.count("31m") >= lines
+    if style == "json":
+        error, warning = map(json.loads, shown.splitlines())
+        assert (warning["level"], warning["logger"]) == ("warning", "some.library")
+        assert error["reason"].startswith("\x1b[2J")
+
+
+def test_what_a_caller_sent_moves_no_terminal_by_a_workflow_that_failed(
+    start_program: StartProgram, tmp_path: Path
+) -> None:
+    (tmp_path / "flows.py").write_text(
+        "from postern.workflows import workflow\n@workflow\ndef look_up(event):\n    raise ValueError(event['payload']['number'])\n"
+    )
+    program = start_program(POSTERN_LOG="text", POSTERN_WORKFLOWS=str(tmp_path / "flows.py"))
+    webhook = (
+        admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
+    )
+    body = json.dumps({"number": "1001\x1b[2J\x9b31m"})
+    httpx2.post(webhook["url"], content=body, headers={"Content-Type": "application/json"}, trust_env=False)
+    wait_until(lambda: "ValueError: 1001·[2J·31m" in program.output(), what="the workflow's error")
+    assert "\x1b" not in program.output() and "\x9b" not in program.output()
 
 
 def test_off_leaves_what_went_wrong_as_text() -> None:

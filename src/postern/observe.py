@@ -1,6 +1,7 @@
 """What can be seen from outside: metrics, and one wide log line for each call."""
 
 import asyncio
+import logging
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ import structlog  # noqa: E402
 
 if sys.modules["rich"] is None:
     del sys.modules["rich"]
+
+from postern.core.visible import visible  # noqa: E402
 
 REGISTRY = CollectorRegistry()
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -165,7 +168,7 @@ def _in_words(line: CallLine) -> str:
     words = " ".join(
         f"{name}={value}" for name, value in msgspec.structs.asdict(line).items() if value not in ("", None)
     )
-    return f"call {words}\n".encode("utf-8", "replace").decode()
+    return f"call {visible(words)}\n"
 
 
 def log_style(asked: str, stream: TextIO) -> str:
@@ -177,15 +180,34 @@ def set_up_logs(style: str = "auto") -> None:
     """Everything else that is worth a line. ``off`` leaves what went wrong, as text for people."""
     style = log_style(style, sys.stderr)
     text: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    renderer: Any = structlog.processors.JSONRenderer() if style == "json" else text
+    shown: Any = [structlog.processors.JSONRenderer()] if style == "json" else [_visible, text]
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger("warning" if style == "off" else "info"),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            renderer,
+            *shown,
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    logging.basicConfig(level=logging.WARNING, handlers=[_Libraries()])
+
+
+def _visible(_: Any, __: str, line: Any) -> Any:
+    """A workflow's error may hold what a caller sent, and a library's warning too. Other values than texts are shown as
+    Python writes them."""
+    return {name: visible(value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+class _Libraries(logging.Handler):
+    """Their warnings as lines like all others; Python would print them as they are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = structlog.get_logger().bind(logger=record.name)
+        line.log(
+            min(record.levelno // 10 * 10, logging.CRITICAL),
+            record.getMessage(),
+            exc_info=record.exc_info or None,
+        )

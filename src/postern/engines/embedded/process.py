@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from postern.core.deliveries.delivery import Started, Workflow
+from postern.core.visible import visible
 from postern.engines.embedded import frames
 from postern.engines.embedded.conversation import Conversation
 from postern.engines.embedded.journal import JournalUnavailable
@@ -183,11 +184,18 @@ class _Json(logging.Formatter):
         return json.dumps(line)
 
 
+class _Text(logging.Formatter):
+    """What a workflow raises may hold what a caller sent, and this stands on a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
 def _log_lines(style: str) -> None:
     """``style`` is json, text, or off: only what went wrong, as text."""
     handler = logging.StreamHandler()
     handler.setFormatter(
-        _Json() if style == "json" else logging.Formatter("%(asctime)s [%(levelname)s] engine: %(message)s")
+        _Json() if style == "json" else _Text("%(asctime)s [%(levelname)s] engine: %(message)s")
     )
     handler.setLevel(logging.WARNING if style == "off" else logging.INFO)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
