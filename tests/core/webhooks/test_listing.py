@@ -140,3 +140,38 @@ def test_tags_are_texts_without_a_comma() -> None:
     ] == [*(True, True, True, False, False, False, False, False)]
     assert distinct([" eu", "EU", "paid", "Paid "]) == ["eu", "paid"]
     assert MOST_TAGS == 20
+
+
+def test_numbered_folders_are_in_the_order_of_their_numbers() -> None:
+    names = [
+        "10",
+        "9",
+        "a",
+        "a/b",
+        "a/b 1",
+        "a/b 2",
+        "a/b 10",
+        "a 1",
+        "a 02",
+        "A 3",
+        "a 3/x",
+        "a 3b",
+        f"a {'9' * 190}",
+    ]
+    found = groups_of(one(place, folder=name) for place, name in enumerate(reversed(names)))
+    expected = [
+        "9",
+        "10",
+        "a",
+        "a/b",
+        "a/b 1",
+        "a/b 2",
+        "a/b 10",
+        "a 1",
+        "a 02",
+        "A 3",
+        "a 3/x",
+        "a 3b",
+        f"a {'9' * 190}",
+    ]
+    assert list(found.folders) == expected

@@ -1,6 +1,7 @@
 """Which webhooks a list shows, and in which order. Asked of all that there are, at each page: nothing here reads
 anything."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -244,5 +245,12 @@ def groups_of(found: Iterable[Listed]) -> Groups:
     return Groups(
         dict(senders.most_common()),
         dict(tags.most_common()),
-        dict(sorted(folders.items(), key=lambda pair: pair[0].casefold().replace("/", "\0"))),
+        dict(sorted(folders.items(), key=lambda pair: _as_people_count(pair[0]))),
     )
+
+
+def _as_people_count(folder: str) -> list[tuple[str, int]]:
+    """Region 2 before Region 10, and what is inside a folder before the folder's neighbours."""
+    pieces = re.split(r"([0-9]+)", folder.casefold().replace("/", "\0"))
+    # Texts and numbers in turn, a text first; -1: no number is left.
+    return [(text, int(digits or -1)) for text, digits in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
