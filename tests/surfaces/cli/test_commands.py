@@ -16,7 +16,7 @@ import pytest
 from reference import commands
 
 from postern import __version__
-from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
+from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE, end
 from postern.surfaces.cli.terminal import table
 from support.client import Client, admin_of
 from support.commands import typed
@@ -533,6 +533,12 @@ def test_names_in_a_file_move_no_terminal_when_they_are_wrong(folder: Path) -> N
     ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
     assert ran.exit_code == USAGE and "webhooks.0.x·[2J: is not a known setting" in ran.stderr
     assert all(char.isprintable() or char == "\n" for char in ran.output)
+
+
+def test_what_went_wrong_keeps_its_lines_and_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        end("No connection\n\tIs it there?\x1b[2J", FAILED)
+    assert capsys.readouterr().err == "No connection\n\tIs it there?·[2J\n"
 
 
 def test_ids_and_urls_are_never_folded() -> None:

@@ -9,6 +9,7 @@ import typer
 
 from postern.core.documents import Document
 from postern.core.problems import PROBLEMS
+from postern.core.visible import visible
 from postern.surfaces.cli.terminal import err, out, plain, table
 from postern.usecases.answers import Listing, as_plain
 
@@ -55,9 +56,8 @@ def end(message: str, status: int, code: str = "", fields: dict[str, str] | None
         # "Under errors" is where an answer names them.
         if fields and message == PROBLEMS["invalid_request"].help:
             message = "One or more fields are wrong:"
-        lines = [message, *(f"  {field}: {problem}" for field, problem in fields.items())]
-        for line in "\n".join(lines).split("\n"):  # names in a file, or a gateway's words
-            err.print(plain(line), "red")
+        for line in [message, *(f"  {field}: {problem}" for field, problem in fields.items())]:
+            err.print(visible(line), "red")  # names in a file, or a gateway's words
     sys.exit(status)
 
 
