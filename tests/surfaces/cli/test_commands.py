@@ -606,6 +606,14 @@ def test_a_promotion_that_is_not_known_to_be_safe_says_so(program: Program, fold
     assert "not known to be safe" in promoted.stderr
 
 
+def test_the_status_of_a_local_database_does_not_blame_an_engine_that_it_cannot_see(folder: Path) -> None:
+    lines = typed(folder, "status").output.splitlines()
+    assert [line for line in lines if line.startswith("engine: ")] == [
+        "engine: not seen from here; /readyz of the gateway that serves says how it is"
+    ]
+    assert not any("not ok" in line for line in lines)
+
+
 def test_the_version_is_printed(folder: Path) -> None:
     assert typed(folder, "--version").stdout == f"postern {__version__}\n"
 

@@ -118,7 +118,10 @@ def status(as_json: Json = False) -> None:
         *(
             f"{name}: {'ok' if part.ok else 'not ok'}, {part.detail}"
             for name, part in gateway.parts().items()
+            if to or name != "engine"
         ),
+        # Beside a local database there is only what this command itself has opened, and that is no engine.
+        *([] if to else ["engine: not seen from here; /readyz of the gateway that serves says how it is"]),
     ]
     if as_json:
         show_json(found)
