@@ -84,6 +84,9 @@ EXECUTABLE = (
 )
 """Tests of the program as users start it: the others fork one that has loaded everything (`support/forks.py`)."""
 
+FORKED = ("test_canary.py", "test_docs.py", "test_logs.py", "test_matrix.py")
+"""Of the files beside the folders those that ask the program something. The others are of the package as a whole."""
+
 QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
 SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
 """Fixtures that start a program, a browser or a server."""
@@ -102,7 +105,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return True, min(known, default=len(LONGEST))
 
     for item in items:
-        if parts(item)[0].endswith(".py") or {"/".join(parts(item)), parts(item)[0]} & {*EXECUTABLE}:
+        of_the_package = parts(item)[0].endswith(".py") and parts(item)[0] not in FORKED
+        if of_the_package or {"/".join(parts(item)), parts(item)[0]} & {*EXECUTABLE}:
             item.add_marker("executable")
         starts_something = SLOW & set(getattr(item, "fixturenames", ())) or "postgres" in item.nodeid
         if parts(item)[0] in QUICK and not starts_something and "/".join(parts(item)) != TYPED_INTO_SHELLS:

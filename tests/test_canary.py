@@ -26,6 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from support.canaries import canary, files_in, forms, leaks
 from support.client import admin_of
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.waiting import wait_until
 
@@ -46,7 +47,12 @@ class Everything:
 
     def ask(self, method: str, url: str, *, silently: bool = False, **given: Any) -> httpx2.Response:
         response = httpx2.request(
-            method, url if "://" in url else self.program.url + url, trust_env=False, timeout=20, **given
+            method,
+            url if "://" in url else self.program.url + url,
+            trust_env=False,
+            verify=WITHOUT_TLS,
+            timeout=20,
+            **given,
         )
         if not silently:
             headers = "\n".join(f"{name}: {value}" for name, value in response.headers.items())
@@ -112,7 +118,9 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
             POSTERN_LOG="json",
         )
         wait_until(
-            lambda: httpx2.get(f"{program.url}/readyz", trust_env=False).json()["engine"]["ok"],
+            lambda: httpx2.get(f"{program.url}/readyz", trust_env=False, verify=WITHOUT_TLS).json()["engine"][
+                "ok"
+            ],
             30,
             what="the engine to be there",
         )
@@ -412,7 +420,7 @@ def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[st
     async def ask() -> None:
         headers = {"Authorization": f"Bearer {key}"}
         async with (
-            httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
+            httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=20) as http,
             McpClient(streamable_http_client(f"{everything.program.url}/mcp", http_client=http)) as client,
         ):
             for tool in (await client.list_tools()).tools:

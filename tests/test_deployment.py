@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,8 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
     stage = 0
     for word, rest in instructions():
         stage += word == "FROM"
+        if stage == 1 and word == "ENV":
+            python |= dict(re.findall(r"(\w+)=(\S+)", rest))
         if stage == 1 and word == "COPY":
             for name in rest.split()[:-1]:
                 place = source / name
@@ -118,6 +121,8 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
         command, cwd="/", env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as served:
         try:
+            # Each health check is an interpreter: none is started before there is somebody to ask.
+            wait_until(lambda: is_listening(int(port)), what="the program to listen", every=0.1)
             check = json.loads(all_of("HEALTHCHECK")[0].partition("CMD ")[2])
             asked = [str(bin / check[0]), *check[1:]]
             wait_until(
@@ -133,6 +138,11 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
         finally:
             served.kill()
     assert subprocess.run(asked, env=environment, capture_output=True, check=False).returncode != 0
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _base_python() -> str:

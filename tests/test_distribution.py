@@ -18,6 +18,7 @@ from install import find_uv, follow_pip_configuration
 
 from postern import __version__
 from postern.surfaces.console import documentation
+from support.plain_http import WITHOUT_TLS
 from support.waiting import free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,10 +180,12 @@ def test_the_first_minute_with_the_wheel(version: str, built: Built, tmp_path: P
         address = re.search(r"http://127\.0\.0\.1:\d+", greeting)
         assert address is not None
         for path in ("/readyz", "/sign-in", "/docs", "/api/v1/openapi.json"):
-            page = httpx2.get(address[0] + path, trust_env=False, timeout=30)
+            page = httpx2.get(address[0] + path, trust_env=False, verify=WITHOUT_TLS, timeout=30)
             assert page.status_code == 200, path
             for asset in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
-                assert httpx2.get(address[0] + asset, trust_env=False).status_code == 200, asset
+                assert (
+                    httpx2.get(address[0] + asset, trust_env=False, verify=WITHOUT_TLS).status_code == 200
+                ), asset
         listed = installed.run("postern", "webhooks", "list")
         assert "Example: order look-up" in listed.stdout
         assert "shopify" in installed.run("postern", "signatures", "providers").stdout

@@ -14,6 +14,7 @@ from postern import presets
 from postern.core.problems import PROBLEMS
 from postern.settings import OF_COMMANDS, SETTINGS
 from support.client import admin_of
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram
 from support.waiting import wait_until
 
@@ -95,7 +96,12 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
     # The caller waits 25 seconds for the answer: not also for an engine that comes up on a busy machine.
     wait_until(lambda: api.get("workflows").json, what="the engine to know the workflow")
     reply = httpx2.post(
-        address[0], json={"orderNumber": "1001"}, headers=headers, trust_env=False, timeout=60
+        address[0],
+        json={"orderNumber": "1001"},
+        headers=headers,
+        trust_env=False,
+        verify=WITHOUT_TLS,
+        timeout=60,
     )
     assert reply.status_code == 200, f"{reply.text}\n{program.output()}"
     assert reply.json()["orders"][0]["name"] == "#1001"
@@ -104,7 +110,7 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
         what="the history to name the workflow",
     )
     own = api.post("webhooks", {"name": "Mine", "authentication": {"method": "none"}}).json
-    call = httpx2.post(own["url"], json={}, trust_env=False).json()["invocationId"]
+    call = httpx2.post(own["url"], json={}, trust_env=False, verify=WITHOUT_TLS).json()["invocationId"]
     wait_until(
         lambda: api.get(f"invocations/{call}").json["status"] == "started", what="the call to be started"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx2
 
 from engines.npm import from_npm
+from support.plain_http import WITHOUT_TLS
 from support.waiting import free_port, wait_until
 
 VERSION = "1.7.12"
@@ -79,6 +80,7 @@ def running_restate(binary: Path, folder: Path) -> Iterator[Server]:
                     f"http://127.0.0.1:{ports['admin']}/deployments",
                     json={"uri": f"http://127.0.0.1:{ports['services']}", "use_http_11": True},
                     trust_env=False,
+                    verify=WITHOUT_TLS,
                     timeout=20,
                 )
             except httpx2.HTTPError:

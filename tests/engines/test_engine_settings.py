@@ -17,6 +17,7 @@ from postern.engines.temporal import TemporalEngine
 from postern.settings import SettingError, Settings
 from postern.wiring.engines import make_engine
 from stand_in import Received, Reply, stand_in
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, run_postern
 
 pytestmark = pytest.mark.anyio
@@ -94,7 +95,7 @@ async def call_synchronously(program: Program, field_one: str) -> httpx2.Respons
         POSTERN_PORT=str(program.port),
     )
     assert made.returncode == 0, made.stderr
-    async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS, timeout=30) as client:
 
         async def known() -> httpx2.Response | None:
             reply = await client.post(json.loads(made.stdout)["url"], json={"orderNumber": field_one})
@@ -124,7 +125,7 @@ async def test_a_caller_hears_what_the_workflow_posts_later(start_program: Start
     answers: set[asyncio.Task[Any]] = set()
 
     async def respond(slot: dict[str, str]) -> int:
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS) as client:
             document = {"status": 200, "headers": {}, "body": {"orders": []}}
             return (
                 await client.post(

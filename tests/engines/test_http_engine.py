@@ -16,6 +16,7 @@ from postern.engines.handover import NEAR, read_ranges
 from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
+from support.plain_http import WITHOUT_TLS
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -62,7 +63,7 @@ class HttpHarness:
 
     async def answer(self, document: dict[str, Any]) -> None:
         slot = document["response"]
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS) as client:
             answer = {"status": 200, "headers": {}, "body": {"echo": document["fieldOne"]}}
             await client.post(slot["url"], json=answer, headers={"Authorization": f"Bearer {slot['token']}"})
 

@@ -14,6 +14,7 @@ from engines.node_red import node_red
 from engines.relay import Relay
 from postern.core.deliveries.delivery import Started
 from postern.engines.http import HttpEngine
+from support.plain_http import WITHOUT_TLS
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ class NodeRedHarness:
         await self.relay.cut()
 
     async def ran(self) -> list[dict[str, Any]]:
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS) as client:
             found: list[dict[str, Any]] = (await client.get(self.documents)).json()
             return found
 

@@ -23,6 +23,7 @@ from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 from support.client import Client, HttpReply, admin_of, with_level
 from support.commands import typed
 from support.house import House, a_house
+from support.plain_http import WITHOUT_TLS
 from support.program import Program
 from support.waiting import PATIENCE
 
@@ -60,7 +61,12 @@ class Surface(Protocol):
 
 def call_served(url: str, body: bytes) -> int:
     return httpx2.post(
-        url, content=body, headers={"Content-Type": "application/json"}, trust_env=False, timeout=PATIENCE
+        url,
+        content=body,
+        headers={"Content-Type": "application/json"},
+        trust_env=False,
+        verify=WITHOUT_TLS,
+        timeout=PATIENCE,
     ).status_code
 
 
@@ -137,7 +143,9 @@ class Mcp:
         async def asked() -> Any:
             headers = {"Authorization": f"Bearer {self._key}"}
             async with (
-                httpx2.AsyncClient(headers=headers, trust_env=False, timeout=PATIENCE) as http,
+                httpx2.AsyncClient(
+                    headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE
+                ) as http,
                 McpClient(streamable_http_client(self._url, http_client=http)) as client,
             ):
                 return await client.call_tool(tool, arguments)
@@ -258,6 +266,7 @@ class Console:
             data=fields,
             headers=self._headers,
             trust_env=False,
+            verify=WITHOUT_TLS,
             timeout=PATIENCE,
         )
 

@@ -15,6 +15,7 @@ from mcp.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
 from support.client import PASSWORD, Client, admin_of
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram
 from support.waiting import wait_until
 
@@ -75,7 +76,11 @@ def test_a_defect_is_reported_as_a_problem_and_logged_once(program: Program) -> 
     assert defect("/api/v1/webhooks")["method"] == "GET"
 
     with httpx2.Client(
-        base_url=program.url, headers={"Sec-Fetch-Site": "same-origin"}, trust_env=False, timeout=20
+        base_url=program.url,
+        headers={"Sec-Fetch-Site": "same-origin"},
+        trust_env=False,
+        verify=WITHOUT_TLS,
+        timeout=20,
     ) as browser:
         assert browser.post("/sign-in", data={"name": "admin", "password": PASSWORD}).status_code == 303
         page = browser.get("/webhooks")
@@ -110,7 +115,7 @@ def logged(program: Program) -> list[dict[str, Any]]:
 async def a_tool(program: Program) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {program.admin_key}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=20) as http,
         McpClient(streamable_http_client(f"{program.url}/mcp", http_client=http)) as client,
     ):
         return dict((await client.call_tool("list_webhooks", {})).structured_content or {})
@@ -118,7 +123,10 @@ async def a_tool(program: Program) -> dict[str, Any]:
 
 def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
     many = httpx2.post(
-        f"{served.url}/sign-in", content=b"&".join(b"a=1" for _ in range(2001)), trust_env=False
+        f"{served.url}/sign-in",
+        content=b"&".join(b"a=1" for _ in range(2001)),
+        trust_env=False,
+        verify=WITHOUT_TLS,
     )
     assert (many.status_code, many.json()["code"]) == (413, "payload_too_large")
 
@@ -126,14 +134,20 @@ def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
 @pytest.mark.parametrize("name", ["Referer", "HX-Current-URL"])
 def test_a_page_that_cannot_be_is_no_defect(served: Program, name: str) -> None:
     sent = {"Origin": served.url, name: "http://[not/a/page"}
-    reply = httpx2.post(f"{served.url}/webhooks/wh_1/advanced", headers=sent, trust_env=False)
+    reply = httpx2.post(
+        f"{served.url}/webhooks/wh_1/advanced", headers=sent, trust_env=False, verify=WITHOUT_TLS
+    )
     assert (reply.status_code, reply.headers.get("location")) == (303, "/sign-in?ended=unsaved")
 
 
 def test_of_a_stranger_little_is_read(served: Program) -> None:
     def problem_of(path: str, kind: str, size: int = 17 * 1024) -> tuple[int, str]:
         answer = httpx2.post(
-            served.url + path, content=b" " * size, headers={"Content-Type": kind}, trust_env=False
+            served.url + path,
+            content=b" " * size,
+            headers={"Content-Type": kind},
+            trust_env=False,
+            verify=WITHOUT_TLS,
         )
         return answer.status_code, answer.json()["code"]
 

@@ -18,11 +18,14 @@ import pytest
 from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, OK, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment
 from support.waiting import PATIENCE, free_port, wait_until
 
 BYTES = bytes(range(256)) * 3
-HTTP = httpx2.Client(trust_env=False, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0))
+HTTP = httpx2.Client(
+    trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0)
+)
 
 
 class Local(ThreadingHTTPServer):

@@ -21,6 +21,7 @@ from postern.surfaces.cli.terminal import table
 from support.client import Client, admin_of
 from support.commands import typed
 from support.house import House
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, run_postern
 from support.surfaces import in_a_house
 from support.waiting import wait_until
@@ -69,7 +70,9 @@ def call(program: Program) -> tuple[dict[str, Any], str]:
     }
     webhook = admin_of(program).post("webhooks", document).json
     body = {"number": "1001", "items": [{"sku": "[red]A-1"}]}
-    reply = httpx2.post(webhook["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False)
+    reply = httpx2.post(
+        webhook["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False, verify=WITHOUT_TLS
+    )
     return webhook, reply.json()["invocationId"]
 
 
@@ -261,7 +264,10 @@ def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
 ) -> None:
     webhook, _ = call
     for _ in range(24):
-        assert httpx2.post(webhook["url"], json={"number": "1"}, trust_env=False).status_code == 200
+        assert (
+            httpx2.post(webhook["url"], json={"number": "1"}, trust_env=False, verify=WITHOUT_TLS).status_code
+            == 200
+        )
     plan = json_of(folder, "replays", "plan", "--webhook", webhook["id"])
     assert (plan["count"], plan["state"]) == (25, "planned")
     ran = typed(folder, "replays", "run", plan["id"], "--recorded", "--watch")
@@ -294,7 +300,10 @@ def test_why_a_call_was_rejected_and_who_may_have_sent_it(program: Program, fold
         "X-GitHub-Event": "push",
         "X-GitHub-Delivery": "1",
     }
-    assert httpx2.post(webhook["url"], json={}, headers=headers, trust_env=False).status_code == 401
+    assert (
+        httpx2.post(webhook["url"], json={}, headers=headers, trust_env=False, verify=WITHOUT_TLS).status_code
+        == 401
+    )
     (refusal,) = json_of(folder, "history", "list", "--webhook", webhook["id"])["items"]
     printed = json_of(folder, "signatures", "explain", refusal["id"])
     assert printed["code"] == refusal["code"] and "github" in printed["resembles"]
@@ -401,12 +410,17 @@ def test_whatever_a_command_prints_with_json_is_json(
     )
     announced = {"X-Hook-Secret": "b537207f20cbfa02357cf448134da559"}
     wait_until(
-        lambda: httpx2.post(asana["url"], json={}, headers=announced, trust_env=False).status_code == 200
+        lambda: (
+            httpx2.post(
+                asana["url"], json={}, headers=announced, trust_env=False, verify=WITHOUT_TLS
+            ).status_code
+            == 200
+        )
     )
     run_json("webhooks", "adopt-secret", asana["id"])
     assert (
         httpx2.post(
-            asana["url"], json={}, headers={"X-Hook-Signature": "0" * 64}, trust_env=False
+            asana["url"], json={}, headers={"X-Hook-Signature": "0" * 64}, trust_env=False, verify=WITHOUT_TLS
         ).status_code
         == 401
     )

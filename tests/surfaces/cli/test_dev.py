@@ -10,6 +10,7 @@ import pytest
 
 from postern.surfaces.cli.run import NOT_FOUND, OK, USAGE
 from support.client import admin_of
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, run_postern
 from support.waiting import wait_until
 
@@ -45,7 +46,9 @@ class Desk:
         self.sees(until, before)
 
     def calls(self, webhook: dict[str, str], name: str = "Ada") -> httpx2.Response:
-        return httpx2.post(webhook["url"], json={"name": name}, trust_env=False, timeout=60)
+        return httpx2.post(
+            webhook["url"], json={"name": name}, trust_env=False, verify=WITHOUT_TLS, timeout=60
+        )
 
 
 @pytest.fixture
@@ -110,6 +113,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
         content=b"not json",
         headers={"Content-Type": "application/json"},
         trust_env=False,
+        verify=WITHOUT_TLS,
     )
     desk.sees(r"Tells  POST  400 malformed_json .*\n +\S")
 

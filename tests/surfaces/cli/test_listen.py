@@ -27,11 +27,14 @@ from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
 from support.client import admin_of
 from support.commands import typed
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment
 from support.waiting import PATIENCE, free_port, wait_until
 
 SECRET = "a secret that is long enough"
-HTTP = httpx2.Client(trust_env=False, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0))
+HTTP = httpx2.Client(
+    trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0)
+)
 """One for all calls: to make one takes longer than a call. Connections are not kept, for gateways restart."""
 
 

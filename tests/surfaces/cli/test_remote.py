@@ -21,6 +21,7 @@ from postern.wiring.local import Local
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, clean_environment, run_postern
 from support.waiting import PATIENCE, free_port
 
@@ -184,7 +185,9 @@ def tell(way: Way) -> None:
     # A gateway notices what a command does to its database within a second; this it knows at once.
     admin_of(way.program).post(f"webhooks/{orders}/record-events")
     body = {"number": "1001", "text": "\u001b[31mé漢字"}
-    heard = httpx2.post(made["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False)
+    heard = httpx2.post(
+        made["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False, verify=WITHOUT_TLS
+    )
     invocation = heard.json()["invocationId"]
     way("webhooks", "record", "--all", "--off", "--json")
     for words in (("webhooks", "drop", orders, "--yes"), ("webhooks", "release", orders)):
@@ -224,7 +227,9 @@ def tell(way: Way) -> None:
     way("webhooks", "resume", orders)
 
     webhook = ("--webhook", orders)
-    httpx2.post(f"{way.program.url}/webhook/{signed_code(way, signed)}", json={}, trust_env=False)
+    httpx2.post(
+        f"{way.program.url}/webhook/{signed_code(way, signed)}", json={}, trust_env=False, verify=WITHOUT_TLS
+    )
     twice("history", "list")
     for words in (
         ("history", "list", *webhook, "--status", "accepted", "--limit", "500", "--since", "2020-01-01"),
@@ -389,7 +394,7 @@ def test_what_is_read_of_one_gateway_is_the_same_to_the_byte(both: tuple[Way, Wa
 def tell_some(way: Way) -> None:
     made = json.loads(way("webhooks", "create", "Orders", "--auth", "none", "--json"))
     for number in range(3):
-        httpx2.post(made["url"], json={"number": number}, trust_env=False)
+        httpx2.post(made["url"], json={"number": number}, trust_env=False, verify=WITHOUT_TLS)
 
 
 # --- logging in ------------------------------------------------------------------------------------------------------

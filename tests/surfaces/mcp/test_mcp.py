@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 from postern import presets
 from postern.surfaces.mcp.shown import MOST_TEXT
 from support.client import admin_of
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, run_postern
 from support.waiting import wait_until
 
@@ -33,7 +34,7 @@ TOKEN = "a token that must not be told"
 async def over_http(program: Program, key: str, mode: str = "auto") -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {key}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=20) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=20) as http,
         Client(streamable_http_client(f"{program.url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client
@@ -72,7 +73,9 @@ def webhook(**settings: Any) -> dict[str, Any]:
 
 
 def call(url: str, body: Any = None, token: str = TOKEN) -> httpx2.Response:
-    return httpx2.post(url, json=body or {"order": 1}, headers={"X-Api-Key": token}, trust_env=False)
+    return httpx2.post(
+        url, json=body or {"order": 1}, headers={"X-Api-Key": token}, trust_env=False, verify=WITHOUT_TLS
+    )
 
 
 def run(story: Awaitable[None]) -> None:
@@ -152,10 +155,10 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(served: Pro
 
 def test_nobody_gets_in_without_a_key(served: Program) -> None:
     for headers in ({}, {"Authorization": "Bearer pk_wrong"}, {"Authorization": "Basic eA=="}):
-        answer = httpx2.post(f"{served.url}/mcp", headers=headers, trust_env=False)
+        answer = httpx2.post(f"{served.url}/mcp", headers=headers, trust_env=False, verify=WITHOUT_TLS)
         assert (answer.status_code, answer.json()["code"]) == (401, "not_authenticated")
         assert answer.headers["www-authenticate"].startswith("Bearer")
-    streaming = httpx2.get(f"{served.url}/mcp", trust_env=False)
+    streaming = httpx2.get(f"{served.url}/mcp", trust_env=False, verify=WITHOUT_TLS)
     assert (streaming.status_code, streaming.headers["allow"]) == (405, "POST")
 
 
@@ -171,7 +174,7 @@ def test_only_its_own_names_are_answered(start_program: StartProgram) -> None:
             **headers,
         }
         return httpx2.post(
-            f"{program.url}/mcp", json=hello, headers=given, trust_env=False, timeout=20
+            f"{program.url}/mcp", json=hello, headers=given, trust_env=False, verify=WITHOUT_TLS, timeout=20
         ).status_code
 
     assert [
@@ -257,7 +260,9 @@ def test_a_model_finds_out_why_a_call_was_rejected_mends_it_and_admits_the_call(
             wrong = {"method": "hmac", "provider": "linear", "secret": SIGNING_SECRET}
             made = await done(client, "create_webhook", **webhook(authentication=wrong))
             assert (
-                httpx2.post(made["url"], content=body, headers=signed(body), trust_env=False).status_code
+                httpx2.post(
+                    made["url"], content=body, headers=signed(body), trust_env=False, verify=WITHOUT_TLS
+                ).status_code
                 == 401
             )
             (found,) = (await done(client, "search_history", webhookId=made["id"], status="rejected"))[
@@ -296,7 +301,12 @@ def test_no_tool_tells_the_signature_that_a_refused_call_should_have_had(served:
             github = {"method": "hmac", "provider": "github", "secret": SIGNING_SECRET}
             made = await done(client, "create_webhook", **webhook(authentication=github))
             forged = signed(body, "the secret of somebody else")
-            assert httpx2.post(made["url"], content=body, headers=forged, trust_env=False).status_code == 401
+            assert (
+                httpx2.post(
+                    made["url"], content=body, headers=forged, trust_env=False, verify=WITHOUT_TLS
+                ).status_code
+                == 401
+            )
             (found,) = (await done(client, "search_history", webhookId=made["id"]))["items"]
             call = {"invocationId": found["id"]}
             for answer in (
