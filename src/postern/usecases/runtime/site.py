@@ -2,7 +2,6 @@
 
 import hmac
 from dataclasses import dataclass, field
-from hashlib import sha256
 from secrets import token_bytes
 
 from postern.core.address import reach_of
@@ -68,4 +67,4 @@ def out_of_reach(base_url: str) -> str:
 
 
 def _token(response_key: bytes, key: str) -> str:
-    return "rt_" + hmac.new(response_key, key.encode(), sha256).hexdigest()
+    return "rt_" + hmac.digest(response_key, key.encode(), "sha256").hex()
