@@ -104,6 +104,18 @@ async def test_what_other_processes_did_is_found_among_the_newest_the_oldest_fir
         live.leave(watcher)
 
 
+async def test_what_another_process_moved_is_told_though_its_call_came_before_anybody_watched(
+    house: House,
+) -> None:
+    call = await called(house, await house.webhook())
+    live = LiveFeed(house.gateway.store.history, house.gateway.clock)  # nobody here touches it
+    watcher = live.join(OWNER, None)
+    await a_look(live)
+    await house.deliver()
+    assert await events(watcher) == [("delivery", call)]
+    live.leave(watcher)
+
+
 async def test_between_two_looks_the_newest_are_not_read_again(
     house: House, live: LiveFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
