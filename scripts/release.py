@@ -22,6 +22,7 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 PYPROJECT = ROOT / "pyproject.toml"
 VERSION_FILE = ROOT / "src" / "postern" / "__init__.py"
 NOT_RELEASED = "not released yet"
+SAYING_NOT_PUBLISHED = ROOT / "README.md", ROOT / "docs" / "not-yet.md"
 
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
@@ -40,6 +41,8 @@ def main() -> None:
     if asked.repository:
         PYPROJECT.write_text(with_urls(PYPROJECT.read_text(), asked.repository.rstrip("/")))
     CHANGELOG.write_text(changelog)
+    for page in SAYING_NOT_PUBLISHED:
+        page.write_text(published(page.read_text()))
     VERSION_FILE.write_text(re.sub(r'(?<=__version__ = ").*(?=")', asked.version, VERSION_FILE.read_text()))
     run("git", "commit", "--quiet", "--all", "--allow-empty", "--message", f"Release {asked.version}")
     run("git", "tag", "--annotate", f"v{asked.version}", "--message", notes(changelog, asked.version))
@@ -75,6 +78,13 @@ def dated(changelog: str, version: str, date: str) -> str:
     if not notes(changelog, heading[0].split()[1]).strip():
         stop("CHANGELOG.md says nothing about this version")
     return changelog.replace(heading[0], f"## {version} ({date})", 1)
+
+
+def published(page: str) -> str:
+    """Without the paragraph, or the item of a list, that says of the first release that it is still to come."""
+    return re.sub(
+        r"^(- )?\*\*Nothing is published yet.*?\n(?=- |\n)\n?", "", page, flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def notes(changelog: str, version: str) -> str:

@@ -63,6 +63,8 @@ def test_a_release_is_dated_committed_tagged_and_built(repository: Path) -> None
     assert git(repository, "status", "--porcelain") == ""
     assert git(repository, "log", "-1", "--format=%s") == "Release 0.1.0"
     assert "## 0.1.0 (2027-01-02)" in (repository / "CHANGELOG.md").read_text()
+    for page in release.SAYING_NOT_PUBLISHED:
+        assert "Nothing is published" not in (repository / page.relative_to(release.ROOT)).read_text()
     assert "The first version." in git(repository, "tag", "--list", "--format=%(contents)", "v0.1.0")
 
     dist = repository / "dist"
@@ -126,6 +128,11 @@ def test_what_is_in_the_way_is_reported_before_the_tests(repository: Path) -> No
         < steps.index("bin/pytest")
         < steps.rindex("release.py")
     )
+
+
+def test_only_what_is_said_before_the_first_release_goes() -> None:
+    page = "Two.\n\n**Nothing is published yet**, so\nwait.\n\nIt serves.\n\n- One.\n- **Nothing is published yet.** No\n  version.\n- Three.\n"
+    assert release.published(page) == "Two.\n\nIt serves.\n\n- One.\n- Three.\n"
 
 
 def test_what_is_not_committed_is_not_released(repository: Path) -> None:
