@@ -11,6 +11,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
 from postern.core.deliveries.delivery import (
     GIVE_UP_AFTER,
+    FIRST_WAIT,
     LONGEST_WAIT,
     EngineRejected,
     EngineUnavailable,
@@ -202,7 +203,7 @@ async def test_a_defect_of_an_engine_is_reported_as_one_and_the_delivery_comes_b
     assert [one["event"] for one in lines] == ["an engine failed in a way it should not"]
     assert (delivery.state, delivery.error, delivery.attempts) == ("queued", "internal: KeyError", 1)
     going(house, Started(1))
-    forward(LONGEST_WAIT)
+    forward(FIRST_WAIT)
     assert (await round_of(house)).state == "started"
 
 

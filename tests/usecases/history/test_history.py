@@ -156,3 +156,12 @@ async def test_what_was_not_accepted_has_no_payload(house: House) -> None:
         invocation = msgspec.structs.replace(story.invocation, outcome=outcome)
         assert (history._payload(invocation) is not None) is is_there
     assert history._payload(msgspec.structs.replace(story.invocation, body=None)) is None
+
+
+async def test_a_call_as_code_is_in_the_language_that_was_asked_for(house: House) -> None:
+    call = await called(house, await house.webhook(), b'{"n":17}')
+    command = await history.as_code(house.gateway, OWNER, call)
+    program = await history.as_code(house.gateway, OWNER, call, "python")
+    assert command.startswith("curl") and '{"n":17}' in command
+    compile(program, "recorded", "exec")
+    assert command != program and '{"n":17}' in program

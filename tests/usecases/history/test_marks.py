@@ -53,7 +53,9 @@ async def test_a_note_has_who_and_when_and_its_author_or_an_administrator_delete
         await marks.delete_note(house.gateway, BEN, call, two.id)
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "x" * (LONGEST_NOTE + 1), "a\0b", "half \ud83d"])
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "x" * (LONGEST_NOTE + 1), "a\0b", "half \ud83d", "first \ud800"]
+)
 async def test_what_is_no_note_is_refused(house: House, text: str) -> None:
     (call,) = await called(house)
     with pytest.raises(Refused) as caught:

@@ -113,6 +113,15 @@ async def test_forgetting_leaves_nothing(desk: Desk) -> None:
     assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
 
 
+async def test_who_forgets_while_it_is_armed_disarms_it(desk: Desk) -> None:
+    webhook = await desk.webhook()
+    await samples.arm(desk.gateway, ACTOR, webhook)
+    await samples.forget(desk.gateway, ACTOR, webhook)
+    await desk.accepted(webhook, {"n": 1})
+    found = await samples.sample(desk.gateway, ACTOR, webhook)
+    assert (found.event, found.recording_until) == (None, None)
+
+
 def test_every_variable_says_what_to_write() -> None:
     event = {
         "webhookId": "wh_1",

@@ -55,6 +55,18 @@ async def test_the_lowest_rank_is_next_and_among_equals_who_came_first() -> None
     assert await line.line.run(lambda: "later") == "later"
 
 
+async def test_who_is_sent_away_and_gives_up_at_once_leaves_the_place_to_who_is_at_work() -> None:
+    line = Line(1)
+    for name, rank in (("first", 0.0), ("sent away", 3.0)):
+        await line.come(name, rank)
+    # In one turn of the loop: the one with the highest rank hears that it has to go, and is cancelled before it wakes.
+    newcomer = asyncio.create_task(line.line.run(line._work("second"), 1.0))
+    asyncio.get_running_loop().call_soon(line.tasks[1].cancel)
+    line.tasks.append(newcomer)
+    assert await line.all_come_to_an_end() == ["first", "second"]
+    assert line.tasks[1].cancelled() and await newcomer == "second"
+
+
 async def test_when_too_many_wait_the_highest_rank_is_sent_away() -> None:
     line = Line(2)
     for name, rank in (("first", 0.0), ("a", 1.0), ("b", 3.0)):

@@ -81,7 +81,6 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
         webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)
     ):
         raise Refused("not_found", "nothing has been recorded for this webhook")
-    await gateway.runtime.directory.refresh()
 
 
 async def new_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> str:
