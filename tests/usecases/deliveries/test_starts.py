@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
 from postern.core.deliveries.delivery import (
-    GIVE_UP_AFTER,
     FIRST_WAIT,
+    GIVE_UP_AFTER,
     LONGEST_WAIT,
     EngineRejected,
     EngineUnavailable,

@@ -63,6 +63,8 @@ async def test_who_is_sent_away_and_gives_up_at_once_leaves_the_place_to_who_is_
     newcomer = asyncio.create_task(line.line.run(line._work("second"), 1.0))
     asyncio.get_running_loop().call_soon(line.tasks[1].cancel)
     line.tasks.append(newcomer)
+    await asyncio.wait([line.tasks[1]], timeout=60)
+    assert line.line.waiting == 1, "nobody is called while the first is at work"
     assert await line.all_come_to_an_end() == ["first", "second"]
     assert line.tasks[1].cancelled() and await newcomer == "second"
 

@@ -42,7 +42,6 @@ def _settings(webhook: StoredWebhook) -> Document:
     return {
         **as_document(webhook.settings),
         "enabled": webhook.enabled,
-        "held": webhook.held,
         "preset": webhook.resolved.preset_version,
     }
 
