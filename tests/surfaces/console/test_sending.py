@@ -45,7 +45,8 @@ def test_another_event_another_body_and_what_is_wrong(console: Console) -> None:
     console.page.get_by_role("link", name="Send a test call").click()
     page, result = console.page, console.page.locator("#test-result")
     page.get_by_label("Event", exact=True).select_option("products/update")
-    body = page.locator("textarea:visible")
+    body = page.locator('fieldset[data-when="event:products/update"] textarea')
+    expect(body).to_be_visible()  # as soon as the page's script has seen which event it is
     expect(body).to_have_value(re.compile("Green tea"))
     body.fill('{"id": {number}, "title": "Black tea"}')
     console.click("Send it")
