@@ -161,10 +161,10 @@ def _no_object(text: bytes) -> Unreadable:
 def _malformed(text: bytes, error: Exception) -> Unreadable:
     if not text.strip(b" \t\r\n"):
         return Unreadable("malformed_json", "the body is blank" if text else "the body is empty")
-    said = str(error)
-    if said == "Input data was truncated":
-        said = "the body ends in the middle of its JSON"
-    return Unreadable("malformed_json", said)
+    why = str(error)
+    if why == "Input data was truncated":
+        why = "the body ends in the middle of its JSON"
+    return Unreadable("malformed_json", why)
 
 
 def _depth(text: bytes) -> int:

@@ -305,14 +305,14 @@ def _in_words(kind: str, message: str) -> str:
         return "is required"
     if kind == "literal_error":
         return f"choose one of: {message.removeprefix('Input should be ').replace(' or ', ', ').replace(chr(39), '')}"
-    if said := _WRONG_TYPE.get(kind):
-        return said
+    if sentence := _WRONG_TYPE.get(kind):
+        return sentence
     return message[:1].lower() + message[1:]
 
 
 _WRONG_TYPE = {
-    kind: said
-    for kinds, said in (
+    kind: sentence
+    for kinds, sentence in (
         ("bool_type bool_parsing", "write true or false"),
         ("int_type int_parsing int_parsing_size int_from_float", "write a whole number"),
         ("float_type float_parsing finite_number", "write a number"),
