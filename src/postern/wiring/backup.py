@@ -33,7 +33,7 @@ from postern.private_files import private_folder
 from postern.settings import Settings
 from postern.stores.secrets.vault import Vault
 from postern.stores.sql import schema
-from postern.surfaces.cli.operations.backup import Manifest, Restored
+from postern.surfaces.cli.gateway.backups import Manifest, Restored
 from postern.usecases.answers import iso
 from postern.wiring.gateway import alone
 

@@ -22,8 +22,8 @@ from postern.stores.copying import CannotCopy, copy_all, finished
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.surfaces.cli.gateway.api import end_refused
+from postern.surfaces.cli.gateway.backups import Manifest, Restored
 from postern.surfaces.cli.gateway.source import Answer
-from postern.surfaces.cli.operations.backup import Manifest, Restored
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest import inside

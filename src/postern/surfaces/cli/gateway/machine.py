@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from postern.core.documents import Document
 from postern.core.operations.shown_setting import ShownSetting
+from postern.surfaces.cli.gateway.backups import Manifest, Restored
 from postern.surfaces.cli.gateway.source import Source
 
 if TYPE_CHECKING:
-    from postern.surfaces.cli.operations.backup import Manifest, Restored
     from postern.workflows import Rehearsal
 
 
@@ -25,11 +25,9 @@ class Machine(Source, Protocol):
 
     def rotate_key(self) -> int: ...
 
-    def back_up(
-        self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool
-    ) -> "Manifest": ...
+    def back_up(self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool) -> Manifest: ...
 
-    def restore(self, file: Path, *, passphrase: str | None, replace: bool) -> "Restored": ...
+    def restore(self, file: Path, *, passphrase: str | None, replace: bool) -> Restored: ...
 
     def export_everything(self, write: Callable[[bytes], object]) -> None: ...
 
