@@ -1,8 +1,8 @@
 """Text for a terminal, of which a part may be a stranger's."""
 
 
-def visible(text: str) -> str:
-    """With nothing that moves a terminal or turns its text around. Lines and tabs stay."""
+def visible(text: str, keep: str = "\n\t") -> str:
+    """With nothing that moves a terminal or turns its text around, but for what is to be kept."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() or char in "\n\t" else "·" for char in text)
+    return "".join(char if char.isprintable() or char in keep else "·" for char in text)

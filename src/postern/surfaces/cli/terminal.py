@@ -7,6 +7,8 @@ import textwrap
 import unicodedata
 from typing import Literal, TextIO
 
+from postern.core.visible import visible
+
 Style = Literal["", "bold", "red", "green", "yellow"]
 
 _CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
@@ -46,8 +48,8 @@ class Terminal:
 
 
 def plain(text: str) -> str:
-    """A stranger's text: nothing that moves a terminal."""
-    return "".join(char if char.isprintable() else "·" for char in text)
+    """A stranger's text, on one line."""
+    return visible(text, keep="")
 
 
 def table(columns: list[str], rows: list[list[str]], width: int | None) -> list[str]:
