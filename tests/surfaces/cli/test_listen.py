@@ -22,9 +22,14 @@ import pytest
 from engines.relay import Relay
 from postern.surfaces.cli.develop.listen import _request
 from postern.surfaces.cli.develop.new_calls import Calls
+from postern.surfaces.cli.develop.presence import Presence
+from postern.surfaces.cli.develop.shown import Lines
+from postern.surfaces.cli.develop.target import Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import Login
+from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
+from postern.usecases.listeners.views import HandedCall
 from support.client import admin_of
 from support.commands import typed
 from support.plain_http import WITHOUT_TLS
@@ -464,3 +469,18 @@ def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Pat
         assert (ran.exit_code, ran.stderr.count("\n")) == (code, 1), (words, ran.output)
     gateway.stop()
     assert typed(tmp_path, "listen", "--print", to=gateway).exit_code == UNAVAILABLE
+
+
+def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    notices: list[str] = []
+    target = Target(checked("http://127.0.0.1:9"), None, 1)
+    presence = Presence("ada@laptop", None, target, Lines(), notices.append)
+
+    def cut() -> list[HandedCall]:
+        presence.close()
+        raise Away("The connection is closed.")
+
+    monkeypatch.setattr(presence, "_asked", cut)
+    presence.follow()
+    target.close()
+    assert notices == []

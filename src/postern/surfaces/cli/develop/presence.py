@@ -68,6 +68,8 @@ class Presence:
                     self._say("Connected again.")
                     away = False
             except Away as trouble:
+                if self._ended.is_set():
+                    return  # the command has closed the connection under the question
                 if not away:
                     self._say(f"{trouble} It goes on as soon as it can.")
                 away = True
