@@ -106,6 +106,7 @@ def sign_in(page: Page, program: Program) -> None:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     environment = {
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
+        "POSTERN_HISTORY_DAYS": "45",
         "POSTERN_WORKFLOWS": str(ROOT / "src/postern/workflows/example"),
     }
     program = Program(tmp_path_factory.mktemp("console"), environment)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
@@ -106,6 +107,10 @@ def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
     page.get_by_role("button", name="Apply").click()
     expect(zone).to_have_text("UTC")
     assert moment.inner_text() != there
+    page.goto(f"{console.program.url}/volume?range=hour")
+    page.locator(".plot").first.hover()
+    hovered = datetime.strptime(page.locator(".tip:visible strong").inner_text(), "%b %d, %Y, %I:%M %p")
+    assert abs(hovered - datetime.now(UTC).replace(tzinfo=None)) < timedelta(hours=2)
     away.close()
 
 

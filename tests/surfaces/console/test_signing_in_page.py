@@ -187,7 +187,17 @@ def test_settings_say_where_each_comes_from_and_never_a_secret(served: Program, 
         ask(served, "GET", f"/settings/{path}", Cookie=writer)[0] for path in ("environment", "engine")
     ] == [403, 403]
     status, _, page = ask(served, "GET", "/settings/retention", Cookie=writer)
-    assert status == 200 and "30 days" in page and "POSTERN_HISTORY_DAYS" not in page
+    assert status == 200 and "45 days" in page and "POSTERN_HISTORY_DAYS" not in page
+    webhook = (
+        admin_of(served).post("webhooks", {"name": "W", "authentication": {"method": "none"}}).json["id"]
+    )
+    for how in ({}, {"historyRetentionDays": "none"}):  # as it is, and where the form is shown again
+        page = ask(
+            served, "POST" if how else "GET", f"/webhooks/{webhook}/advanced", how or None, Cookie=writer
+        )[2]
+        assert (
+            "as the gateway does, 45 days." in page and "as the gateway does, as long as their calls." in page
+        )
 
 
 def test_what_is_not_there_is_a_page_too(served: Program, cookie: str) -> None:

@@ -60,7 +60,7 @@ readmission.may_pass readmission.recheck remedies.effects live.watch replays.lis
 samples.sample sending.samples signatures.explain signatures.propose signatures.providers signatures.test trying.duplicate_key volumes.chart
 volumes.last_day webhooks.show listing.folders listing.listing listing.page listing.with_own_retention picking.choices
 picking.meant picking.names picking.one
-comparing.compared retention.kept_until history.oldest findable.behind fixtures.fixture payload_types.payload_types
+comparing.compared retention.kept_until retention.rule history.oldest findable.behind fixtures.fixture payload_types.payload_types
 listeners.answer listeners.ask listeners.end listeners.enter listeners.listing samples.workflow_of_call
 saved_views.delete saved_views.listing saved_views.rename saved_views.save
 """

@@ -125,16 +125,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def short(value: float) -> str:
-    """1,234 stays; 12,345 becomes 12.3k."""
-    for size, unit in ((1_000_000, "M"), (10_000, "k")):
-        if value >= size:
-            return f"{value / (1_000_000 if unit == 'M' else 1000):.1f}{unit}".replace(".0", "")
-    return number(value)
-
-
 def plural(count: int, one: str, many: str = "") -> str:
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def kept_for(body_days: int | None) -> str:
+    """How long bodies of calls and answers stay."""
+    if body_days is None:
+        return "as long as their calls"
+    return plural(body_days, "day") if body_days else "deleted once the workflow is started"
 
 
 def size(count: int) -> str:
@@ -319,8 +318,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "clock": clock,
     "moment": moment,
     "number": number,
-    "short": short,
     "plural": plural,
+    "kept_for": kept_for,
     "size": size,
     "ms": milliseconds,
     "percent": percent,
@@ -328,7 +327,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "as_data": as_data,
     "code": code,
     "verbatim": verbatim,
-    "shown": shown,
     "changed": changed,
     "under": under,
     "zipped": zipped,

@@ -14,7 +14,7 @@ import structlog
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT
+from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT, RetentionPolicy
 from postern.identity import first_id_at
 from postern.usecases.access.accounts import SESSION_IDLE
 from postern.usecases.access.audit import noted
@@ -133,6 +133,12 @@ class LastPruning:
     pruned_at: Time | None
     deleted_at: Time | None
     deleted: dict[str, int] | None
+
+
+def rule(gateway: Gateway, actor: Actor) -> RetentionPolicy:
+    """What holds for a webhook that does not say otherwise."""
+    require(actor, "read")
+    return gateway.retention
 
 
 async def last(gateway: Gateway, actor: Actor) -> LastPruning:

@@ -1,5 +1,7 @@
 // Charts are drawn from the table beside them: whoever cannot see the one has the other.
 
+import { ZONE } from "./times.js";
+
 const OUTCOMES = ["accepted", "duplicate", "handshake", "rejected"];
 const LATENCIES = ["p50", "p95", "p99"];
 
@@ -59,6 +61,7 @@ function plot(box) {
   new uPlot(
     {
       width: box.clientWidth,
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), ZONE),
       height: box.clientHeight,
       legend: { show: false },
       cursor: { y: false, points: { show: !isVolume } },
@@ -75,13 +78,13 @@ function plot(box) {
   );
 }
 
-// In the reader's own way of writing times; the day is written where it begins.
+// In the reader's own way of writing times, and in the zone of the page; the day is written where it begins.
 function moments(_, marks, __, ___, step) {
   let before = "";
   return marks.map((mark) => {
     const at = new Date(mark * 1000);
-    const day = at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
-    const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+    const day = at.toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: ZONE });
+    const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", timeZone: ZONE });
     const text = step >= 86400 ? day : day === before ? time : `${time}\n${day}`;
     before = day;
     return text;
@@ -115,7 +118,7 @@ function tip(box, names, values, isVolume) {
         const lines = names.map((name, index) => [name, values[index][idx]]).filter(([, value]) => value);
         bubble.replaceChildren();
         const when = document.createElement("strong");
-        when.textContent = new Date(chart.data[0][idx] * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+        when.textContent = new Date(chart.data[0][idx] * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short", timeZone: ZONE });
         bubble.append(when);
         for (const [name, value] of lines.length ? lines : [["", null]]) {
           const row = document.createElement("span");

@@ -12,7 +12,7 @@ export function times() {
 const EXACT = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
 
 // One zone for all times of a page: the reader's own, or UTC where that was chosen.
-const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
+export const ZONE = document.documentElement.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
 const MOMENT = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23", timeZone: ZONE };
 
 function exact(iso) {
@@ -52,7 +52,7 @@ function show(within = document) {
 function ago(seconds, then) {
   if (seconds < 5) return "just now";
   if (seconds < 60) return `${Math.floor(seconds)} s ago`;
-  if (seconds > 7 * 86400) return then.toLocaleDateString(undefined, { dateStyle: "medium" });
+  if (seconds > 7 * 86400) return then.toLocaleDateString(undefined, { dateStyle: "medium", timeZone: ZONE });
   const [unit, size] = UNITS.find(([, size]) => seconds >= size);
   const count = Math.floor(seconds / size);
   return `${count} ${unit}${count === 1 ? "" : "s"} ago`;

@@ -4,13 +4,13 @@ from starlette.responses import Response
 
 from postern.core.documents import Patch
 from postern.core.problems import FieldError, Refused
-from postern.surfaces.console.views.webhooks.webhook import loaded, refused_tab, save, tab
+from postern.surfaces.console.views.webhooks.webhook import loaded, refused_tab, save, tab, usual
 from postern.surfaces.console.visit import Form, Visit
 from postern.usecases.history import trying
 
 
 async def show(visit: Visit) -> Response:
-    return tab(visit, "advanced", await loaded(visit), errors={})
+    return tab(visit, "advanced", await loaded(visit), errors={}, **usual(visit))
 
 
 async def store(visit: Visit) -> Response:

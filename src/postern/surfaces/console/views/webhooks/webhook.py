@@ -22,6 +22,7 @@ from postern.surfaces.console.visit import Context, Form, Visit, problem_of, who
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history, volumes
+from postern.usecases.operations import retention
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Rotation, SecretUse, Webhook, WithSignature, WithToken
 
@@ -250,10 +251,19 @@ def _seen(form: Form) -> Document | None:
 
 async def refused_tab(visit: Visit, name: str, patch: Patch, refused: Refused) -> Response:
     head = await loaded(visit)
-    more = await _example(visit, head.webhook) if name == "mapping" else {}
+    more: Context = {}
+    if name == "mapping":
+        more = await _example(visit, head.webhook)
+    elif name == "advanced":
+        more = usual(visit)
     problem, errors = problem_of(refused), field_messages(refused)
     wanted = _with(as_plain(head.webhook), patch)
     return tab(visit, name, head, refused.problem.status, form=wanted, errors=errors, problem=problem, **more)
+
+
+def usual(visit: Visit) -> Context:
+    """What the advanced settings name as the gateway's own rule."""
+    return {"rule": retention.rule(visit.gateway, visit.actor)}
 
 
 def version_seen(form: Form) -> int | None:
