@@ -253,6 +253,19 @@ async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
     assert ended == outcome if isinstance(ended, str) else (ended.status, ended.body) == (outcome, b"late")
 
 
+@pytest.mark.parametrize("waits", [10, None])
+async def test_its_workflow_works_from_the_request_on_and_not_from_its_answer(waits: float | None) -> None:
+    came: list[float] = []
+
+    async def works(_: Received) -> Reply:
+        came.append(time.time())
+        await asyncio.sleep(0.02)
+        return Reply(200, body=b"{}")
+
+    outcome, _ = await started(works, inline=True, waits=waits)
+    assert outcome.at is not None and outcome.at <= came[0]
+
+
 async def test_a_slot_whose_time_is_over_makes_nobody_wait() -> None:
     outcome, _ = await started(lambda _: Reply(200, body=b"{}"), inline=True, waits=-10)
     assert outcome == Started(1)

@@ -138,7 +138,7 @@ _ALL = [
         "workflow_failed",
         502,
         "Workflow failed",
-        "The workflow that should have answered ended with an error.",
+        "The workflow that should have answered could not be started, or ended with an error.",
     ),
     Problem(
         "response_timeout",

@@ -12,6 +12,7 @@ import hmac
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -76,16 +77,14 @@ class HttpEngine:
         return None
 
     async def start(self, trigger: Trigger) -> Started:
-        left = (
-            trigger.response.deadline - self._clock()
-            if self._inline and trigger.response is not None
-            else 0.0
-        )
+        asked_at = self._clock()
+        left = trigger.response.deadline - asked_at if self._inline and trigger.response is not None else 0.0
         if left < SHORTEST_WAIT:
             try:
-                return self._settled(await self._post(trigger, self._timeout), waits=False)
+                taken = self._settled(await self._post(trigger, self._timeout), waits=False)
             except FetchFailed as failed:
-                return self._without_answer(failed, waits=False)
+                taken = self._without_answer(failed, waits=False)
+            return replace(taken, at=asked_at)
         exchange = asyncio.create_task(self._post(trigger, left))
         try:
             # Connecting takes at most half of what is left, so whatever goes on after this has reached the
@@ -96,11 +95,12 @@ class HttpEngine:
             raise
         if not exchange.done():
             self._keep(trigger.key, exchange)
-            return Started(1)
+            return Started(1, at=asked_at)
         try:
-            return self._settled(exchange.result(), waits=True)
+            taken = self._settled(exchange.result(), waits=True)
         except FetchFailed as failed:
-            return self._without_answer(failed, waits=True)
+            taken = self._without_answer(failed, waits=True)
+        return replace(taken, at=asked_at)
 
     async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}

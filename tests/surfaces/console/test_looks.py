@@ -20,17 +20,21 @@ def webhook(console: Console, made: dict[str, Any]) -> dict[str, Any]:
     if not made:
         made |= console.webhook(
             name=f"Long {LONG}",
+            folder=LONG[:60],
+            tags=["y" * 40],
             authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_" + "a" * 32},
         )
         console.call(made["url"], {LONG * 2: LONG * 3})
     return made
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 360])
 def test_a_long_name_widens_no_page(console: Console, webhook: dict[str, Any], width: int) -> None:
     page = console.page
     page.set_viewport_size({"width": width, "height": 800})
+    (call,) = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"]
     for path in (
+        f"/history/{call['id']}",
         "/webhooks",
         f"/webhooks/{webhook['id']}",
         f"/webhooks/{webhook['id']}/ready",

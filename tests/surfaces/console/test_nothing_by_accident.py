@@ -1,5 +1,6 @@
 """What costs something says so first, and what is lost by mistake can be had back."""
 
+import sqlite3
 from typing import Any
 
 from playwright.sync_api import Dialog, expect
@@ -192,3 +193,59 @@ def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
     console.page.get_by_role("button", name="Save", exact=True).click()
     expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["method"] == "none"
+
+
+def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_back_what_was_typed(
+    console: Console,
+) -> None:
+    webhook = console.webhook(name="Deleted meanwhile")
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.page.get_by_label("Field two").fill("customer.email")
+    assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+    console.page.get_by_role("button", name="Save mapping").click()
+    expect(console.page.get_by_text("Deleted meanwhile is in the bin")).to_be_visible()
+    assert console.violations() == []
+    console.click("Restore Deleted meanwhile")
+    expect(console.page.get_by_text("Restored, as it was.")).to_be_visible()
+    console.page.get_by_role("link", name="Field mapping", exact=True).click()
+    expect(console.page.get_by_text("This was not saved. What you typed is here again")).to_be_visible()
+    expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
+    console.page.get_by_role("button", name="Save mapping").click()
+    expect(console.page.get_by_text("Saved, together with")).to_be_visible()  # it was deleted and restored
+    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    assert saved["fieldMapping"]["fieldTwo"] == "customer.email"
+
+
+def test_what_a_locked_database_kept_from_being_saved_is_given_back(console: Console) -> None:
+    webhook = console.webhook(name="Locked")
+    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.page.get_by_label("Field two").fill("customer.email")
+    database = sqlite3.connect(console.program.data_dir / "postern.db", isolation_level=None)
+    try:
+        database.execute("BEGIN IMMEDIATE")
+        console.page.get_by_role("button", name="Save mapping").click()
+        expect(console.page.get_by_text("The database cannot be reached now.")).to_be_visible()
+        console.notes.check(but="the server responded with a status of 503")
+        assert console.violations() == []
+    finally:
+        database.close()
+    console.click("Back", "link")
+    expect(console.page.get_by_text("This was not saved. What you typed is here again")).to_be_visible()
+    expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
+    wait_until(lambda: console.program.is_ready(), what="the database to be there again")
+    console.page.get_by_role("button", name="Save mapping").click()
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+
+
+def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_why_it_cannot_be_replayed(
+    console: Console,
+) -> None:
+    webhook = console.webhook(name="Gone meanwhile")
+    called = console.call(webhook["url"])[1]["invocationId"]
+    console.open(f"/history/{called}")
+    replay = console.page.get_by_role("button", name="Replay", exact=True)
+    expect(replay).to_be_visible()
+    assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+    replay.click()
+    expect(console.page.get_by_role("alert").get_by_text("Its webhook has been deleted")).to_be_visible()
+    expect(console.page.get_by_role("link", name="Gone meanwhile (deleted)", exact=True)).to_be_visible()

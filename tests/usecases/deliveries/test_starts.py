@@ -271,6 +271,19 @@ async def test_only_an_engine_that_is_not_asked_hears_where_to_report_the_end(ho
     assert [one.response for one in house.engine.started.values()] == [None, None], "nobody waits"
 
 
+@pytest.mark.parametrize(("at", "since"), [(-3.0, -3.0), (None, 0.0), (5.0, 0.0)])
+async def test_a_run_counts_from_when_it_began_and_not_from_when_the_engine_said_so(
+    house: House, at: float | None, since: float
+) -> None:
+    holds_the_clock(house)
+    await house.call(await house.webhook())
+    now = house.gateway.clock()
+    going(house, Started(1, at=None if at is None else now + at))
+    started_at = (await round_of(house)).started_at
+    assert started_at is not None
+    assert round(started_at - now, 3) == since, "no run begins later than its engine says so"
+
+
 async def test_an_answer_that_comes_with_the_start_is_what_the_caller_hears(house: House) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
     going(house, Started(1, answer=WorkflowResponse(201, (), b"made")))

@@ -102,6 +102,9 @@ class Started:
     runs: int
     workflows: tuple[str, ...] = ()
     answer: WorkflowResponse | None = None
+    at: float | None = field(default=None, compare=False)
+    """Since when they run, where the engine's reply comes later than that: with the answer, or once it is on
+    disk. None: since the reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class WorkflowRuns:
                     run.on_disk = True
                 if not a_caller_waits:
                     self._turns.admit(list(begun.values()))
-                done(Started(len(wanted), wanted))
+                done(Started(len(wanted), wanted, at=now))
 
         # With a caller waiting, the run works before its start is on disk: whatever it records comes with that or
         # after it, and if the start fails the gateway asks again. The first step is then in the same commit, if it

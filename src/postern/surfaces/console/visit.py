@@ -1,6 +1,7 @@
 """A visit: one request to the console by somebody who is signed in, and what may answer it."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -18,6 +19,8 @@ from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.usecases.access import accounts
 from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks import bin
+from postern.usecases.webhooks.views import Binned
 
 MOST_FIELDS = 2000
 LARGEST_FORM = 4 * 1024 * 1024
@@ -134,9 +137,9 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
         try:
             return await view(visit)
         except Refused as refused:
-            return _refusal(visit, refused)
+            return await _refusal(visit, refused)
         except StoreUnavailable:
-            return _refusal(visit, STORE_AWAY)
+            return await _refusal(visit, STORE_AWAY)
 
     return Route(path, endpoint, methods=[method])
 
@@ -204,8 +207,32 @@ def trouble_page(request: Request, refused: Refused) -> Response:
     return pages.page(request, "stopped.html", refused.problem.status, problem=problem_of(refused))
 
 
-def _refusal(visit: Visit, refused: Refused) -> Response:
-    return visit.page("refusal.html", refused.problem.status, problem=problem_of(refused))
+async def _refusal(visit: Visit, refused: Refused) -> Response:
+    """What was asked for was not done. What somebody had typed for it is given back where they typed it."""
+    binned = await _in_the_bin(visit) if refused.code == "not_found" else None
+    is_form = visit.request.method not in SAFE
+    back = _page_before(visit.request, visit.gateway) if is_form and refused.code != "not_found" else ""
+    problem = problem_of(refused)
+    if binned is not None:
+        problem = ShownProblem(
+            f"{binned.name} is in the bin",
+            "It was deleted, and can be restored as it was, with its URL, settings, secrets and history.",
+            problem.status,
+        )
+    return visit.page(
+        "refusal.html", problem.status, problem=problem, binned=binned, is_form=is_form, back=back
+    )
+
+
+async def _in_the_bin(visit: Visit) -> Binned | None:
+    """The webhook that this address is about, where it was deleted and can be had back."""
+    webhook_id = visit.request.path_params.get("webhook")
+    if webhook_id is None:
+        return None
+    with suppress(Refused, StoreUnavailable):
+        for one in (await bin.listing(visit.gateway, visit.actor, only=webhook_id)).items:
+            return one
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,12 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     engine_starts.labels(gateway.engine.name, "started").inc()
     engine_start_seconds.observe(time.perf_counter() - began)
     now = gateway.clock()
+    since = now if started.at is None else min(started.at, now)
     asked_after = gateway.engine.asked_after
     ask_at = None if asked_after is None or started.runs == 0 else now + asked_after
-    await _settle(gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, now, ask_at))
+    await _settle(
+        gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, since, ask_at)
+    )
     if started.answer is not None:
         await take_answer(gateway, delivery.key, started.answer)
     gateway.runtime.live.touch(delivery.invocation_id)

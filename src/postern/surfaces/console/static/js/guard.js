@@ -1,5 +1,5 @@
-// What was typed and not saved: the browser asks before it is lost, and what an ended session kept from being saved is given
-// back after signing in. It stays in this tab, for the same user, and secrets are never kept.
+// What was typed and not saved: the browser asks before it is lost, and what could not be saved, because the session had ended
+// or the database was away, is given back where it was typed. It stays in this tab, for the same user, and secrets are never kept.
 
 const KEY = "postern-typed";
 const user = () => document.querySelector("[data-user]")?.dataset.user;
@@ -45,11 +45,13 @@ function giveBack(changed) {
   const typed = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
   if (!typed) return;
   if (location.pathname === "/sign-in") {
-    if (new URLSearchParams(location.search).get("ended") === "unsaved") put({ ...typed, ended: true });
+    if (new URLSearchParams(location.search).get("ended") === "unsaved") put({ ...typed, why: "Your session had ended before this was saved." });
     document.querySelectorAll("[data-kept]").forEach((one) => (one.hidden = false));
     return;
   }
-  if (!typed.ended || typed.user !== user()) return sessionStorage.removeItem(KEY);
+  if (typed.user !== user()) return sessionStorage.removeItem(KEY);
+  if (document.querySelector("[data-unsaved]")) return put({ ...typed, why: "This was not saved." });
+  if (!typed.why) return sessionStorage.removeItem(KEY);
   const form = [...document.forms].find((one) => one.getAttribute("action") === typed.action);
   if (!form) return;
   sessionStorage.removeItem(KEY);
@@ -58,7 +60,7 @@ function giveBack(changed) {
   const note = document.createElement("div");
   note.className = "notice note warn";
   note.setAttribute("role", "status");
-  note.textContent = "Your session had ended before this was saved. What you typed is here again, but for secrets.";
+  note.textContent = `${typed.why} What you typed is here again, but for secrets.`;
   document.getElementById("main").prepend(note);
 }
 

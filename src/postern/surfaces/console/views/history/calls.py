@@ -36,7 +36,7 @@ ANSWERS = {
     "2xx": "Answered 2xx",
     "4xx": "Answered 4xx",
     "5xx": "Answered 5xx",
-    "502": "Answered 502, the run failed",
+    "502": "Answered 502, the workflow failed",
     "504": "Answered 504, no answer in time",
     "gone": "The caller had left",
 }

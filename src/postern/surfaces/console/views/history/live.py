@@ -228,8 +228,7 @@ class _Names:
 
     async def of(self, webhook_id: str) -> str:
         if webhook_id not in self._known:
-            webhook = await sent.webhook_or_none(self._visit, webhook_id)
-            self._known[webhook_id] = webhook.name if webhook else "Deleted webhook"
+            self._known[webhook_id] = await sent.name_of(self._visit, webhook_id)
         return self._known[webhook_id]
 
 

@@ -17,7 +17,7 @@ from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.views import Invocation
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
 LARGEST_AT_ONCE = 64 * 1024
@@ -65,6 +65,7 @@ async def context(visit: Visit, item: Invocation, webhook: Webhook | None) -> Co
     return {
         "item": item,
         "webhook": webhook,
+        "webhook_name": await name_of(visit, item.webhook_id),
         "sent": await _sent(visit, item),
         "fields": FIELD_LABELS,
         "mapped": as_plain(webhook.field_mapping) if webhook else {},
@@ -76,6 +77,12 @@ async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
         return await webhooks.show(visit.gateway, visit.actor, webhook_id)
     except Refused:
         return None
+
+
+async def name_of(visit: Visit, webhook_id: str) -> str:
+    """Of one that was deleted or cannot be read, too: its calls stay."""
+    names = await picking.names(visit.gateway, visit.actor, [webhook_id], deleted=True)
+    return names.get(webhook_id, "Deleted webhook")
 
 
 FIELD_LABELS = {

@@ -136,9 +136,8 @@ def reason(item: InvocationSummary) -> str:
     if item.listener:
         return f"{_at_listener(item, item.listener)}."
     if item.status == "failed" and item.run_state != "failed":
-        return (
-            f"Accepted, but the workflow engine could not be started: {item.error or 'no reason was given'}."
-        )
+        why = (item.error or "no reason was given").rstrip(".")
+        return f"Accepted, but its workflow could not be started: {why}{_answered(item)}."
     if item.runs:
         return f"{_ran(item)}{_answered(item)}."
     return words.STATUS_HELP.get(item.status, "")
