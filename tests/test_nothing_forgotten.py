@@ -26,8 +26,9 @@ from postern.surfaces.cli.history import filters as options_of_calls
 from postern.surfaces.cli.webhooks import filters as options_of_webhooks
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.routes import VIEWS
-from postern.surfaces.console.views.operations.settings import ENGINES as TITLES
-from postern.surfaces.console.words import CODE_WORDS
+from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS as PREFIXES
+from postern.surfaces.console.words import CODE_WORDS, FILTERS
+from postern.surfaces.console.words import ENGINES as TITLES
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.history.filters import FilterRequest, filter_of
 from postern.usecases.webhooks import listing as webhooks_listing
@@ -57,7 +58,8 @@ def test_an_engine_that_can_be_set_is_made_and_has_a_title(name: str, tmp_path: 
     settings = Settings({"POSTERN_ENGINE": name, "POSTERN_DATA_DIR": str(tmp_path), **NEEDED.get(name, {})})
     made = make_engine(settings)
     assert (made is None) == (name == "none"), f"wiring/engines.py makes nothing of POSTERN_ENGINE={name}"
-    assert name in TITLES, f"ENGINES in console/views/operations/settings.py has no title for {name}"
+    assert name in TITLES, f"ENGINES in console/words.py has no title for {name}"
+    assert name in PREFIXES, f"ENGINE_SETTINGS in console/views/operations/settings.py has no {name}"
     page = DESCRIBED.get(name, f"engines/{name}.md")
     assert (ROOT / "docs" / page).exists(), f"docs/{page} is to say how {name} is used"
 
@@ -140,6 +142,10 @@ def test_a_page_is_rehearsed_or_named_here() -> None:
 
 
 CONSOLE = ROOT / "src" / "postern" / "surfaces" / "console"
+TEMPLATES = {
+    str(file.relative_to(CONSOLE / "templates")): file.read_text("utf-8")
+    for file in sorted((CONSOLE / "templates").rglob("*.html"))
+}
 READERS = {"text", "get", "on", "lines", "_whole"}
 
 
@@ -158,9 +164,25 @@ def _fields_read(view: Path) -> set[str]:
 def test_what_a_form_is_read_for_has_a_field() -> None:
     """Without one, saving the page would put the setting back to its default."""
     read = set().union(*map(_fields_read, (CONSOLE / "views").rglob("*.py")))
-    templates = "".join(file.read_text("utf-8") for file in (CONSOLE / "templates").rglob("*.html"))
+    templates = "".join(TEMPLATES.values())
     missing = {name for name in read if f"'{name}'" not in templates and f'name="{name}"' not in templates}
     assert len(read) > 40 and not missing, f"no template has a field called {sorted(missing)}"
+
+
+def test_a_filter_of_the_templates_is_used() -> None:
+    used = set(re.findall(r"\|\s*(\w+)", "".join(TEMPLATES.values())))
+    assert FILTERS.keys() <= used, f"FILTERS in console/words.py: nobody needs {FILTERS.keys() - used}"
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_imports_what_it_uses(name: str) -> None:
+    imports = re.compile(r'\{% from "[^"]+" import (.+?)(?: with context)? %\}')
+    rest = imports.sub("", TEMPLATES[name])
+    imported = {
+        one.split(" as ")[-1] for names in imports.findall(TEMPLATES[name]) for one in names.split(", ")
+    }
+    unused = {one for one in imported if not re.search(rf"\b{one}\(", rest)}
+    assert not unused, f"{name} does not use {sorted(unused)}"
 
 
 class NotingRow:

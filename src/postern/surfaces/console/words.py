@@ -28,6 +28,16 @@ STATUS_WORDS = {
 }
 """By invocation status: what a badge says, and its tone."""
 
+ENGINES = {
+    "embedded": "built in",
+    "temporal": "Temporal",
+    "restate": "Restate",
+    "dbos": "DBOS",
+    "http": "HTTP",
+    "shopify-flow": "Shopify Flow",
+    "none": "none",
+}
+
 STATUS_HELP = {
     "rejected": "The call was rejected; no workflow was started.",
     "duplicate": "The same delivery had come before; the workflow did not run twice.",

@@ -6,6 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.problems import Refused
+from postern.surfaces.console import words
 from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.access import accounts, audit
@@ -25,16 +26,16 @@ TABS = [
     ("password", "Password"),
 ]
 RETENTION = ("POSTERN_HISTORY_DAYS", "POSTERN_BODY_DAYS", "POSTERN_HISTORY_ROWS")
-ENGINES = {
-    "embedded": ("Built in", "POSTERN_WORKFLOWS"),
-    "temporal": ("Temporal", "POSTERN_TEMPORAL_"),
-    "restate": ("Restate", "POSTERN_RESTATE_"),
-    "dbos": ("DBOS", "POSTERN_DBOS_"),
-    "http": ("HTTP: n8n, Node-RED, or any URL", "POSTERN_HTTP_"),
-    "shopify-flow": ("Shopify Flow", "POSTERN_SHOPIFY_"),
-    "none": ("None", "POSTERN_NO_ENGINE_"),
+ENGINE_SETTINGS = {
+    "embedded": "POSTERN_WORKFLOWS",
+    "temporal": "POSTERN_TEMPORAL_",
+    "restate": "POSTERN_RESTATE_",
+    "dbos": "POSTERN_DBOS_",
+    "http": "POSTERN_HTTP_",
+    "shopify-flow": "POSTERN_SHOPIFY_",
+    "none": "POSTERN_NO_ENGINE_",
 }
-"""Each engine's title, and what the variables of its settings begin with."""
+"""What the variables of each engine's settings begin with."""
 LEVELS = [
     ("read", "Read: look at everything"),
     ("write", "Write: change webhooks, replay"),
@@ -142,8 +143,8 @@ async def engine(visit: Visit) -> Response:
     listed = await settings.in_force(visit.gateway, visit.actor)
     chosen = next((one.value for one in listed if one.variable == "POSTERN_ENGINE"), "none")
     engines = {
-        name: (title, [one for one in listed if one.variable.startswith(prefix)])
-        for name, (title, prefix) in ENGINES.items()
+        name: (words.ENGINES[name], [one for one in listed if one.variable.startswith(prefix)])
+        for name, prefix in ENGINE_SETTINGS.items()
     }
     running = await engine_state(visit.gateway, visit.actor)
     return _page(visit, "engine", chosen=chosen, engines=engines, health=running.health, listed=listed)
