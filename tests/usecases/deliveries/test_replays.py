@@ -304,6 +304,23 @@ async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
     assert (result.done, result.skipped, await emissions(desk)) == (0, 1, Counter())
 
 
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_the_calls_of_a_webhook_that_starts_nothing_are_not_planned(
+    desk: Desk, is_deleted: bool
+) -> None:
+    webhook = await desk.webhook()
+    wanted = HistoryFilter(webhook)
+    assert (await replays.plan(desk.gateway, ACTOR, wanted)).count == 0, "nobody has called it yet"
+    await desk.accepted(webhook, {})
+    assert (await replays.plan(desk.gateway, ACTOR, wanted)).count == 1
+    if is_deleted:
+        await webhooks.remove(desk.gateway, ACTOR, webhook)
+    else:
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
+    with pytest.raises(Refused, match="deleted" if is_deleted else "disabled"):
+        await replays.plan(desk.gateway, ACTOR, wanted)
+
+
 async def test_calls_that_retention_takes_meanwhile_are_skipped(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

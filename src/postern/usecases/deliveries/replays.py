@@ -48,6 +48,14 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
         raise Refused(
             "invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")]
         )
+    if count and wanted.webhook_id is not None:
+        webhook = gateway.runtime.directory.by_id(wanted.webhook_id)
+        if webhook is None:
+            raise Refused("conflict", "the webhook of these calls has been deleted; restore it first")
+        if not webhook.enabled:
+            raise Refused(
+                "conflict", "the webhook of these calls is disabled and starts nothing; enable it first"
+            )
     plan = Replay(new_id("rpl"), "planned", asked, count, gateway.clock(), actor.name)
     await gateway.store.replays.add(
         plan,

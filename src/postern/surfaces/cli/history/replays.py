@@ -105,7 +105,8 @@ def _watched(replay: str) -> Replay:
 
 
 def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
-    skipped = f", {replay.skipped} skipped because their webhook or body is gone" if replay.skipped else ""
+    why = "their webhook is disabled or deleted, or they are no longer kept"
+    skipped = f", {replay.skipped} skipped because {why}" if replay.skipped else ""
     error = f": {replay.error}" if replay.error else ""
     values = " with their recorded values" if replay.fields == "recorded" else ""
     report(replay, f"{replay.state}: {replay.done} of {replay.count} calls{values}{skipped}{error}", as_json)
