@@ -183,3 +183,28 @@ def test_a_name_that_is_none_is_reported_beside_its_field(console: Console) -> N
     console.click("Create webhook")
     expect(console.page.locator("#wrong-name")).to_be_visible()
     expect(console.page.get_by_label("Name")).to_have_value("x" * 201)
+
+
+def test_by_keyboard_each_page_begins_after_the_navigation(console: Console) -> None:
+    keys = console.page.keyboard
+    focused = console.page.locator(":focus")
+    console.open("/webhooks")
+    for key in ("Tab", "Enter", "Tab"):  # over the navigation
+        keys.press(key)
+    expect(focused).to_have_text("New webhook")
+    keys.press("Enter")
+    expect(console.page.locator("#main")).to_be_focused()
+    for _ in range(2):  # the way back stands before the answers
+        keys.press("Tab")
+    expect(focused).to_contain_text("An automation tool or custom code")
+    keys.press("Enter")
+    console.page.wait_for_url("**/new/tool")
+    expect(console.page.locator("#main")).to_be_focused()
+    for _ in range(2):
+        keys.press("Tab")
+    expect(focused).to_have_attribute("name", "name")
+    keys.type("Made by keyboard")
+    for key in ("Tab", "Enter"):
+        keys.press(key)
+    assert console.api.get(f"webhooks/{made(console)}").json["name"] == "Made by keyboard"
+    expect(console.page.locator("#main")).to_be_focused()
