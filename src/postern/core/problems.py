@@ -55,6 +55,13 @@ _ALL = [
         "malformed_request", 400, "Malformed request", "The bytes received are not a valid HTTP request."
     ),
     Problem(
+        "too_much_around_chunks",
+        400,
+        "Too much around the chunks",
+        "What stands around the body's chunks is larger than the chunks. Send chunks of five bytes or more, without long "
+        "extensions or trailers.",
+    ),
+    Problem(
         "credential_missing",
         401,
         "Credential missing",

@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from postern import presets
+from postern import __version__, presets
 from postern.surfaces.mcp.shown import MOST_TEXT
 from support.client import admin_of
 from support.plain_http import WITHOUT_TLS
@@ -181,6 +181,53 @@ def test_only_its_own_names_are_answered(start_program: StartProgram) -> None:
         status(Host=host) for host in ("hooks.example.com", f"127.0.0.1:{program.port}", "evil.example")
     ] == [200, 200, 421]
     assert status(Host="hooks.example.com", Origin="https://evil.example") == 403
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ([{"jsonrpc": "2.0", "id": 1, "method": "ping"}], "one JSON-RPC 2.0 message"),
+        ({"hello": 1}, '"jsonrpc": "2.0"'),
+        ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, '"jsonrpc": "2.0"'),
+        ({"jsonrpc": "2.0", "id": {"a": 1}, "method": "ping"}, "id of a request"),
+        ({"jsonrpc": "2.0", "id": True, "method": "ping"}, "id of a request"),
+        ({"jsonrpc": "2.0", "id": 1}, "names its method"),
+        ({"jsonrpc": "2.0", "id": 1, "method": 5}, "method of a request"),
+        ({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]}, "params of a request"),
+    ],
+)
+def test_what_is_no_message_is_refused_in_plain_words(served: Program, message: Any, said: str) -> None:
+    answer = asked(served, message)
+    error = answer.json()["error"]
+    assert (answer.status_code, answer.json()["id"], error["code"]) == (400, None, -32600)
+    assert said in error["message"] and "pydantic" not in answer.text
+
+
+def test_what_is_a_message_of_another_kind_is_left_to_the_protocol(served: Program) -> None:
+    assert asked(served, {"jsonrpc": "2.0", "method": "notifications/initialized"}).status_code == 202
+    assert asked(served, {"jsonrpc": "2.0", "id": 7, "result": {}}).status_code == 202
+    assert asked(served, {"jsonrpc": "2.0", "id": "a", "method": "ping"}).json()["result"] == {}
+    assert asked(served, "x" * (5 * 1024 * 1024)).status_code == 413
+
+
+def test_it_says_which_version_it_is(served: Program) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    answer = asked(served, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    assert answer.json()["result"]["serverInfo"]["version"] == __version__
+
+
+def asked(served: Program, message: Any) -> httpx2.Response:
+    return httpx2.post(
+        f"{served.url}/mcp",
+        json=message,
+        headers={
+            "Authorization": f"Bearer {served.admin_key}",
+            "Accept": "application/json, text/event-stream",
+        },
+        trust_env=False,
+        verify=WITHOUT_TLS,
+        timeout=20,
+    )
 
 
 def test_what_a_caller_sent_is_bounded_and_marked_as_untrusted(served: Program) -> None:

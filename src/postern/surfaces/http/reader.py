@@ -138,7 +138,7 @@ class RequestSize:
             self._head_at_least += self.piece
             return "headers_too_large" if self._head_at_least > LARGEST_HEAD else None
         self._overhead += self.piece
-        return "malformed_request" if self._overhead > LARGEST_HEAD else None
+        return "too_much_around_chunks" if self._overhead > LARGEST_HEAD else None
 
 
 class RequestReader:

@@ -9,14 +9,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import mcp_types as types
+import msgspec
 import structlog
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from starlette.responses import JSONResponse
+from starlette.types import Message, Receive
 
+from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
@@ -66,6 +70,7 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
 
     return Server(
         "postern",
+        version=__version__,
         title="Postern",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
@@ -78,11 +83,61 @@ async def serve_http(
 ) -> None:
     """One request. Nothing is kept between two of them, so the session manager lives as long as the request
     does, and there is nothing to start or to end with the program."""
+    received = await _read(receive)
+    if wrong := wrong_with_message(received):
+        error = types.ErrorData(code=types.INVALID_REQUEST, message=wrong)
+        answer = types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+        document = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {"id": None}
+        await JSONResponse(document, 400)(scope, receive, send)
+        return
     manager = StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, security_settings=security
     )
     async with manager.run():
-        await manager.handle_request(scope, receive, send)
+        await manager.handle_request(scope, _again(received, receive), send)
+
+
+async def _read(receive: Receive) -> list[Message]:
+    """The request's body as it came, whole or as far as the SDK takes one."""
+    received: list[Message] = []
+    size = 0
+    while size <= DEFAULT_MAX_REQUEST_BODY_SIZE:
+        received.append(message := await receive())
+        size += len(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    return received
+
+
+def _again(received: list[Message], receive: Receive) -> Receive:
+    left = iter(received)
+
+    async def next_one() -> Message:
+        return next(left, None) or await receive()
+
+    return next_one
+
+
+def wrong_with_message(received: list[Message]) -> str:
+    """Why this is no message of the protocol, in words of ours: the SDK's are of its library. Nothing is said of what is no JSON,
+    or is too large: that the SDK says well."""
+    try:
+        message = msgspec.json.decode(b"".join(one.get("body", b"") for one in received))
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    if not isinstance(message, dict):
+        return "Send one JSON-RPC 2.0 message, an object."
+    if message.get("jsonrpc") != "2.0":
+        return 'A JSON-RPC 2.0 message says "jsonrpc": "2.0".'
+    has_id = isinstance(message.get("id"), (str, int)) and not isinstance(message["id"], bool)
+    if "id" in message and not has_id:
+        return "The id of a request is a text or a whole number."
+    if "method" not in message:
+        is_response = has_id and ("result" in message or isinstance(message.get("error"), dict))
+        return "" if is_response else "A request names its method."
+    if not isinstance(message["method"], str):
+        return "The method of a request is a text."
+    return "" if isinstance(message.get("params", {}), dict) else "The params of a request are an object."
 
 
 def security_for(base_url: str) -> TransportSecuritySettings:
