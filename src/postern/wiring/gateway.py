@@ -20,7 +20,7 @@ from postern.engines.embedded.watching import Watch
 from postern.observe import CallLog
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
-from postern.private_files import private_folder
+from postern.private_files import private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
 from postern.stores.secrets.vault import VaultError, key_from_file
@@ -174,6 +174,7 @@ def _base_url(settings: Settings, serving_on: str | None) -> str:
     URLs that lead there all the same: the one that serves leaves its address in the data folder."""
     left = settings.data_dir / "address"
     if serving_on is not None:
+        private_file(left)
         left.write_text((settings.base_url or serving_on) + "\n")
     known = left.read_text().strip() if left.exists() and settings.port == int(Settings.port.default) else ""
     if settings.base_url or serving_on or known:
@@ -186,6 +187,7 @@ def workflows_of(settings: Settings, serving_on: str | None = None) -> Path:
     """A command that was typed without the server's settings looks where the one that serves has looked."""
     left = settings.data_dir / "workflows.path"
     if serving_on is not None:
+        private_file(left)
         left.write_text(f"{settings.workflows.resolve()}\n")
     elif "workflows" not in settings.sources and left.exists():
         return Path(left.read_text().removesuffix("\n"))
@@ -215,6 +217,7 @@ def database_held(database: str) -> Iterator[None]:
 @contextmanager
 def held(lock: Path, what: Path, own: str) -> Iterator[None]:
     private_folder(lock.parent)
+    private_file(lock)  # who can open it can hold it, and nobody could serve
     with open(lock, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
