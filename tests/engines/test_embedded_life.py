@@ -39,6 +39,19 @@ async def test_before_the_process_is_there_the_engine_is_unavailable_and_says_so
         await engine.start(Trigger("inv.1", "wh_1", "inv", {}, b"{}"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a policy of Linux")
+async def test_no_thread_of_the_process_interrupts_who_is_at_work(
+    stage: Stage, endpoint: AnswerEndpoint
+) -> None:
+    engine = await stage.open(TWO_STEPS)
+    await stage.start("inv.1", slot=endpoint.slot())
+    await until(lambda: stage.marked("second"))
+    threads = [int(thread.name) for thread in Path(f"/proc/{engine.process_id}/task").iterdir()]
+    assert len(threads) > 3
+    assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_BATCH}
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
 async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finished_step(
     stage: Stage, endpoint: AnswerEndpoint
 ) -> None:

@@ -91,6 +91,7 @@ def main() -> None:
     # stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _interrupt_nobody()
     os.set_inheritable(setup.socket, False)
     _log_lines(setup.log)
     conversation = Conversation(socket.socket(fileno=setup.socket))
@@ -139,6 +140,14 @@ def end(runs: WorkflowRuns, grace: float) -> None:
     runs.finish(grace)
     log.info("the engine process ends (running workflows had %g seconds)", grace)
     os._exit(0)  # what still runs is taken up by the next process; Python would wait for its threads
+
+
+def _interrupt_nobody() -> None:
+    """A thread that is woken waits until the one at work has paused or had its time. Nearly always that one is of this process and
+    holds the interpreter: the woken one would take the core, find that out and give it back."""
+    if sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER:
+        with suppress(OSError):  # not allowed here
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _beat(conversation: Conversation, hangs_after: float) -> None:
