@@ -24,7 +24,7 @@ from postern.settings import SETTINGS
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import EXIT_CODES
 from postern.surfaces.rest.framework.document import description
-from postern.surfaces.rest.table import OPERATIONS
+from postern.surfaces.rest.table import operations
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import file_schema
 
@@ -206,7 +206,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "metrics.md": metrics_page,
     "use-cases.md": use_cases_page,
-    "openapi.json": lambda: as_text(description(OPERATIONS)),
+    "openapi.json": lambda: as_text(description(list(operations()))),
     "webhooks.schema.json": lambda: as_text(file_schema.schema()),
 }
 

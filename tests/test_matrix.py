@@ -16,7 +16,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.surfaces.rest.framework.operation import PREFIX
-from postern.surfaces.rest.table import OPERATIONS
+from postern.surfaces.rest.table import operations
 from support.client import PASSWORD
 from support.house import House
 from support.program import StartProgram
@@ -201,9 +201,9 @@ def paths_of(parts: list[ast.expr]) -> list[str]:
 def by_commands() -> set[str]:
     """What commands ask of REST, and what only the machine can do."""
     asked = asked_of_rest(PACKAGE / "surfaces" / "cli")
-    known = {(one.method, re.sub(r"{\w+}", "{}", one.path.removeprefix(PREFIX))): one for one in OPERATIONS}
+    known = {(one.method, re.sub(r"{\w+}", "{}", one.path.removeprefix(PREFIX))): one for one in operations()}
     assert asked - known.keys() == set(), "there is no such operation"
-    found = asked_for(PACKAGE / "wiring" / "local.py")
+    found = asked_for(PACKAGE / "wiring" / "machine.py")
     for one in asked:
         source = inspect.getsource(inspect.getmodule(known[one].endpoint) or inspect)
         found |= used_by(source, known[one].endpoint.__name__)

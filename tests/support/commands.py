@@ -9,15 +9,17 @@ from postern.settings import Settings
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.main import app
 from postern.surfaces.cli.run import output
-from postern.wiring.local import Local
+from postern.wiring.local import LocalDatabase
+from postern.wiring.machine import OnThisMachine
 from support.program import Program
 
 
 def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:
     """``typed(tmp_path, "webhooks", "list")`` on the data in that folder, or, with ``to``, over the network; what the
     shell's environment sets is not seen."""
-    api.make_machine = lambda: Local(
-        Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
+    api.make_local = lambda: LocalDatabase(
+        Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment}),
+        OnThisMachine,
     )
     try:
         with capture_logs():  # the real program logs to standard error

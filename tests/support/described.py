@@ -11,10 +11,10 @@ from starlette.routing import compile_path
 from postern.surfaces.rest.framework.document import answer_types
 from postern.surfaces.rest.framework.operation import PREFIX, Operation
 from postern.surfaces.rest.framework.problems import Problem
-from postern.surfaces.rest.table import OPERATIONS
+from postern.surfaces.rest.table import operations
 from postern.usecases.answers import UNSET, Time, as_plain
 
-PATHS = [(one, compile_path(one.path)[0]) for one in OPERATIONS]
+PATHS = [(one, compile_path(one.path)[0]) for one in operations()]
 
 
 class NotAsDescribed(AssertionError):
@@ -70,7 +70,7 @@ def fields_in(answer: Any) -> Iterator[str]:
 def fields_described() -> Iterator[tuple[str, bool]]:
     """Every field of every answer, and whether it may be left out."""
     seen: set[Any] = set()
-    waiting: list[Any] = [Problem, *(kind for one in OPERATIONS for kind in answer_types(one))]
+    waiting: list[Any] = [Problem, *(kind for one in operations() for kind in answer_types(one))]
     for kind in msgspec.inspect.multi_type_info(waiting):
         yield from _fields(kind, seen)
 

@@ -25,6 +25,7 @@ LOADED = [
     "alembic.command",
     "postern.wiring.command",
     "postern.wiring.local",
+    "postern.wiring.machine",
     "postern.wiring.serving",
     "uvloop",
     "support.warm",

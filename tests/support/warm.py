@@ -6,8 +6,10 @@ Nothing here is remembered by a metric, a file or a thread, and each of it is wh
 import gc
 
 from postern.surfaces.console import pages
+from postern.surfaces.rest.table import operations
 from postern.usecases.signatures import senders
 
+assert list(operations())  # each is loaded when it is come to
 for template in pages.ENVIRONMENT.list_templates(extensions=["html"]):
     pages.ENVIRONMENT.get_template(template)
 for sender in senders.names():

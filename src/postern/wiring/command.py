@@ -5,11 +5,15 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from postern.surfaces.cli.entry import run_typed
-from postern.surfaces.cli.gateway.machine import Machine
+from postern.surfaces.cli.gateway.machine import Local, Machine
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
+
+if TYPE_CHECKING:
+    from postern.wiring.local import LocalDatabase
 
 
 def start(workers: int = 1, slot: str | None = None, example: bool = False) -> None:
@@ -60,25 +64,31 @@ def develop(workflows: Path | None, port: int | None, example: bool) -> None:
 
 
 def migrate() -> str:
-    from postern.wiring.local import migrate
+    from postern.wiring.machine import migrate
 
     return migrate()
 
 
 def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
-    from postern.wiring.local import copy
+    from postern.wiring.machine import copy
 
     return copy(whence, where, on_progress)
 
 
-def machine() -> Machine:
+def on_machine(local: "LocalDatabase") -> Machine:
+    from postern.wiring.machine import OnThisMachine
+
+    return OnThisMachine(local)
+
+
+def local() -> Local:
     from postern.observe import set_up_logs
-    from postern.wiring.local import Local
+    from postern.wiring.local import LocalDatabase
     from postern.wiring.starting import settings_or_end
 
     settings = settings_or_end()
     set_up_logs("off" if settings.log == "off" else "text")
-    return Local(settings)
+    return LocalDatabase(settings, on_machine)
 
 
 def _write_example(workflows: Path) -> None:
@@ -95,4 +105,4 @@ def _write_example(workflows: Path) -> None:
 
 
 def cli() -> int:
-    return run_typed(make_cli(machine, start, develop, migrate, copy), sys.argv[1:])
+    return run_typed(make_cli(local, start, develop, migrate, copy), sys.argv[1:])

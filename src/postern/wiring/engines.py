@@ -1,6 +1,7 @@
-"""Which engine the settings ask for."""
+"""Which engine the settings ask for, and what it is given of the gateway."""
 
 import sys
+from functools import partial
 
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.engines.embedded.watching import Watch
@@ -14,7 +15,10 @@ from postern.observe import log_style
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
 from postern.stores.sql.database import ensure_sqlite
+from postern.usecases.calls.respond import answer_of_workflow
+from postern.usecases.operations.example import example_environment
 from postern.usecases.ports import Engine
+from postern.usecases.runtime.gateway import Gateway
 
 
 def make_engine(settings: Settings, watch: Watch | None = None) -> Engine | None:
@@ -79,3 +83,11 @@ def make_engine(settings: Settings, watch: Watch | None = None) -> Engine | None
         raise SettingError(
             f"POSTERN_ENGINE={settings.engine} cannot work with its settings: {words}"
         ) from error
+
+
+async def open_engine(engine: Engine, gateway: Gateway, settings: Settings) -> None:
+    if isinstance(engine, EmbeddedEngine):
+        engine.report_to(partial(answer_of_workflow, gateway), gateway.runtime.endings.ended)
+        if settings.example == "on":
+            engine.environment |= await example_environment(gateway)
+    await engine.open()

@@ -4,42 +4,33 @@ import fcntl
 import hashlib
 import hmac
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
 
-from postern.core.address import Allowlist
-from postern.core.answer import LARGEST_RESPONSE
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
-from postern.engines.embedded.engine import EmbeddedEngine
-from postern.engines.embedded.watching import Watch
 from postern.observe import CallLog
-from postern.outbound.fetch import Fetcher
-from postern.outbound.guard import FetchFailed
 from postern.private_files import private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
 from postern.stores.secrets.vault import VaultError, key_from_file
 from postern.stores.store import Store
-from postern.usecases.calls.respond import answer_of_workflow
 from postern.usecases.deliveries.dispatch import LEASE
-from postern.usecases.operations.example import example_environment
-from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.gateway import Gateway, Outbound, WorkflowFiles
 from postern.usecases.runtime.live_feed import LiveFeed
 from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
-from postern.wiring.engines import make_engine
+from postern.wiring.outside import Outside
 from postern.wiring.starting import CannotStart
-from postern.workflows.load import load
 
-ANYWHERE = Allowlist.parse(["0.0.0.0/0", "::/0"])
+if TYPE_CHECKING:
+    from postern.engines.embedded.watching import Watch
 
 
 def secret_keys(settings: Settings) -> list[str]:
@@ -63,13 +54,16 @@ def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, serving_on: str | None = None, watch: Watch | None = None
+    settings: Settings, serving_on: str | None = None, watch: "Watch | None" = None
 ) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
     engine. ``watch`` is called with what becomes of the workflow files and of runs, where that is the embedded one."""
-    engine = (
-        make_engine(settings, watch) if serving_on else None
-    )  # first: it may say that its settings cannot work
+    if serving_on:
+        from postern.wiring.engines import make_engine, open_engine
+
+        engine = make_engine(settings, watch)  # first: it may say that its settings cannot work
+    else:
+        engine = None
     private_folder(settings.data_dir)
     _refuse_to_begin_anew(settings)
     keys = secret_keys(settings)
@@ -87,31 +81,13 @@ async def opened(
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
+        from postern.workflows.load import load
+
         return [
             Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(workflows).workflows
         ]
 
-    fetcher = Fetcher(allowed_ranges=settings.outbound_allowed)
-
-    async def fetch(url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
-        try:
-            return await fetcher.fetch(url, headers=headers, timeout=timeout, max_bytes=max_bytes)
-        except FetchFailed as failure:
-            raise FetchTrouble(failure.detail, failure.status) from failure
-
-    own = Fetcher(allowed_ranges=ANYWHERE)
-
-    async def call_own(target: str, *, headers: Mapping[str, str], content: bytes, timeout: float) -> Fetched:
-        # The address is the operator's own setting; what follows it cannot lead to another host.
-        try:
-            return await own.fetch(
-                f"{base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,
-                # A redirect may be what the workflow has answered: it is answered, and not followed.
-                timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=None,
-            )  # fmt: skip
-        except FetchFailed as failure:
-            raise FetchTrouble(failure.detail, failure.status) from failure
-
+    outside = Outside(settings.outbound_allowed, base_url)
     gateway = Gateway(
         store=store,
         site=Site(
@@ -129,7 +105,7 @@ async def opened(
         ),
         engine=engine,
         workflow_files=WorkflowFiles(workflows if settings.engine == "embedded" else None, known_workflows),
-        outbound=Outbound(fetch, settings.outbound_allowed if serving_on else None, call_own),
+        outbound=Outbound(outside.fetch, settings.outbound_allowed if serving_on else None, outside.call_own),
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
@@ -142,18 +118,13 @@ async def opened(
             await store.deliveries.release(gateway.clock(), LEASE)
             await store.schedules.release(gateway.clock())
             await store.replays.release(gateway.clock())
-        if isinstance(engine, EmbeddedEngine):
-            engine.report_to(partial(answer_of_workflow, gateway), gateway.runtime.endings.ended)
-            if settings.example == "on":
-                engine.environment |= await example_environment(gateway)
         if engine is not None:
-            await engine.open()
+            await open_engine(engine, gateway, settings)
         yield gateway
     finally:
         if engine is not None:
             await engine.close()
-        await fetcher.aclose()
-        await own.aclose()
+        await outside.aclose()
         gateway.runtime.call_log.flush()
         await store.close()
 

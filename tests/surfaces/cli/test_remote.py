@@ -17,7 +17,7 @@ from reference import commands
 from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
-from postern.wiring.local import Local
+from postern.wiring.local import LocalDatabase
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed
@@ -553,10 +553,10 @@ def test_what_a_newer_gateway_says_besides_is_passed_over(
     made["cors"]["newer"] = {"a": [1]}
     made["newest"] = 1
     page = json.dumps({"items": [made, made], "nextCursor": None, "total": 2, "newer": 1}).encode()
-    monkeypatch.setattr(Local, "ask", lambda *_: Answer(200, page))
+    monkeypatch.setattr(LocalDatabase, "ask", lambda *_: Answer(200, page))
     shown = typed(tmp_path, "webhooks", "list", "--json")
     assert (shown.exit_code, len(json.loads(shown.stdout)["items"])) == (OK, 2)
-    monkeypatch.setattr(Local, "ask", lambda *_: Answer(200, b'{"items": 1}'))
+    monkeypatch.setattr(LocalDatabase, "ask", lambda *_: Answer(200, b'{"items": 1}'))
     other = typed(tmp_path, "webhooks", "list")
     assert (other.exit_code, other.stderr.count("\n")) == (FAILED, 1)
     assert "has done" not in other.stderr

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page
 
-from postern.surfaces.rest.table import OPERATIONS
+from postern.surfaces.rest import table
 from support import described
 from support.client import PASSWORD, Client, admin_of
 from support.described import NotAsDescribed
@@ -200,14 +200,14 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     document["webhooks"] = [one | {"name": f"{one['name']} again"} for one in document["webhooks"][:1]]
     assert api.checked("POST", "configuration", {"document": document, "dryRun": True})["changes"]
 
-    asked = {one.id for one in OPERATIONS if described.answer_types(one)}
+    asked = {one.id for one in table.operations() if described.answer_types(one)}
     assert asked - api.checked_codes - OF_AN_ENGINE == set()
     absent = {name for name, may_be_absent in described.fields_described() if may_be_absent}
     assert absent - api.seen - OF_AN_ENGINE == set()
 
 
 def test_no_path_hides_another() -> None:
-    for path in {one.path for one in OPERATIONS}:
+    for path in {one.path for one in table.operations()}:
         asked = re.sub(r"{\w+}", "some_id", path)
         assert next(one.path for one, form in described.PATHS if form.match(asked)) == path
 

@@ -12,7 +12,7 @@ from postern.surfaces.cli import access, signatures, workflows
 from postern.surfaces.cli.develop import listen, listeners, send
 from postern.surfaces.cli.gateway import login
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.gateway.machine import Machine
+from postern.surfaces.cli.gateway.machine import Local
 from postern.surfaces.cli.history import history, replays, saving
 from postern.surfaces.cli.operations import backup, completion, mcp, retention
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
@@ -107,14 +107,14 @@ def _show_progress(table: str, done: int, total: int) -> None:
 
 
 def make_cli(
-    machine: Callable[[], Machine],
+    local: Callable[[], Local],
     serve: Callable[[int, str | None, bool], None],
     develop: Callable[[Path | None, int | None, bool], None],
     migrate: Callable[[], str],
     copy: Copy,
 ) -> typer.Typer:
     """The commands that need the wiring are handed in by it, and so is what the others need of this machine."""
-    api.make_machine = machine
+    api.make_local = local
 
     @app.command("serve")
     def serve_command(
@@ -192,7 +192,7 @@ def make_cli(
     def settings_command(as_json: Json = False) -> None:
         """Every setting: its environment variable, the value in force, what it is for."""
         show_page(
-            whole(api.here().settings())
+            whole(api.local().settings())
             if api.login() is None
             else api.get(Listing[ShownSetting], "settings"),
             as_json,

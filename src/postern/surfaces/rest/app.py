@@ -17,7 +17,8 @@ from postern.surfaces.rest.framework.problems import (
     on_store_trouble,
 )
 from postern.surfaces.rest.framework.routes import Handler, WholePath
-from postern.surfaces.rest.table import OPERATIONS
+from postern.surfaces.rest.table import operations
+from postern.surfaces.session import actor_of
 from postern.usecases.runtime.gateway import Gateway
 
 
@@ -34,7 +35,7 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
             *beside,
             Route("/docs", docs),
             Route("/docs/{name}", asset),
-            Route(f"{PREFIX}/openapi.json", document_route(OPERATIONS)),
+            Route(f"{PREFIX}/openapi.json", document_route(list(operations()))),
             *_routes(gateway),
         ],
     )
@@ -44,6 +45,6 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
 
 def _routes(gateway: Gateway) -> list[WholePath]:
     by_path: dict[str, dict[str, Handler]] = {}
-    for one in OPERATIONS:
-        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one)
+    for one in operations():
+        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one, actor_of)
     return [WholePath(path, methods) for path, methods in by_path.items()]

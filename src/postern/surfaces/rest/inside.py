@@ -13,7 +13,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.surfaces.rest.framework.operation import JSON, PREFIX, Operation, handler
 from postern.surfaces.rest.framework.problems import problem_response
-from postern.surfaces.rest.table import OPERATIONS
+from postern.surfaces.rest.table import operations
 from postern.usecases.runtime.gateway import Gateway
 
 
@@ -21,7 +21,7 @@ async def ask(
     gateway: Gateway, actor: Actor, method: str, path: str, query: dict[str, str], body: bytes | None
 ) -> Response:
     """The same answer as over HTTP; ``path`` is what follows the prefix. A store that is away is raised."""
-    operation, parts = _operation(method, path)
+    operation, parts = found(method, path)
     scope = {
         "type": "http",
         "method": method,
@@ -47,9 +47,9 @@ async def ask(
         return problem_response(refused)
 
 
-def _operation(method: str, path: str) -> tuple[Operation, dict[str, str]]:
-    for one in OPERATIONS:
-        found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", one.path), PREFIX + path)
-        if found and one.method == method:
-            return one, {name: unquote(part) for name, part in found.groupdict().items()}
+def found(method: str, path: str) -> tuple[Operation, dict[str, str]]:
+    for one in operations(path.split("/")[1]):
+        match = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", one.path), PREFIX + path)
+        if match and one.method == method:
+            return one, {name: unquote(part) for name, part in match.groupdict().items()}
     raise LookupError(f"there is no operation {method} {path}")

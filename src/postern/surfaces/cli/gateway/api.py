@@ -10,7 +10,7 @@ import msgspec
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
-from postern.surfaces.cli.gateway.machine import Machine
+from postern.surfaces.cli.gateway.machine import Local, Machine
 from postern.surfaces.cli.gateway.profiles import Login, chosen
 from postern.surfaces.cli.gateway.source import Answer, Away, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
@@ -64,14 +64,14 @@ class Api:
     """One for each run of the program: what is opened stays open until the command ends."""
 
     def __init__(self) -> None:
-        self.make_machine: Callable[[], Machine] = _no_machine
+        self.make_local: Callable[[], Local] = _no_local
         """`make_cli` is given it."""
         self.profile: str | None = None
         """What --profile says."""
         self._given: Login | None = None
         self.patient = False
         """A gateway that is away is waited for by whoever asks: ``Away`` is raised to them."""
-        self._machine: Machine | None = None
+        self._local: Local | None = None
         self._remote: tuple[Login, Source] | None = None
 
     def get(self, answer: type[T], /, *path: str, **query: Any) -> T:
@@ -149,17 +149,20 @@ class Api:
     def source(self) -> Source:
         login = self.login()
         if login is None:
-            return self.here()
+            return self.local()
         if self._remote is None or self._remote[0] != login:
             from postern.surfaces.cli.gateway.remote import Remote
 
             self._remote = login, Remote(login)
         return self._remote[1]
 
+    def local(self) -> Local:
+        if self._local is None:
+            self._local = self.make_local()
+        return self._local
+
     def here(self) -> Machine:
-        if self._machine is None:
-            self._machine = self.make_machine()
-        return self._machine
+        return self.local().machine()
 
     def machine(self, command: str) -> Machine:
         """For a command that is no use from afar."""
@@ -173,10 +176,10 @@ class Api:
         return self.here()
 
     def close(self) -> None:
-        for opened in (self._machine, self._remote and self._remote[1]):
+        for opened in (self._local, self._remote and self._remote[1]):
             if opened is not None:
                 opened.close()
-        self._machine = self._remote = self._given = None
+        self._local = self._remote = self._given = None
         self.patient = False
 
     def _read(self, body: bytes, answer: type[T], method: str) -> T:
@@ -216,7 +219,7 @@ def _without_unknown(text: bytes, trouble: str) -> bytes | None:
     return msgspec.json.encode(whole)
 
 
-def _no_machine() -> Machine:
+def _no_local() -> Local:
     raise NotImplementedError("make_cli says how to make one")
 
 

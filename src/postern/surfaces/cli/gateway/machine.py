@@ -1,5 +1,6 @@
 """What a command needs of the machine that it is typed on, where it does not ask a gateway over the network. The
-wiring makes it, and only when it is needed: loading all of that takes longer than most commands."""
+wiring makes it, and only when it is needed: loading it takes longer than most commands, and what only the machine can do
+as long again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
     from postern.workflows import Rehearsal
 
 
-class Machine(Source, Protocol):
-    """As a ``Source`` it is the API on the local database."""
+class Local(Source, Protocol):
+    """The API on the local database."""
 
     def settings(self) -> list[ShownSetting]: ...
+
+    def machine(self) -> "Machine": ...
+
+
+class Machine(Protocol):
+    """What only the machine can do."""
 
     def plan_pruning(self) -> dict[str, int]: ...
 

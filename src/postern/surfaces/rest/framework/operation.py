@@ -19,7 +19,6 @@ from starlette.responses import PlainTextResponse, Response
 from postern.core.access.accounts import Actor, Level
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
-from postern.surfaces.session import actor_of
 from postern.usecases.access.idempotency import once
 from postern.usecases.answers import Schema, as_json
 from postern.usecases.runtime.gateway import Gateway, require
@@ -192,7 +191,7 @@ def _body_type(answers: Any) -> Any:
 
 
 def handler(
-    gateway: Gateway, operation: Operation, who: Callable[[Gateway, Request], Awaitable[Actor]] = actor_of
+    gateway: Gateway, operation: Operation, who: Callable[[Gateway, Request], Awaitable[Actor]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Checked in this order, so that a stranger learns as little as possible: who are you, may you, is the path one of ours, are the
     parameters known, is the body JSON, is it right. Only then does the use case run."""
