@@ -19,7 +19,7 @@ import typer.main
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
 from postern.core.webhooks import settings as webhook_settings
-from postern.observe import REGISTRY
+from postern.observe.metrics import REGISTRY
 from postern.settings import SETTINGS
 from postern.surfaces.cli.main import make_cli
 from postern.surfaces.cli.run import EXIT_CODES

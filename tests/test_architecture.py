@@ -79,7 +79,7 @@ PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 LATE_IMPORTS: dict[str, set[str]] = {
     "__main__.py": {"postern.wiring.command"},  # while it loads, Ctrl-C is to end it without a traceback
     "wiring/command.py": {  # the store, the web framework and the console: a second that --help need not wait
-        "postern.observe",
+        "postern.observe.logs",
         "postern.wiring.develop",
         "postern.wiring.local",
         "postern.wiring.machine",
@@ -105,6 +105,8 @@ LATE_IMPORTS: dict[str, set[str]] = {
         "postern.engines.dbos",
         "postern.engines.temporal",
     },
+    "observe/counting.py": {"postern.observe.metrics"},  # a command counts nothing
+    "observe/logs.py": {"postern.observe.lines"},  # most commands write no line
     "wiring/gateway.py": {  # a command has no engine, and few read workflow files
         "postern.wiring.engines",
         "postern.workflows.load",
@@ -365,8 +367,10 @@ def test_a_command_on_this_machine_loads_nothing_that_it_does_not_use(tmp_path: 
             "argon2",
             "httpx2",
             "jinja2",
+            "prometheus_client",
             "psycopg",
             "rich",
+            "structlog",
             "tarfile",
             "uvicorn",
             "uvloop",
@@ -401,7 +405,7 @@ def test_a_command_on_this_machine_loads_nothing_that_it_does_not_use(tmp_path: 
 def test_a_start_on_sqlite_loads_nothing_that_it_may_never_need(modules: str) -> None:
     """A third of the time in which the program starts: other databases and engines, migrations, an HTTP client."""
     heavy = ("psycopg", "alembic", "aiohttp", "rich.", "temporalio", "mcp.")
-    code = f"import postern.observe, postern.wiring.{modules}, sys; print([name for name in sys.modules if name.startswith({heavy!r}) or 'postgresql' in name])"
+    code = f"import postern.observe.lines, postern.observe.metrics, postern.wiring.{modules}, sys; print([name for name in sys.modules if name.startswith({heavy!r}) or 'postgresql' in name])"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )

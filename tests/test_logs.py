@@ -14,11 +14,11 @@ from support.waiting import PATIENCE, wait_until
 from support.wire import exchange
 
 SAYING = """
-import sys, structlog
-from postern.observe import set_up_logs
+import sys
+from postern.observe.logs import Log, set_up_logs
 
 set_up_logs(sys.argv[1])
-log = structlog.get_logger()
+log = Log()
 log.info("went well", count=1)
 try:
     1 / 0
@@ -47,12 +47,13 @@ def test_text_in_a_file_is_without_colours() -> None:
 
 
 HOSTILE = r"""
-import asyncio, logging, sys, structlog
-from postern.observe import CallLine, CallLog, set_up_logs
+import asyncio, logging, sys
+from postern.observe.calls import CallLine, CallLog
+from postern.observe.logs import Log, set_up_logs
 
 set_up_logs(sys.argv[1])
 sent = "\x1b[2J\x9b31m\u202e\x07é\ud800"
-structlog.get_logger().error(sent, reason=sent, exc_info=ValueError(sent))
+Log().error(sent, reason=sent, exc_info=ValueError(sent))
 logging.getLogger("some.library").warning("heard %s", sent)
 async def call():
     CallLog(sys.stderr, sys.argv[1]).call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))

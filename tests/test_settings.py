@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postern import observe
+from postern.observe import logs
 from postern.settings import SETTINGS, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.wiring import command
@@ -149,7 +149,7 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(observe, "set_up_logs", lambda _: None)  # it would hold for every test after this one
+    monkeypatch.setattr(logs, "set_up_logs", lambda _: None)  # it would hold for every test after this one
     for name, value in {
         "POSTERN_DATA_DIR": str(tmp_path / "data"),
         "POSTERN_PORT": "0",

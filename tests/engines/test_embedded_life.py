@@ -328,7 +328,7 @@ import asyncio, sys
 from pathlib import Path
 from postern.engines.embedded.engine import EmbeddedEngine
 from postern.core.deliveries.delivery import Trigger
-from postern.observe import set_up_logs
+from postern.observe.logs import set_up_logs
 
 async def main():
     set_up_logs("off")

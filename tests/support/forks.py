@@ -23,6 +23,8 @@ from types import ModuleType
 
 LOADED = [
     "alembic.command",
+    "postern.observe.lines",
+    "postern.observe.metrics",
     "postern.wiring.command",
     "postern.wiring.local",
     "postern.wiring.machine",

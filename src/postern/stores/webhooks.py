@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-import structlog
 from sqlalchemy import Connection, Row, and_, bindparam, delete, false, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
@@ -20,6 +19,7 @@ from postern.core.webhooks.stored import (
     UnreadableWebhook,
 )
 from postern.identity import new_id
+from postern.observe.logs import Log
 from postern.stores import schedules
 from postern.stores.access.audit import write_note, write_notes
 from postern.stores.secrets import keys
@@ -41,7 +41,7 @@ from postern.stores.sql.tables import (
 from postern.stores.sql.wake import CONFIGURATION, announce
 from postern.stores.sql.writer import Writer
 
-log = structlog.get_logger("postern.webhooks")
+log = Log()
 
 Stored = StoredWebhook | UnreadableWebhook
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import structlog
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
@@ -11,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.logs import Log
 from postern.surfaces.console import console_routes, trouble_page
 from postern.surfaces.health import Numbers, health_routes
 from postern.surfaces.mcp.endpoint import PATH as MCP
@@ -20,7 +20,7 @@ from postern.surfaces.rest.framework.envelope import Envelope
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, problem_response
 from postern.usecases.runtime.gateway import Gateway
 
-log = structlog.get_logger("postern.app")
+log = Log()
 
 App = Callable[..., Any]
 

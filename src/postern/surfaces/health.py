@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from postern.observe import own_numbers
+from postern.observe.metrics import own_numbers
 from postern.usecases.operations.numbers import measure_backlog, offer_writer_waiting
 from postern.usecases.operations.readiness import readiness
 from postern.usecases.runtime.gateway import Gateway

@@ -21,7 +21,7 @@ def start(workers: int = 1, slot: str | None = None, example: bool = False) -> N
 
     import uvloop
 
-    from postern.observe import set_up_logs
+    from postern.observe.logs import set_up_logs
     from postern.wiring.serving import serve, serve_with
     from postern.wiring.starting import ends_in_a_sentence, settings_or_end
     from postern.wiring.workers.slot import WorkerSlot
@@ -39,7 +39,7 @@ def start(workers: int = 1, slot: str | None = None, example: bool = False) -> N
 def develop(workflows: Path | None, port: int | None, example: bool) -> None:
     import uvloop
 
-    from postern.observe import set_up_logs
+    from postern.observe.logs import set_up_logs
     from postern.wiring.develop import develop
     from postern.wiring.starting import ends_in_a_sentence, settings_or_end
 
@@ -82,7 +82,7 @@ def on_machine(local: "LocalDatabase") -> Machine:
 
 
 def local() -> Local:
-    from postern.observe import set_up_logs
+    from postern.observe.logs import set_up_logs
     from postern.wiring.local import LocalDatabase
     from postern.wiring.starting import settings_or_end
 

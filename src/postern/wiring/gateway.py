@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
-from postern.observe import CallLog
+from postern.observe.calls import CallLog
 from postern.private_files import private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets

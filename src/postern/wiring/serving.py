@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import structlog
-
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded.watching import Watch
-from postern.observe import own_numbers
+from postern.observe.logs import Log
+from postern.observe.metrics import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
 from postern.surfaces.cli.run import FAILED, USAGE
@@ -47,7 +46,7 @@ from postern.wiring.workers.slot import Lifeline, WorkerSlot
 
 LOOK_EVERY = 1.0
 
-log = structlog.get_logger("postern.serving")
+log = Log()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
 from postern.core.problems import Refused
-from postern.observe import CallLine
+from postern.observe.calls import CallLine
 from postern.usecases.calls.respond import report_end, respond
 from support.house import House
 from support.waiting import PATIENCE

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, ClientAddresses
 from postern.core.calls.arriving import ArrivingBytes
-from postern.observe import unknown_codes
+from postern.observe.metrics import Numbers
 from postern.usecases.calls import intake as module
 from postern.usecases.calls.intake import GUESSING, Intake
 from support.house import AnsweredCall, House
@@ -138,21 +138,25 @@ async def test_a_slash_at_the_end_is_the_same_url_and_any_other_end_is_none(
     house: House, intake: Intake
 ) -> None:
     webhook = await house.webhook()
-    before = unknown_codes._value.get()
+    before = Numbers.unknown_codes._value.get()
     assert not begun(intake, webhook, slash=b"/").settled
-    assert unknown_codes._value.get() == before
+    assert Numbers.unknown_codes._value.get() == before
     unknown = begun(intake, webhook, slash=b"/x")
-    assert (await heard(unknown), unknown.unread, unknown_codes._value.get()) == (404, True, before + 1)
+    assert (await heard(unknown), unknown.unread, Numbers.unknown_codes._value.get()) == (
+        404,
+        True,
+        before + 1,
+    )
 
 
 async def test_a_webhook_that_cannot_be_served_is_no_unknown_one(
     house: House, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook()
-    before = unknown_codes._value.get()
+    before = Numbers.unknown_codes._value.get()
     monkeypatch.setattr(house.gateway.runtime.directory, "by_code", lambda code: None)
     assert await heard(begun(intake, webhook)) == 503
-    assert unknown_codes._value.get() == before
+    assert Numbers.unknown_codes._value.get() == before
 
 
 async def test_while_the_process_ends_nobody_begins_to_wait(house: House, intake: Intake) -> None:

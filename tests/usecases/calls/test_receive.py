@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import Receipt, StoreUnavailable
-from postern.observe import CallLine, call_counts
+from postern.observe.calls import CallLine, call_counts
 from postern.usecases.calls import receive
 from postern.usecases.deliveries.dispatch import LEASE, Dispatcher
 from postern.usecases.history import samples
@@ -28,9 +28,7 @@ class Counted:
 
     @staticmethod
     def _now() -> tuple[dict[tuple[str, str, str], int], dict[bool, int]]:
-        return dict(call_counts._calls), {
-            waited: sum(call_counts._within[waited]) for waited in (False, True)
-        }
+        return dict(call_counts.calls), {waited: sum(call_counts.within[waited]) for waited in (False, True)}
 
     def since(self) -> tuple[dict[tuple[str, str], int], int, int]:
         """Calls by outcome and code, how many were answered at once, and how many had waited."""

@@ -10,7 +10,7 @@ from postern.core.deliveries import delivery as core
 from postern.core.deliveries.delivery import Started, Trigger
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.observe import runs_ended
+from postern.observe.metrics import Numbers
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.deliveries import dispatch
 from postern.usecases.history import history
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 def counted() -> dict[str, float]:
-    return {state: runs_ended.labels(state)._value.get() for state in ("completed", "failed")}
+    return {state: Numbers.runs_ended.labels(state)._value.get() for state in ("completed", "failed")}
 
 
 def waiting_webhook(house: House, seconds: int = 20, **more: Any) -> Any:

@@ -20,7 +20,7 @@ from postern.core.deliveries.delivery import (
     delivery_key,
 )
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
+from postern.observe.metrics import Numbers
 from postern.usecases.deliveries import dispatch
 from postern.usecases.deliveries.dispatch import Dispatcher, start_delivery
 from postern.usecases.history import history
@@ -68,7 +68,7 @@ async def round_of(house: House) -> Delivery:
 
 def counted(house: House) -> dict[str, float]:
     kinds = ("started", "unavailable", "rejected")
-    return {kind: engine_starts.labels(house.engine.name, kind)._value.get() for kind in kinds}
+    return {kind: Numbers.engine_starts.labels(house.engine.name, kind)._value.get() for kind in kinds}
 
 
 def moved(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -91,7 +91,7 @@ async def test_each_outcome_is_written_down_counted_and_announced_to_those_who_w
 ) -> None:
     call = (await house.call(await house.webhook())).json["invocationId"]
     touched, before = moved(house, monkeypatch), counted(house)
-    timed = engine_start_seconds._sum.get()
+    timed = Numbers.engine_start_seconds._sum.get()
     going(house, outcome)
     delivery = await round_of(house)
     assert (delivery.state, delivery.attempts, delivery.error) == (
@@ -107,7 +107,7 @@ async def test_each_outcome_is_written_down_counted_and_announced_to_those_who_w
         **dict.fromkeys(before, 0.0),
         kind: 1.0,
     }
-    assert (engine_start_seconds._sum.get() > timed) == (kind == "started")
+    assert (Numbers.engine_start_seconds._sum.get() > timed) == (kind == "started")
     assert touched == [call]
 
 
@@ -353,7 +353,10 @@ async def test_what_waits_is_measured_and_the_loop_rests_until_something_is_due(
     house.gateway.runtime.due.clear()
     idle = asyncio.create_task(house.dispatcher._idle())
     async with asyncio.timeout(PATIENCE):
-        while (deliveries_waiting._value.get(), round(oldest_due_seconds._value.get())) != (2, 50):
+        while (Numbers.deliveries_waiting._value.get(), round(Numbers.oldest_due_seconds._value.get())) != (
+            2,
+            50,
+        ):
             await asyncio.sleep(0.001)
         assert not idle.done()
         house.gateway.runtime.due.set()
@@ -362,7 +365,7 @@ async def test_what_waits_is_measured_and_the_loop_rests_until_something_is_due(
     assert not house.gateway.runtime.due.is_set(), "or it would not rest"
     house.gateway.runtime.due.set()
     await house.dispatcher._idle()
-    assert (deliveries_waiting._value.get(), oldest_due_seconds._value.get()) == (0, 0)
+    assert (Numbers.deliveries_waiting._value.get(), Numbers.oldest_due_seconds._value.get()) == (0, 0)
 
 
 async def test_a_start_that_outlasts_its_caller_is_written_down_and_its_end_not_waited_for(

@@ -8,7 +8,7 @@ import pytest
 
 from postern.core.deliveries.delivery import End, EngineUnavailable, Started
 from postern.core.history.invocation import Answered, StoreUnavailable
-from postern.observe import runs_ended
+from postern.observe.metrics import Numbers
 from postern.usecases.history import endings as endings_module
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
@@ -80,10 +80,10 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk
     async def states(after: float) -> list[tuple[str | None, float | None]]:
         """Of each run, and in how many seconds it is asked about again."""
         desk.gateway.clock = lambda: began + after
-        before = {kind: runs_ended.labels(kind)._value.get() for kind in ("completed", "failed")}
+        before = {kind: Numbers.runs_ended.labels(kind)._value.get() for kind in ("completed", "failed")}
         await loop.ask()
         await loop.write()
-        counted.update({kind: runs_ended.labels(kind)._value.get() - before[kind] for kind in before})
+        counted.update({kind: Numbers.runs_ended.labels(kind)._value.get() - before[kind] for kind in before})
         found = [await desk.store.deliveries.get(key) for key in keys]
         return [(one.state, one.ask_at and round(one.ask_at - began - after)) for one in found]
 

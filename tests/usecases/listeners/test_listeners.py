@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from postern.core.access.accounts import Actor
 from postern.core.listeners import LEASE
 from postern.core.problems import Refused
-from postern.observe import runs_ended
+from postern.observe.metrics import Numbers
 from postern.usecases.access import audit
 from postern.usecases.history import history
 from postern.usecases.listeners import listeners, watching
@@ -439,12 +439,12 @@ async def test_a_call_is_answered_once_and_by_whom_it_was_given_to(house: House)
     with pytest.raises(Refused) as caught:
         await answered(house.gateway, ADA, listener.id, call.id, LocalAnswer(status=200, body_base64="%"))
     assert [one.field for one in caught.value.errors] == ["bodyBase64"]
-    before = {state: runs_ended.labels(state)._value.get() for state in ("completed", "failed")}
+    before = {state: Numbers.runs_ended.labels(state)._value.get() for state in ("completed", "failed")}
     first = await answer(house, listener, call, b"first")
     again = await answer(house, listener, call, b"second")
     assert (first.heard, first.detail, again.heard) == (True, "", False)
     assert (await calling).body == b"first"
-    assert {state: runs_ended.labels(state)._value.get() - before[state] for state in before} == {
+    assert {state: Numbers.runs_ended.labels(state)._value.get() - before[state] for state in before} == {
         "completed": 1.0,
         "failed": 0.0,
     }
@@ -456,13 +456,13 @@ async def test_a_program_that_fails_hears_what_its_caller_heard(house: House) ->
     calling = asyncio.create_task(house.call(webhook))
     (call,) = await ask(house, listener)
     failed = {"status": None, "error": "  Connection\n refused " + "x" * 970}
-    before = runs_ended.labels("failed")._value.get()
+    before = Numbers.runs_ended.labels("failed")._value.get()
     touched = await answer(house, listener, call, **failed)
     assert touched.detail == f"Connection refused {'x' * 970}; the caller heard 502"
     assert (await calling).status == 502
     again = await answer(house, listener, call, **failed)
     assert (again.heard, again.detail) == (False, f"Connection refused {'x' * 970}")
-    assert runs_ended.labels("failed")._value.get() - before == 1
+    assert Numbers.runs_ended.labels("failed")._value.get() - before == 1
 
 
 async def test_whoever_ends_a_listener_is_written_down_where_it_concerns_somebody_else(house: House) -> None:

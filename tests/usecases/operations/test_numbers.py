@@ -2,7 +2,7 @@
 
 import pytest
 
-from postern.observe import REGISTRY
+from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import numbers
 from support.house import House
 

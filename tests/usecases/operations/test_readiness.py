@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from postern import __version__
 from postern.core.deliveries.delivery import EngineHealth
 from postern.core.webhooks.stored import UnreadableWebhook
-from postern.observe import REGISTRY
+from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import MOST_NAMED, status, watch
 from support.house import OWNER, House

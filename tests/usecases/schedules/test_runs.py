@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.observe import REGISTRY
+from postern.observe.metrics import REGISTRY
 from postern.usecases.access import audit
 from postern.usecases.history import history
 from postern.usecases.history.views import Invocation

@@ -9,14 +9,14 @@ from itertools import count
 from typing import Any
 
 import msgspec
-import structlog
 
 from postern.core.answer import InvalidResponse
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
+from postern.observe.logs import Log
 
-log = structlog.get_logger("postern.engine")
+log = Log()
 
 TakeAnswer = Callable[[str, Any, Any, Any], Awaitable[bool]]
 """Key, status, headers, body of a workflow's answer: True when it is recorded as the first one."""

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import structlog
 
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link, OnEnd, TakeAnswer, nobody_waits
 from postern.engines.embedded.watching import Watch
+from postern.observe.logs import Log
 from postern.workflows.load import workflow_files
 
-log = structlog.get_logger("postern.engine")
+log = Log()
 
 LOOK_EVERY = 0.5
 GRACE = 10.0

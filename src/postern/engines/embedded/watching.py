@@ -1,11 +1,10 @@
 """Who is called when something becomes of the workflow files or of runs."""
 
-import structlog
-
 from postern.core.deliveries.delivery import Workflow
 from postern.engines.embedded.frames import RunOver
+from postern.observe.logs import Log
 
-log = structlog.get_logger("postern.engine")
+log = Log()
 
 
 class Watch:

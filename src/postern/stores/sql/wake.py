@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import URL
 
+from postern.observe.logs import Log
 from postern.stores.sql.database import ALONE_LOCK, REACHING
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LISTENERS, HANDED = "listeners", "handed:"
 LISTENING, DEAF = "listening", "deaf"
 LONGEST_PAUSE = 5.0
 
-log = structlog.get_logger("postern.wake")
+log = Log()
 
 
 def announce(connection: Connection, word: str) -> None:

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, SQLAlchemyError
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
+from postern.observe.logs import Log
 from postern.stores.calls.recorder import record_all
 from postern.stores.sql.database import Database
 
@@ -56,7 +56,7 @@ ATTEMPTS = 3
 LOG_EVERY = 10.0
 """A full disk refuses dozens of commits a second, and the log may be on that disk."""
 
-log = structlog.get_logger("postern.writer")
+log = Log()
 
 
 class Commits:

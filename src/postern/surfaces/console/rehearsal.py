@@ -7,13 +7,13 @@ database's own pages read.
 import asyncio
 from contextlib import suppress
 
-import structlog
 from starlette.requests import Request
 from starlette.types import Scope
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.logs import Log
 from postern.surfaces.console import pages
 from postern.surfaces.console.views.history import calls as history
 from postern.surfaces.console.views.history import live, volume
@@ -50,7 +50,7 @@ AFTER = 0.5
 PAUSE = 0.01
 """Between two pages, for the calls that came in meanwhile."""
 
-log = structlog.get_logger("postern.console")
+log = Log()
 
 
 async def rehearse(gateway: Gateway) -> None:

@@ -4,10 +4,9 @@ Measured: answering so costs a third of what the ASGI interface costs, which was
 the call.
 """
 
-import structlog
-
 from postern.core import answer as answers
 from postern.core.answer import Answer
+from postern.observe.logs import Log
 from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
 from postern.usecases.calls.intake import IncomingCall, Intake
@@ -15,7 +14,7 @@ from postern.usecases.calls.receive import Caller
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-log = structlog.get_logger("postern.ingress")
+log = Log()
 
 
 class CallExchange:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
@@ -20,6 +19,7 @@ from uvicorn.server import ServerState
 from postern.core import answer as answers
 from postern.core.address import limit_key
 from postern.core.answer import Answer
+from postern.observe.logs import Log
 from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
 from postern.surfaces.http.exchange import Exchange, Line
 from postern.surfaces.http.reader import Request, RequestReader
@@ -33,7 +33,7 @@ MOST_QUEUED = 64 * 1024 * 1024
 MOST_DISCARDED = 64 * 1024 * 1024
 """Bytes of one request, or of what follows a refusal, that nobody wants."""
 
-log = structlog.get_logger("postern.connection")
+log = Log()
 
 # Of what each request needs: Python 3.11 takes ten times as long to find an enum's member as a name.
 _ANSWERING, _REFUSING, _LINGERING, _CLOSED = State.ANSWERING, State.REFUSING, State.LINGERING, State.CLOSED

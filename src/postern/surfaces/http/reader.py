@@ -9,17 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 import httptools
-import structlog
 from msgspec import Struct
 
 from postern.core.calls.call import Headers
+from postern.observe.logs import Log
 from postern.surfaces.http.states import Event
 
 LARGEST_HEAD = 32 * 1024
 
 _is_host = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*").fullmatch
 
-log = structlog.get_logger("postern.connection")
+log = Log()
 
 # Python 3.11 takes ten times as long to find an enum's member as a name, and each request needs all three.
 _HEAD_BEGUN, _BODY_PIECE, _REQUEST_WHOLE = Event.HEAD_BEGUN, Event.BODY_PIECE, Event.REQUEST_WHOLE

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import mcp_types as types
 import msgspec
-import structlog
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -25,6 +24,7 @@ from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.logs import Log
 from postern.surfaces.mcp import history, listeners, sending, signatures, webhooks
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
 from postern.usecases.runtime.gateway import Gateway
@@ -38,7 +38,7 @@ __all__ = [
     "webhooks",
 ]  # imported so that they enter their tools in the table
 
-log = structlog.get_logger("postern.mcp")
+log = Log()
 
 State = dict[str, Any]
 """What the SDK keeps for a server while it lives: nothing."""

@@ -7,15 +7,14 @@ end     judge the call, record what was decided, answer
 
 import time
 
-import structlog
-
 from postern.core import answer as answers
 from postern.core.address import ClientAddresses, limit_key
 from postern.core.admit import Verdict, admit, admit_head, too_large
 from postern.core.calls.arriving import ArrivingBytes
 from postern.core.calls.call import Call, Headers
 from postern.core.webhooks.webhook import Webhook
-from postern.observe import unknown_codes
+from postern.observe.counting import numbers
+from postern.observe.logs import Log
 from postern.usecases.calls.receive import OnAnswer, receive
 from postern.usecases.runtime.gateway import Gateway
 
@@ -24,7 +23,7 @@ GUESSING = "guessing"
 LOG_EVERY = 10.0
 """Seconds between two log lines about the same shortage."""
 
-log = structlog.get_logger("postern.intake")
+log = Log()
 
 
 class Intake:
@@ -88,7 +87,7 @@ class IncomingCall:
             if directory.knows(code):
                 self._turn_away("temporarily_unavailable")
                 return
-            unknown_codes.inc()
+            numbers().unknown_codes.inc()
             self._turn_away("webhook_not_found")
             return
         if gateway.runtime.ending and webhook.answer_timeout is not None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
 import msgspec
-import structlog
 
 from postern.core import answer as answers
 from postern.core.admit import Verdict
@@ -19,7 +18,9 @@ from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id
-from postern.observe import CallLine, call_counts, not_stored
+from postern.observe.calls import CallLine, call_counts
+from postern.observe.counting import numbers
+from postern.observe.logs import Log
 from postern.usecases.calls.respond import await_answer, await_first_answer, await_listener
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
@@ -28,7 +29,7 @@ LONGEST_REJECTED_BODY = 64 * 1024
 
 _encode = msgspec.json.Encoder().encode
 
-log = structlog.get_logger("postern.receive")
+log = Log()
 
 LATE = 0.1
 """Seconds from the verdict to the answer after which history says when the answer was given."""
@@ -139,7 +140,7 @@ class Reception:
         return answer
 
     def _not_stored(self) -> None:
-        not_stored.inc()
+        numbers().not_stored.inc()
         answer = answers.problem("temporarily_unavailable")
         self._log("not stored", "temporarily_unavailable", 503, waited=False)
         self._on_answer(_for_sender(self._webhook, self._call, answer))

@@ -10,8 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 from itertools import accumulate
 
-import structlog
-
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.deliveries.delivery import (
@@ -24,7 +22,8 @@ from postern.core.deliveries.delivery import (
     wait_before_retry,
 )
 from postern.core.history.invocation import Delivery, Invocation, StoreUnavailable
-from postern.observe import deliveries_waiting, engine_start_seconds, engine_starts, oldest_due_seconds
+from postern.observe.counting import numbers
+from postern.observe.logs import Log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
@@ -44,7 +43,7 @@ SETTLE_WITHIN = 900.0
 """Seconds that a start waits for the store to come back before it is left to its lease."""
 LONGEST_PAUSE = 15.0
 
-log = structlog.get_logger("postern.dispatch")
+log = Log()
 
 
 def payload_of(invocation: Invocation) -> Payload | None:
@@ -82,7 +81,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         except TimeoutError:
             raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
     except EngineUnavailable as trouble:
-        engine_starts.labels(gateway.engine.name, "unavailable").inc()
+        numbers().engine_starts.labels(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
         detail = trouble.detail
         if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
@@ -96,13 +95,13 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
     except EngineRejected as refusal:
-        engine_starts.labels(gateway.engine.name, "rejected").inc()
+        numbers().engine_starts.labels(gateway.engine.name, "rejected").inc()
         rejected, now = refusal.detail, gateway.clock()
         await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, rejected, now))
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
-    engine_starts.labels(gateway.engine.name, "started").inc()
-    engine_start_seconds.observe(time.perf_counter() - began)
+    numbers().engine_starts.labels(gateway.engine.name, "started").inc()
+    numbers().engine_start_seconds.observe(time.perf_counter() - began)
     now = gateway.clock()
     since = now if started.at is None else min(started.at, now)
     asked_after = gateway.engine.asked_after
@@ -281,6 +280,6 @@ class Dispatcher:
 
     async def _idle(self) -> None:
         count, oldest = await self._gateway.store.deliveries.backlog(self._gateway.clock())
-        deliveries_waiting.set(count)
-        oldest_due_seconds.set(oldest)
+        numbers().deliveries_waiting.set(count)
+        numbers().oldest_due_seconds.set(oldest)
         await self._loop.rest(LOOK_EVERY, self._gateway.runtime.due.wait())

@@ -7,8 +7,6 @@ is queued already: the calls that come in meanwhile must not stand behind a mont
 
 from dataclasses import replace
 
-import structlog
-
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay, Values
@@ -16,6 +14,7 @@ from postern.core.history.invocation import HistoryFilter, Invocation
 from postern.core.history.part import path_of
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
+from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page
 from postern.usecases.deliveries import views
@@ -29,7 +28,7 @@ MOST_QUEUED = 200
 LEASE = 30.0
 LOOK_EVERY = 1.0
 
-log = structlog.get_logger("postern.replays")
+log = Log()
 
 
 async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Replay:

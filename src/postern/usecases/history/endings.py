@@ -4,11 +4,10 @@ known, and an engine that can tell is asked where nothing was heard from it."""
 import asyncio
 import time
 
-import structlog
-
 from postern.core.deliveries.delivery import EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe import runs_ended
+from postern.observe.counting import numbers
+from postern.observe.logs import Log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
@@ -21,7 +20,7 @@ LONGEST_WAIT = 120.0
 SHARE_OF_AGE = 0.2
 """A run that has lasted long will last longer: it is asked about less often."""
 
-log = structlog.get_logger("postern.endings")
+log = Log()
 
 
 class EndingsLoop:
@@ -67,7 +66,7 @@ class EndingsLoop:
             if key in early:
                 gateway.runtime.endings.early(key, end)
             else:
-                runs_ended.labels(end.state).inc()
+                numbers().runs_ended.labels(end.state).inc()
                 gateway.runtime.live.touch(key.rpartition(".")[0])
         for answered in noticed.answered:
             gateway.runtime.live.touch(answered.invocation_id)

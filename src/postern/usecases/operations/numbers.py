@@ -1,15 +1,15 @@
 """The metrics that are measured when somebody asks for them."""
 
-from postern.observe import deliveries_waiting, oldest_due_seconds, writer_waiting
+from postern.observe.counting import numbers
 from postern.usecases.runtime.gateway import Gateway
 
 
 def offer_writer_waiting(gateway: Gateway) -> None:
     """Read from the store each time: another worker reads this process's numbers too, and asks no route of it."""
-    writer_waiting.set_function(lambda: gateway.store.waiting)
+    numbers().writer_waiting.set_function(lambda: gateway.store.waiting)
 
 
 async def measure_backlog(gateway: Gateway) -> None:
     count, oldest = await gateway.store.deliveries.backlog(gateway.clock())
-    deliveries_waiting.set(count)
-    oldest_due_seconds.set(oldest)
+    numbers().deliveries_waiting.set(count)
+    numbers().oldest_due_seconds.set(oldest)

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-import structlog
-
 from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth
-from postern.observe import ready
+from postern.observe.counting import numbers
+from postern.observe.logs import Log
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -17,7 +16,7 @@ MOST_NAMED = 10
 
 NO_ENGINE = EngineHealth(False, "none in this process")
 
-log = structlog.get_logger("postern.ready")
+log = Log()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ async def watch(gateway: Gateway) -> None:
 async def _look(gateway: Gateway) -> None:
     store, webhooks, engine = await _store(gateway), _webhooks(gateway), await _own_engine(gateway)
     for name, well in (("store", store.ok), ("webhooks", webhooks.ok), ("engine", not engine.cannot_start)):
-        ready.labels(name).set(well)
+        numbers().ready.labels(name).set(well)
     alarms = [] if store.ok else [f"Calls are rejected with 503: {store.detail}."]
     alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
     alarms += [f"No workflow is started: {engine.detail}."] if engine.cannot_start else []

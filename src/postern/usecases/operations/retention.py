@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
-import structlog
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT, RetentionPolicy
 from postern.identity import first_id_at
+from postern.observe.logs import Log
 from postern.usecases.access.accounts import SESSION_IDLE
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
@@ -35,7 +35,7 @@ REPORTED = ("invocations", "bodies", "rejected")
 Report = Callable[[str, int], None]
 T = TypeVar("T")
 
-log = structlog.get_logger("postern.retention")
+log = Log()
 
 
 def _nobody(_what: str, _so_far: int) -> None:

@@ -4,17 +4,16 @@ second."""
 import asyncio
 from collections.abc import Callable, ValuesView
 
-import structlog
-
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.webhooks import listing
 from postern.core.webhooks.listing import Groups, Listed, groups_of
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
+from postern.observe.logs import Log
 from postern.stores.webhooks import Webhooks
 from postern.usecases.runtime.loop import Loop
 
-log = structlog.get_logger("postern.directory")
+log = Log()
 
 LOOK_EVERY = 0.4
 AT_ONCE = 100

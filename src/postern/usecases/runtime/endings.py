@@ -4,16 +4,15 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
-import structlog
-
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import Answered
 from postern.core.history.volume import answer_name, latency_bucket
+from postern.observe.logs import Log
 
 MOST = 20_000
 """Of each kind, while the store is away. An end that is let go of is asked for again later."""
 
-log = structlog.get_logger("postern.endings")
+log = Log()
 
 
 @dataclass(slots=True)

@@ -11,16 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-import structlog
-
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
+from postern.observe.logs import Log
 from postern.stores.history.reading import History
 from postern.usecases.history.views import InvocationSummary, summary_of
 from postern.usecases.runtime.loop import Loop
 
-log = structlog.get_logger("postern.live")
+log = Log()
 
 MOST_WATCHERS = 200
 MOST_OF_ONE = 20

@@ -5,11 +5,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import structlog
-
 from postern.core.history.invocation import StoreUnavailable
+from postern.observe.logs import Log
 
-log = structlog.get_logger("postern.loop")
+log = Log()
 
 CATCH_UP_EVERY = 60.0
 

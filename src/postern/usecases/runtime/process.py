@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from postern.core.answer import WorkflowResponse
 from postern.core.limits import Limits
 from postern.core.webhooks.listing import Lately
-from postern.observe import CallLog
+from postern.observe.calls import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
 from postern.usecases.runtime.listeners import Listeners

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-import structlog
-
 from postern.core.access.accounts import Actor
 from postern.core.admit import Step, Verdict
 from postern.core.calls.call import Call
@@ -26,7 +24,8 @@ from postern.core.schedules.state import ScheduleRun, ScheduleState
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook
-from postern.observe import call_counts
+from postern.observe.calls import call_counts
+from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
 from postern.usecases.calls.receive import entry_of
@@ -44,7 +43,7 @@ LOOK_EVERY = 1.0
 LEASE = 120.0
 """Longer than the longest time-out: a run whose process died is taken over after this."""
 
-log = structlog.get_logger("postern.schedules")
+log = Log()
 
 
 @dataclass

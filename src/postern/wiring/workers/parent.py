@@ -17,8 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import structlog
-
+from postern.observe.logs import Log
 from postern.surfaces.http.server import DRAIN_SECONDS
 from postern.wiring.workers.slot import WorkerSlot
 
@@ -26,7 +25,7 @@ LONGEST_PAUSE = 10.0
 START_SECONDS = 180.0
 END_SECONDS = DRAIN_SECONDS + 20.0
 
-log = structlog.get_logger("postern.workers")
+log = Log()
 
 
 class Worker:

@@ -1,0 +1,93 @@
+"""The metrics, as Prometheus reads them."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from postern.observe.calls import SECONDS, call_counts
+
+REGISTRY = CollectorRegistry()
+
+
+class Numbers:
+    """What is counted where it happens: `numbers()` of `counting.py` is this."""
+
+    unknown_codes = Counter(
+        "postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY
+    )
+    not_stored = Counter(
+        "postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY
+    )
+    writer_waiting = Gauge(
+        "postern_writer_waiting",
+        "Writes that are not on disk yet: under way, or gathered for the next commit.",
+        registry=REGISTRY,
+    )
+    deliveries_waiting = Gauge(
+        "postern_deliveries_waiting",
+        "Deliveries that wait to be started (counted up to 10,000).",
+        registry=REGISTRY,
+    )
+    oldest_due_seconds = Gauge(
+        "postern_oldest_due_seconds",
+        "For how long the oldest waiting delivery has been due.",
+        registry=REGISTRY,
+    )
+    ready = Gauge(
+        "postern_ready",
+        "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded one can be started).",
+        ["part"],
+        registry=REGISTRY,
+    )
+    engine_starts = Counter(
+        "postern_engine_starts",
+        "Starts asked of the engine, by how they went.",
+        ["engine", "outcome"],
+        registry=REGISTRY,
+    )
+    runs_ended = Counter(
+        "postern_runs_ended",
+        "Deliveries whose runs are all over, by how they ended, as far as the engine tells.",
+        ["state"],
+        registry=REGISTRY,
+    )
+    engine_start_seconds = Histogram(
+        "postern_engine_start_seconds",
+        "How long the engine took to take a trigger.",
+        buckets=SECONDS,
+        registry=REGISTRY,
+    )
+
+
+class _Calls(Collector):
+    """`call_counts`, put into the form of the metrics when somebody asks for them."""
+
+    def collect(self) -> Iterator[Metric]:
+        calls = CounterMetricFamily(
+            "postern_calls", "Calls by webhook and outcome.", labels=["webhook", "outcome", "code"]
+        )
+        for key, count in call_counts.calls.items():
+            calls.add_metric(key, count)
+        yield calls
+        seconds = HistogramMetricFamily(
+            "postern_answer_seconds", "From receiving a call to answering it.", labels=["kind"]
+        )
+        for waited, kind in ((False, "at once"), (True, "waited for the workflow")):
+            bounds = [*map(str, SECONDS), "+Inf"]
+            seconds.add_metric(
+                [kind],
+                list(zip(bounds, accumulate(call_counts.within[waited]), strict=True)),
+                call_counts.seconds[waited],
+            )
+        yield seconds
+
+
+REGISTRY.register(_Calls())
+
+
+def own_numbers() -> str:
+    """This process's metrics, as text."""
+    return generate_latest(REGISTRY).decode()
