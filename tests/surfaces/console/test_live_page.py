@@ -4,7 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from support.waiting import wait_until
 from surfaces.console.conftest import Console
@@ -21,6 +21,10 @@ WATCH = """
 """
 
 
+WITHOUT_LIMIT = {"callsPerSecond": 10_000, "burst": 10_000}
+"""A quick machine sends more within a moment than a webhook takes by default."""
+
+
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
     return {}
@@ -31,7 +35,7 @@ def live(console: Console, made: dict[str, str]) -> dict[str, str]:
     """Two webhooks' URLs, and the page of all calls."""
     for name in ("Quick one", "Other one"):
         if name not in made:
-            made[name] = console.webhook(name=name)["url"]
+            made[name] = console.webhook(name=name, rateLimit=WITHOUT_LIMIT)["url"]
     console.open("/live")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     return made
@@ -44,7 +48,7 @@ def burst(console: Console, url: str, calls: int) -> None:
 
 
 def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Console) -> None:
-    webhook = console.webhook(name="Bursting")
+    webhook = console.webhook(name="Bursting", rateLimit=WITHOUT_LIMIT)
     console.open(f"/live?webhook={webhook['id']}")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     console.page.evaluate(WATCH)
@@ -95,6 +99,31 @@ def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, li
     assert console.page.evaluate("puts <= frames_"), "the rows are put in place once a frame"
     expect(console.page.locator("[data-live-left]")).to_contain_text(
         "900 more calls came than this page lists"
+    )
+
+
+def test_a_row_that_is_there_already_is_not_counted_as_well(console: Console, live: dict[str, str]) -> None:
+    """A stream that begins again tells of calls that the page has, and of more than it has room for."""
+    call = console.call(live["Other one"], {})[1]["invocationId"]
+    row = console.page.locator(f"#call-{call}")
+    expect(row).to_be_visible()
+    markup = (
+        row.evaluate("row => row.outerHTML").replace("\n", " ").replace('class="call', 'class="fresh call')
+    )
+    ids = [f"inv_{number:032x}" for number in range(150)]
+    told = [ids[:50], [*ids[:5], *ids[50:]], []]
+
+    def stream(route: Route) -> None:
+        now = told.pop(0) if len(told) > 1 else told[0]
+        events = "".join(f"event: call\ndata: {markup.replace(call, one)}\n\n" for one in now)
+        body = f"retry: {50 if now else 60_000}\nevent: listening\ndata: 1\n\n{events}"
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    console.page.route("**/live/stream*", stream)
+    console.page.reload()
+    expect(console.page.locator(".feed .call")).to_have_count(100)
+    expect(console.page.locator("[data-live-left]")).to_contain_text(
+        "50 more calls came than this page lists"
     )
 
 

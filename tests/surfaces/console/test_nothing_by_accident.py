@@ -79,7 +79,7 @@ def test_several_come_back_from_the_bin_at_once(console: Console) -> None:
     assert console.api.post(f"bin/{gone[2]['id']}/restore").status == 200
     restore.click()
     expect(console.page.get_by_role("status").filter(has_text="restored")).to_have_text(
-        "1 webhook restored. Its URL accepts calls again. 1 was no longer in the bin."
+        "1 webhook restored, as it was. 1 was no longer in the bin."
     )
     assert [console.call(webhook["url"])[0] for webhook in gone] == [200, 404, 200]
 
@@ -96,6 +96,27 @@ def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) ->
     console.click("Hold instead")
     expect(console.page.get_by_text("On hold: calls are checked")).to_be_visible()
     assert console.call(webhook["url"])[0] == 200
+
+
+def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: Console) -> None:
+    webhook = console.webhook(name="Held and disabled")
+    assert console.api.post(f"webhooks/{webhook['id']}/hold").status == 200
+    console.open(f"/webhooks/{webhook['id']}")
+    expect(console.page.get_by_text("Calls are checked, stored and answered as usual")).to_be_visible()
+    console.click("Disable…", "link")
+    expect(console.page.get_by_text("What waits behind its hold waits on.")).to_be_visible()
+    expect(console.page.get_by_text("Hold instead")).to_have_count(0)
+    console.click("Disable the webhook")
+    expect(console.page.get_by_text("The webhook now rejects calls with 403.")).to_be_visible()
+    console.open(f"/webhooks/{webhook['id']}")
+    expect(console.page.get_by_text("No calls come in while it is disabled")).to_be_visible()
+    expect(console.page.get_by_text("Disabled: whoever calls hears 403.")).to_be_visible()
+    for untrue in ("stored and answered as usual", "POST JSON here", "anybody who knows"):
+        expect(console.page.get_by_text(untrue)).to_have_count(0)
+    assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+    console.open("/bin")
+    console.click("Restore Held and disabled")
+    expect(console.page.get_by_text("Restored, as it was. Its URL leads to it again.")).to_be_visible()
 
 
 def another_tab_saves(console: Console, webhook: dict[str, Any], patch: dict[str, Any]) -> None:

@@ -50,6 +50,26 @@ def test_a_row_says_event_values_answer_and_address(console: Console, shop: str)
     assert console.violations() == []
 
 
+def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) -> None:
+    """A call that is answered at once hears it when it is on disk, long after it was judged."""
+    one = console.webhook(name="At once or later")
+    at_once = console.call(one["url"])[1]["invocationId"]
+    later = {"synchronousResponse": {"enabled": True, "timeoutSeconds": 5}}
+    assert console.api.patch(f"webhooks/{one['id']}", later).status == 200
+    wait_until(lambda: console.call(one["url"])[1]["status"] == "completed", what="the change to be followed")
+    newest = f"invocations?webhookId={one['id']}&limit=1"
+    wait_until(lambda: console.api.get(newest).json["items"][0]["answeredAt"], what="the wait to be noted")
+    console.open(f"/webhooks/{one['id']}/history")
+    heard = console.page.locator("table.calls td.heard")
+    expect(heard.first).to_have_text(re.compile(r"200\s+[\d,.]+ ms"))
+    expect(heard.last).to_have_text("200")
+    console.open(f"/history/{at_once}")
+    expect(console.page.locator(".strip").get_by_text("Judged in")).to_be_visible()
+    expect(console.page.locator(".strip").get_by_text("Took")).to_have_count(0)
+    console.open(f"/webhooks/{one['id']}")
+    expect(console.page.locator("#charts .strip").get_by_text("about")).to_have_count(2)
+
+
 def test_duplicates_are_folded_below_their_first_call(console: Console, shop: str) -> None:
     console.open(f"/history?webhook={shop}")
     rows = console.page.locator("table.calls tbody tr:visible")

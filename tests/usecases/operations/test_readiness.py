@@ -12,7 +12,7 @@ from postern.core.deliveries.delivery import EngineHealth
 from postern.core.webhooks.stored import UnreadableWebhook
 from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import readiness
-from postern.usecases.operations.readiness import MOST_NAMED, status, watch
+from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -174,3 +174,28 @@ async def test_a_store_that_is_in_trouble_makes_it_unready(
     monkeypatch.setattr(house.gateway.store, "trouble", full)
     is_ready, parts = await state(house)
     assert (is_ready, parts["store"]) == (False, (False, "the disk is full"))
+
+
+async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_started_is_none(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway, now = house.gateway, 1000.0
+    monkeypatch.setattr(readiness, "monotonic", lambda: now)
+    well = gateway.engine
+    away: Any = Sick(EngineHealth(False, "orders.py, line 1: no module"))
+    for engine, after, alarms in (
+        (away, 0.0, []),
+        (away, LONGEST_START - 0.1, []),
+        (away, 0.1, ["Calls wait for their workflows to be started: orders.py, line 1: no module."]),
+        (well, 0.1, []),
+        (away, 0.1, []),
+        (
+            away,
+            LONGEST_START,
+            ["Calls wait for their workflows to be started: orders.py, line 1: no module."],
+        ),
+    ):
+        gateway.engine, now = engine, now + after
+        await readiness._look(gateway)
+        assert gateway.runtime.alarms == alarms
+        assert measured()["engine"] == 1, "calls are taken all the same"

@@ -1,6 +1,7 @@
 """Whether the gateway can do its work: asked by balancers, and watched for the console, the metrics and the log."""
 
 from dataclasses import dataclass
+from time import monotonic
 
 from postern import __version__
 from postern.core.access.accounts import Actor
@@ -13,6 +14,8 @@ from postern.usecases.runtime.loop import Loop
 
 LOOK_EVERY = 1.0
 MOST_NAMED = 10
+LONGEST_START = 15.0
+"""Seconds that an engine takes to be started, or to take over a changed file, where nothing is wrong."""
 
 NO_ENGINE = EngineHealth(False, "none in this process")
 
@@ -65,6 +68,15 @@ def _kind(alarm: str) -> str:
     return alarm.partition(":")[0]
 
 
+def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
+    """A file with an error, or a process that does not come up: calls wait, and who waits for an answer hears that there is none.
+    Not a word of an engine that is just being started, or that nobody asks here."""
+    runtime, now = gateway.runtime, monotonic()
+    if engine.ok or engine is NO_ENGINE or runtime.engine_ran_at is None:
+        runtime.engine_ran_at = now
+    return now - runtime.engine_ran_at >= LONGEST_START
+
+
 async def _own_engine(gateway: Gateway) -> EngineHealth:
     """Other engines are not asked each second: that would be a request over the network."""
     engine = gateway.engine
@@ -100,7 +112,10 @@ async def _look(gateway: Gateway) -> None:
         numbers().ready.labels(name).set(well)
     alarms = [] if store.ok else [f"Calls are rejected with 503: {store.detail}."]
     alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
-    alarms += [f"No workflow is started: {engine.detail}."] if engine.cannot_start else []
+    if engine.cannot_start:
+        alarms.append(f"No workflow is started: {engine.detail}.")
+    elif _is_long_away(gateway, engine):
+        alarms.append(f"Calls wait for their workflows to be started: {engine.detail}.")
     known = {_kind(alarm) for alarm in gateway.runtime.alarms}
     for alarm in alarms:
         if _kind(alarm) not in known:

@@ -102,6 +102,8 @@ class Runtime:
     counted: Counted = field(default_factory=Counted)
     alarms: list[str] = field(default_factory=list)
     """What is not well and somebody has to fix, in sentences; see `readiness.py`."""
+    engine_ran_at: float | None = None
+    """When the engine of this process was last seen at work; None: not yet looked."""
     ending: bool = False
     """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     unsettled: dict[str, int] = field(default_factory=dict)

@@ -87,7 +87,9 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
                 f"{at}/disable",
                 "Disable the webhook",
                 "Leave it enabled",
-                instead=Instead(
+                instead=None
+                if await _is_held(visit, webhook_id)
+                else Instead(
                     f"{at}/hold",
                     "Hold instead",
                     "Calls are checked, stored and answered as usual, and their workflows wait until you release them.",
@@ -117,6 +119,13 @@ async def _name(visit: Visit, webhook_id: str) -> str:
     if name is None:
         raise Refused("not_found", webhooks.NO_WEBHOOK)
     return name
+
+
+async def _is_held(visit: Visit, webhook_id: str) -> bool:
+    try:
+        return (await webhooks.show(visit.gateway, visit.actor, webhook_id)).held
+    except Refused:
+        return False  # its settings cannot be read
 
 
 async def _lately(visit: Visit, webhook_id: str) -> list[str]:

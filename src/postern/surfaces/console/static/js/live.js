@@ -81,7 +81,7 @@ class Feed {
     if (this.arrived.size > MOST_ROWS) {
       const [oldest, dropped] = this.arrived.entries().next().value;
       this.arrived.delete(oldest);
-      if (dropped.isNew) this.leaveOut(1);
+      if (dropped.isNew && !document.getElementById(oldest)) this.leaveOut(1); // what is listed already is not left out
     }
     this.soon();
   }

@@ -193,7 +193,10 @@ async def replay_edited(visit: Visit) -> Response:
             refused.problem.status,
             **shown | form_again | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )
-    return visit.to(f"/history/{done.invocation_id}", "replayed-edited")
+    is_held = done.delivery.state == "held"
+    return visit.to(
+        f"/history/{done.invocation_id}", "replayed-edited-held" if is_held else "replayed-edited"
+    )
 
 
 def _as_it_was(typed: str, original: str) -> str | None:

@@ -138,6 +138,9 @@ def reason(item: InvocationSummary) -> str:
     if item.status == "failed" and item.run_state != "failed":
         why = (item.error or "no reason was given").rstrip(".")
         return f"Accepted, but its workflow could not be started: {why}{_answered(item)}."
+    if item.status == "accepted" and item.error:
+        why = item.error.rstrip(".")
+        return f"Stored; its workflow could not be started yet, and is tried again: {why}{_answered(item)}."
     if item.runs:
         return f"{_ran(item)}{_answered(item)}."
     return words.STATUS_HELP.get(item.status, "")

@@ -34,7 +34,7 @@ async def restore_many(visit: Visit) -> Response:
                 raise
         else:
             restored += 1
-    result = f"{words.plural(restored, 'webhook')} restored. {'Its URL accepts' if restored == 1 else 'Their URLs accept'} calls again."
+    result = f"{words.plural(restored, 'webhook')} restored, as {'it was' if restored == 1 else 'they were'}."
     if restored < len(chosen):
         result += f" {words.plural(len(chosen) - restored, 'was', 'were')} no longer in the bin."
     return await _page(visit, result=result if chosen else "Choose webhooks first.")
