@@ -100,6 +100,14 @@ def test_what_cannot_work_is_refused_before_anything_is_opened(name: str, text: 
         Settings({f"POSTERN_{name.upper()}": text})
 
 
+@pytest.mark.parametrize("name", ["database_url", "dbos_database_url"])
+def test_a_postgres_database_may_be_written_as_those_do_who_rent_them_out(name: str) -> None:
+    settings = Settings(
+        {f"POSTERN_{name.upper()}": "postgres://user:postgres%3A@db:5432/name?sslmode=require"}
+    )
+    assert getattr(settings, name) == "postgresql://user:postgres%3A@db:5432/name?sslmode=require"
+
+
 def test_a_secret_in_a_file_that_is_no_text_is_not_quoted(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\xff\xfe0123456789abcdef")
     with pytest.raises(SettingError, match=r"^POSTERN_ADMIN_KEY_FILE is not a text in UTF-8$"):

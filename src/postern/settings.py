@@ -69,7 +69,13 @@ def _base_address(text: str) -> str:
     return _address(text).rstrip("/")
 
 
+def as_sqlalchemy_writes_it(url: str) -> str:
+    """Many who rent out Postgres write postgres://…, which means the same."""
+    return f"postgresql://{url.removeprefix('postgres://')}" if url.startswith("postgres://") else url
+
+
 def _database(text: str) -> str:
+    text = as_sqlalchemy_writes_it(text)
     try:
         usable = text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")) and bool(
             make_url(text)
@@ -166,7 +172,7 @@ class Settings:
     database_url = Setting(
         _database,
         "",
-        "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name.",
+        "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name, which may be written postgres://….",
         secret=True,
     )
     engine = Setting(

@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 from postern.core.access.accounts import LEVELS, Actor
 from postern.core.documents import Document
 from postern.extras import missing
+from postern.settings import as_sqlalchemy_writes_it
 from postern.stores.copying import CannotCopy, copy_all, finished
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
@@ -108,6 +109,7 @@ def migrate() -> str:
 
 def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
     """Everything from one database to another; how many rows each table has, or None where it was done before."""
+    whence, where = as_sqlalchemy_writes_it(whence), as_sqlalchemy_writes_it(where)
     file = make_url(whence).database if whence.startswith("sqlite") else None
     if file is not None and not Path(file).exists():
         end(f"There is no database {file}.", USAGE)

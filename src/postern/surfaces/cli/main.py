@@ -178,7 +178,7 @@ def make_cli(
         was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
         stays what it is."""
         for url in (whence, where):
-            if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+            if not url.startswith(("sqlite:///", "postgresql://", "postgres://", "postgresql+psycopg://")):
                 end("--from and --to are sqlite:///… or postgresql://…", USAGE)
         rows = copy(whence, where, _show_progress)
         text = (
