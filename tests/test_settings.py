@@ -100,6 +100,22 @@ def test_what_cannot_work_is_refused_before_anything_is_opened(name: str, text: 
         Settings({f"POSTERN_{name.upper()}": text})
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("POSTERN_PROT", "POSTERN_PROT is not a setting: did you mean POSTERN_PORT?"),
+        ("POSTERN_DATABSE_URL", "POSTERN_DATABSE_URL is not a setting: did you mean POSTERN_DATABASE_URL?"),
+        ("POSTERN_APIKEY", "POSTERN_APIKEY is not a setting: did you mean POSTERN_API_KEY?"),
+        ("POSTERN_COLOUR", "POSTERN_COLOUR is not a setting; `postern settings` lists them"),
+        ("POSTERN_", "POSTERN_ is not a setting; `postern settings` lists them"),
+    ],
+)
+def test_a_misspelt_setting_is_named_with_the_one_that_was_meant(typed: str, said: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        Settings({typed: "1"})
+    assert str(refused.value) == said
+
+
 @pytest.mark.parametrize("name", ["database_url", "dbos_database_url"])
 def test_a_postgres_database_may_be_written_as_those_do_who_rent_them_out(name: str) -> None:
     settings = Settings(

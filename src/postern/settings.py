@@ -3,6 +3,7 @@ derived."""
 
 import os
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import urlsplit
@@ -356,7 +357,7 @@ class Settings:
             setting.variable + "_FILE" for setting in SETTINGS if setting.secret
         }
         return [
-            f"{name} is not a setting; `postern settings` lists them"
+            f"{name} is not a setting{_meant(name, known)}"
             for name in sorted(self.environment)
             if name.startswith(PREFIX) and name not in known and name not in OF_COMMANDS
         ]
@@ -412,6 +413,12 @@ class Settings:
             )
             for setting in SETTINGS
         ]
+
+
+def _meant(name: str, known: set[str]) -> str:
+    own = [one.removeprefix(PREFIX) for one in sorted(known | OF_COMMANDS)]
+    near = get_close_matches(name.removeprefix(PREFIX), own, 1, 0.66)
+    return f": did you mean {PREFIX}{near[0]}?" if near else "; `postern settings` lists them"
 
 
 SETTINGS: list[Setting[Any]] = [one for one in vars(Settings).values() if isinstance(one, Setting)]
