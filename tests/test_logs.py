@@ -63,6 +63,36 @@ if sys.argv[1] == "text":
 """
 
 
+FORGING = r"""
+import asyncio, logging, sys
+from postern.engines.embedded.process import _log_lines
+from postern.observe.calls import CallLine, CallLog
+from postern.observe.logs import Log, set_up_logs
+
+if sys.argv[1] == "engine":
+    _log_lines("text")
+else:
+    set_up_logs("text")
+sent = "no\nFORGED line"
+try:
+    raise ValueError(sent)
+except ValueError:
+    Log().exception(sent, reason=sent)
+    logging.getLogger("some.library").exception("heard %s", sent)
+async def call():
+    CallLog(sys.stderr, "text").call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))
+    await asyncio.sleep(0.2)
+asyncio.run(call())
+"""
+
+
+@pytest.mark.parametrize("process", ["gateway", "engine"])
+def test_what_strangers_sent_begins_no_line_of_the_log(process: str) -> None:
+    shown = logged(process, FORGING)
+    assert shown.count("FORGED") > 3
+    assert [line for line in shown.splitlines() if line.startswith("FORGED")] == []
+
+
 @pytest.mark.parametrize(("style", "lines"), [("text", 4), ("json", 2)])
 def test_what_strangers_sent_moves_no_terminal_that_shows_the_log(style: str, lines: int) -> None:
     shown = logged(style, HOSTILE)

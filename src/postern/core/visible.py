@@ -6,3 +6,8 @@ def visible(text: str, keep: str = "\n\t") -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else "·" for char in text)
+
+
+def set_in(text: str) -> str:
+    """The same for what may have several lines in a log: those after the first cannot be taken for lines of the log."""
+    return visible(text).replace("\n", "\n  ")

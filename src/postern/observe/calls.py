@@ -85,4 +85,4 @@ def _in_words(line: CallLine) -> str:
     words = " ".join(
         f"{name}={value}" for name, value in msgspec.structs.asdict(line).items() if value not in ("", None)
     )
-    return f"call {visible(words)}\n"
+    return f"call {visible(words, keep='')}\n"

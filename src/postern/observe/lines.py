@@ -10,7 +10,7 @@ import structlog  # noqa: E402
 if sys.modules["rich"] is None:
     del sys.modules["rich"]
 
-from postern.core.visible import visible  # noqa: E402
+from postern.core.visible import set_in, visible  # noqa: E402
 from postern.observe.logs import asked, log_style  # noqa: E402
 
 LINES: Any = structlog.get_logger()
@@ -34,9 +34,13 @@ def set_up(style: str) -> None:
 
 
 def _visible(_: Any, __: str, line: Any) -> Any:
-    """A workflow's error may hold what a caller sent, and a library's warning too. Other values than texts are shown as
-    Python writes them."""
-    return {name: visible(value) if isinstance(value, str) else value for name, value in line.items()}
+    """A workflow's error may hold what a caller sent, and a library's warning too: it moves no terminal, and begins no
+    line that looks like one of ours. Other values than texts are shown as Python writes them."""
+    return {name: _shown(name, value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+def _shown(name: str, value: str) -> str:
+    return "  " + set_in(value) if name == "exception" else visible(value, keep="")
 
 
 for style in asked:

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from postern.core.deliveries.delivery import Started, Workflow
-from postern.core.visible import visible
+from postern.core.visible import set_in
 from postern.engines.embedded import frames
 from postern.engines.embedded.conversation import Conversation
 from postern.engines.embedded.journal import JournalUnavailable
@@ -197,7 +197,7 @@ class _Text(logging.Formatter):
     """What a workflow raises may hold what a caller sent, and this stands on a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+        return set_in(super().format(record))
 
 
 def _log_lines(style: str) -> None:
