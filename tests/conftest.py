@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from support import forks
-from support.browser import browser, browser_context, notes, page
+from support.browser import browser, browser_context, notes, one_browser, page
 from support.memory import write_to_memory
 from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from support.program import start_program
@@ -21,6 +21,7 @@ __all__ = [
     "migrated_template",
     "migrated_url",
     "notes",
+    "one_browser",
     "own_postgres",
     "page",
     "postgres",

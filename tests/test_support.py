@@ -1,5 +1,6 @@
 """What the other tests stand on must not be softer than it looks."""
 
+import asyncio
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from playwright.sync_api import Page
 
 from postern import __version__
 from support import forks, memory
-from support.browser import Notes
+from support.browser import Notes, OneBrowser, new_context
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
@@ -79,6 +80,17 @@ def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes
     assert page.title() == "en-US"
     assert notes.errors == ["nothing is not defined"]
     notes.errors.clear()
+
+
+def test_a_browser_that_was_put_back_leaves_room_for_loops_and_is_taken_again_with_nothing_open(
+    one_browser: OneBrowser,
+) -> None:
+    browser = one_browser.take()
+    new_context(browser).new_page()
+    one_browser.put_back()
+    assert asyncio.run(asyncio.sleep(0, "done")) == "done"
+    assert one_browser.take() is browser and browser.contexts == []
+    new_context(browser).close()
 
 
 def test_a_request_that_leaves_this_machine_is_noted(page: Page, notes: Notes) -> None:

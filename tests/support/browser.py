@@ -1,13 +1,17 @@
 """A real Chromium, driven by playwright: ``page`` is a fresh page that notes what a user would never see."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from chromium import find_chromium
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
+
+from support.waiting import PATIENCE
 
 FLAGS = [
     "--headless",
@@ -21,7 +25,13 @@ FLAGS = [
     "--disable-dev-shm-usage",
     # What shows one page shows the next: a new process for each page takes longer than the page.
     "--renderer-process-limit=1",
+    # Nothing is drawn by a graphics card: one process fewer hands pictures on.
+    "--in-process-gpu",
 ]
+
+PATIENT = PATIENCE * 1000
+"""As playwright counts. Only what fails waits that long: on a busy machine its own five seconds are over before a page has come."""
+expect.set_options(timeout=PATIENT)
 
 
 @dataclass
@@ -54,26 +64,58 @@ chromium_here = cache(find_chromium)
 """Asking for it starts it."""
 
 
-# For one file at a time: while playwright is open its event loop holds the thread, and asyncio in another
-# file's tests could not run.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+class OneBrowser:
+    """One for all files of this process: to start it takes as long as a file's tests."""
+
+    def __init__(self, playwright: Playwright, program: str) -> None:
+        self._launch = partial(playwright.chromium.launch, executable_path=program, args=FLAGS)
+        self._browser = self._launch()
+        self._loop = asyncio.get_running_loop()
+
+    def take(self) -> Browser:
+        asyncio._set_running_loop(self._loop)
+        if not self._browser.is_connected():  # It has died, and the file in which it did has failed.
+            self._browser = self._launch()
+        return self._browser
+
+    def put_back(self) -> None:
+        """With nothing open. Playwright says of its loop that it runs in this thread, also between two calls; the next file's
+        tests may have loops of their own."""
+        for context in self._browser.contexts:
+            context.close()
+        asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def one_browser() -> Iterator[OneBrowser]:
     program = chromium_here()
     if program is None:
         pytest.skip(
             "NO BROWSER, SO THE CONSOLE IS NOT TESTED: install Debian's chromium, or set CHROMIUM to one"
         )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
+        one = OneBrowser(playwright, program)
+        one.put_back()
+        yield one
+        one.take().close()
+
+
+@pytest.fixture(scope="module")
+def browser(one_browser: OneBrowser) -> Iterator[Browser]:
+    yield one_browser.take()
+    one_browser.put_back()
+
+
+def new_context(browser: Browser, **given: Any) -> BrowserContext:
+    """Of a person whose language is English; some builds say `en-US@posix` without being told, which Intl refuses."""
+    context = browser.new_context(**{"locale": "en-US", **given})
+    context.set_default_timeout(PATIENT)
+    return context
 
 
 @pytest.fixture
 def browser_context(browser: Browser) -> Iterator[BrowserContext]:
-    # Without a locale some builds say `en-US@posix`, which Intl refuses.
-    context = browser.new_context(locale="en-US", timezone_id="UTC", viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
+    context = new_context(browser, timezone_id="UTC", viewport={"width": 1280, "height": 800})
     yield context
     context.close()
 

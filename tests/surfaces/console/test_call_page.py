@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
+from support.browser import new_context
 from support.client import PASSWORD
 from support.waiting import wait_until
 from surfaces.console.conftest import Console
@@ -190,7 +191,7 @@ def test_a_link_to_a_call_leads_there_after_signing_in(
     console.click("Copy link")
     link = console.page.evaluate("navigator.clipboard.readText()")
     assert urlsplit(link).path == f"/history/{calls['json']}" and not urlsplit(link).query
-    context = browser.new_context(locale="en-US")
+    context = new_context(browser)
     page = context.new_page()
     page.goto(link + "?show=raw")
     page.get_by_label("Name").fill("admin")
@@ -204,8 +205,8 @@ def test_a_link_to_a_call_leads_there_after_signing_in(
 def test_every_view_works_without_javascript(
     browser: Browser, console: Console, calls: dict[str, Any]
 ) -> None:
-    context = browser.new_context(
-        locale="en-US", java_script_enabled=False, storage_state=console.page.context.storage_state()
+    context = new_context(
+        browser, java_script_enabled=False, storage_state=console.page.context.storage_state()
     )
     page = context.new_page()
     page.goto(f"{console.program.url}/history/{calls['json']}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from support.browser import new_context
 from support.client import PASSWORD, admin_of
 from support.program import Program, StartProgram
 
@@ -44,8 +45,7 @@ def program(start_program: StartProgram) -> Program:
 
 @pytest.fixture
 def visitor(browser: Browser, program: Program) -> Iterator[Visitor]:
-    context = browser.new_context(locale="en-US", reduced_motion="reduce")
-    context.set_default_timeout(10_000)
+    context = new_context(browser, reduced_motion="reduce")
     yield Visitor(context.new_page())
     context.close()
 

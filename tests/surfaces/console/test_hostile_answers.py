@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Browser, Page
 
+from support.browser import new_context
 from support.client import PASSWORD
 from support.program import Program
 from surfaces.console.conftest import Console, sign_in
@@ -112,9 +113,9 @@ def target(
     program = Program(tmp_path_factory.mktemp("answers"), environment)
     try:
         program.wait_until_ready()
-        context = browser.new_context(locale="en-US")
+        context = new_context(browser)
         console = Console(context.new_page(), program)
-        sign_in(console.page, program)
+        sign_in(context, program)
         names = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
         webhook = console.webhook(
             fieldMapping={name: name for name in names},

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
+from support.browser import new_context
 from support.waiting import wait_until
 from surfaces.console.conftest import Console, shopify_signature, stripe_signature
 
@@ -114,9 +115,7 @@ def test_columns_density_and_zone_are_chosen_once(console: Console, shop: str) -
 def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
     browser = console.page.context.browser
     assert browser is not None
-    away = browser.new_context(
-        locale="en-US", timezone_id="Asia/Tokyo", storage_state=console.page.context.storage_state()
-    )
+    away = new_context(browser, timezone_id="Asia/Tokyo", storage_state=console.page.context.storage_state())
     page = away.new_page()
     page.goto(f"{console.program.url}/history?webhook={shop}")
     zone, moment = page.locator("th .zone"), page.locator("td.received time").first

@@ -4,8 +4,10 @@ import re
 
 from playwright.sync_api import Browser, expect
 
+from support.browser import new_context
+from support.client import PASSWORD
 from support.program import Program
-from surfaces.console.conftest import Console, sign_in
+from surfaces.console.conftest import Console
 
 
 def test_the_creation_flow_ends_with_a_verified_and_mapped_call(console: Console) -> None:
@@ -68,9 +70,13 @@ def test_another_event_another_body_and_what_is_wrong(console: Console) -> None:
 
 def test_it_works_without_javascript(browser: Browser, served: Program, console: Console) -> None:
     webhook = console.webhook(name="Plain", authentication={"method": "token", "token": "a token of its own"})
-    context = browser.new_context(java_script_enabled=False)
+    context = new_context(browser, java_script_enabled=False)
     page = context.new_page()
-    sign_in(page, served)
+    page.goto(served.url)
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/webhooks")
     page.goto(f"{served.url}/webhooks/{webhook['id']}/live#test-call")
     page.get_by_label("Body").fill('{"typed": "here"}')
     page.get_by_role("button", name="Send it").click()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from support.browser import new_context
 from support.client import PASSWORD
 from support.program import StartProgram
 from support.waiting import wait_until
@@ -270,7 +271,7 @@ def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(console: Co
 def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
     browser: Browser, console: Console, signed_in: Any
 ) -> None:
-    context = browser.new_context(locale="en-US", timezone_id="America/New_York", storage_state=signed_in)
+    context = new_context(browser, timezone_id="America/New_York", storage_state=signed_in)
     page = context.new_page()
     page.goto(console.program.url + "/live")
     expect(page.get_by_text("Listening")).to_be_visible()
@@ -349,7 +350,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     (tmp_path / "flows" / "order_in.py").write_text(FAILING)
     program = start_program(POSTERN_ADMIN_PASSWORD=PASSWORD, POSTERN_WORKFLOWS=str(tmp_path / "flows"))
     console = Console(page, program)
-    sign_in(page, program)
+    sign_in(page.context, program)
     wait_until(lambda: console.api.get("/readyz").json["engine"]["ok"], what="the engine")
     webhook = console.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
     assert console.call(webhook["url"], {"fails": True})[0] == 502
@@ -410,7 +411,7 @@ def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> N
     state = console.page.locator("[data-live-state]")
     expect(state).to_have_text("Listening")
     console.api.delete(f"webhooks/{webhook['id']}")
-    expect(state).to_have_text("Stopped. Reload the page to continue.", timeout=30_000)
+    expect(state).to_have_text("Stopped. Reload the page to continue.")
 
 
 def test_no_calls_yet_is_reported_only_where_there_was_none(console: Console) -> None:

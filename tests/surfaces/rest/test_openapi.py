@@ -19,7 +19,6 @@ from support.client import PASSWORD, Client, admin_of
 from support.described import NotAsDescribed
 from support.program import Program, StartProgram
 from support.stored import overwrite
-from support.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +267,7 @@ def test_the_page_to_read_it_on_loads_nothing_from_elsewhere(served: Program) ->
 
 def test_a_person_reads_it_in_a_browser(served: Program, page: Page) -> None:
     page.goto(f"{served.url}/docs")
-    page.get_by_text("List webhooks", exact=True).wait_for(timeout=PATIENCE * 1000)
+    page.get_by_text("List webhooks", exact=True).wait_for()
 
 
 def test_a_machine_that_tries_everything_finds_nothing(start_program: StartProgram, tmp_path: Path) -> None:
