@@ -4,6 +4,8 @@ import gc
 import os
 import signal
 import sys
+from functools import cache
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -96,8 +98,12 @@ TYPED_INTO_SHELLS = "usecases/history/test_code.py"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    @cache
+    def below_tests(file: Path) -> tuple[str, ...]:
+        return file.relative_to(items[0].config.rootpath).parts[1:]
+
     def parts(item: pytest.Item) -> tuple[str, ...]:
-        return item.path.relative_to(item.config.rootpath).parts[1:]
+        return below_tests(item.path)
 
     def place(item: pytest.Item) -> tuple[bool, int]:
         if item.get_closest_marker("quick"):
