@@ -1,8 +1,12 @@
 """Commands in the test's own process, for tests that type many: to start a process for each takes seconds."""
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from structlog.testing import capture_logs
+from typer import Typer, testing
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from postern.settings import Settings
@@ -12,6 +16,16 @@ from postern.surfaces.cli.run import output
 from postern.wiring.local import LocalDatabase
 from postern.wiring.machine import OnThisMachine
 from support.program import Program
+
+
+@cache
+def _made(app: Typer, commands: int) -> Any:
+    return get_command(app)
+
+
+# Typer's runner makes all commands anew for each that is typed, which took four fifths of it; they remember nothing. Some are
+# entered by whoever assembles the program, after this was imported.
+setattr(testing, "_get_command", lambda app: _made(app, len(app.registered_commands)))  # noqa: B010
 
 
 def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:
