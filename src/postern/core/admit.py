@@ -62,7 +62,7 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
     if call.method not in webhook.allowed_methods:
         return _reject([], "method", "method_not_allowed", f"{call.method[:20]} instead of POST")
     if not webhook.enabled:
-        return _reject([], "enabled", "webhook_disabled", "the webhook is switched off")
+        return _reject([], "enabled", "webhook_disabled", "the webhook is disabled")
     origin = call.first_header(b"origin") if webhook.cors else None
     if webhook.cors and origin is not None and not webhook.cors.allows(origin):
         # A browser asks nobody before it sends a form or a text: here is where such a call is stopped.

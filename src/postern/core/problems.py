@@ -28,7 +28,7 @@ _ALL = [
         "webhook_disabled",
         403,
         "Webhook is disabled",
-        "The webhook exists and is switched off. Enable it to accept calls.",
+        "The webhook exists and is disabled. Enable it to accept calls.",
     ),
     Problem(
         "ip_not_allowed",

@@ -320,6 +320,13 @@ def test_a_scheduled_webhook_and_one_with_its_token_in_the_url_say_so(console: C
     scheduled = console.webhook(name="Timer", schedule={"url": "https://api.example.com/x", "every": "2d"})
     console.open(f"/webhooks/{scheduled['id']}")
     expect(console.page.get_by_text("Postern fetches every 2 days; next")).to_be_visible()
+    assert console.api.patch(f"webhooks/{scheduled['id']}", {"enabled": False}).status == 200
+    console.page.reload()
+    expect(console.page.get_by_text("Nothing is fetched while it is disabled.")).to_be_visible()
+    expect(console.page.get_by_text("POST JSON here")).to_have_count(0)
+    console.open(f"/webhooks/{scheduled['id']}/schedule")
+    expect(console.page.get_by_text("not while it is disabled")).to_be_visible()
+    expect(console.page.get_by_role("button", name="Run now")).to_have_count(0)
     how = {"method": "token", "placement": "url", "parameterName": "t", "token": {"generate": True}}
     in_url = console.webhook(name="In the URL", authentication=how)
     console.open(f"/webhooks/{in_url['id']}")
@@ -422,3 +429,39 @@ def test_no_calls_yet_is_reported_only_where_there_was_none(console: Console) ->
     console.open(f"/history?webhook={webhook['id']}&search=nothing-like-it")
     expect(console.page.get_by_role("heading", name="No call matches")).to_be_visible()
     expect(console.page.get_by_text("No calls yet")).to_have_count(0)
+
+
+def test_a_webhook_s_own_history_keeps_its_filter_and_says_when_it_finds_nothing(console: Console) -> None:
+    webhook = console.webhook(name="Filtered", duplicateProtection={"enabled": True})
+    history = f"/webhooks/{webhook['id']}/history"
+    console.open(history)
+    expect(console.page.get_by_text("As soon as somebody calls it, the call is here")).to_be_visible()
+    for _ in range(52):
+        assert console.call(webhook["url"], {"order": 1})[0] == 200
+    console.open(history)
+    console.click("Rejected", "link")
+    expect(console.page.get_by_role("heading", name="No call matches")).to_be_visible()
+    expect(console.page.get_by_text("No calls yet")).to_have_count(0)
+    assert console.violations() == []
+    console.click("Show every call", "link")
+    console.click("Duplicates", "link")
+    rows = console.page.locator("table.calls tbody tr")  # folded ones, too
+    expect(rows).to_have_count(50)
+    console.click("Older calls", "link")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("Duplicate")
+    expect(console.page.get_by_role("link", name="Duplicates", exact=True)).to_have_attribute(
+        "aria-current", "true"
+    )
+
+
+def test_every_replay_of_many_can_be_reached(console: Console) -> None:
+    webhook = console.webhook(name="Planned often")
+    plan = {"filter": {"webhookId": webhook["id"]}}
+    planned = [console.api.post("replays", plan).json["id"] for _ in range(31)]
+    console.open("/replays")
+    rows = console.page.locator("tbody tr")
+    expect(rows).to_have_count(30)
+    console.click("Planned earlier", "link")
+    expect(console.page.locator(f"a[href='/replays/{planned[0]}']")).to_be_visible()
+    assert console.violations() == []

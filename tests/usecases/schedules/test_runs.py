@@ -278,7 +278,7 @@ async def test_what_cannot_be_run_by_hand_says_why(house: House) -> None:
     nothing, off = await house.webhook(), await scheduled(house, {"enabled": False})
     webhook = await scheduled(house)
     assert await refused(run(house, nothing)) == "this webhook has no schedule"
-    assert await refused(run(house, off)) == "this webhook is switched off"
+    assert await refused(run(house, off)) == "this webhook is disabled and fetches nothing; enable it first"
     assert await refused(schedules.resume(house.gateway, OWNER, nothing.id)) == "this webhook has no schedule"
     assert await refused(schedules.resume(house.gateway, OWNER, webhook.id)) == "this schedule is not paused"
     assert await house.gateway.store.schedules.take(webhook.id, source.now, LEASE) is not None

@@ -69,7 +69,6 @@ NOTICES = {
     "user-added": "The user can sign in now.",
     "user-removed": "The user is removed and signed out everywhere.",
     "password-changed": "The password is changed. Other sessions of this user are signed out.",
-    "recording": "Recording: the next call's values become the workflow's sample.",
     "view-saved": "Saved: the view stands under Saved views here, and in Find.",
     "view-renamed": "The view has its new name.",
     "view-deleted": "The view is deleted.",

@@ -69,7 +69,7 @@ async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sche
     if webhook.settings.schedule is None:
         raise Refused("conflict", "this webhook has no schedule")
     if not webhook.enabled:
-        raise Refused("conflict", "this webhook is switched off")
+        raise Refused("conflict", "this webhook is disabled and fetches nothing; enable it first")
     claimed = await gateway.store.schedules.take(webhook_id, gateway.clock(), LEASE)
     if claimed is None:
         raise Refused("conflict", "it is being run right now")

@@ -8,10 +8,17 @@ from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
 from postern.usecases.webhooks import picking
 
+A_PAGE = 30
+
 
 async def listing(visit: Visit) -> Response:
-    page = await replays.listing(visit.gateway, visit.actor, 30)
-    return visit.page("replays/list.html", replays=page.items, names=await names(visit, _meant(page.items)))
+    page = await replays.listing(visit.gateway, visit.actor, A_PAGE, visit.query.get("after"))
+    return visit.page(
+        "replays/list.html",
+        replays=page.items,
+        names=await names(visit, _meant(page.items)),
+        after=page.next_cursor,
+    )
 
 
 def _meant(shown: list[Replay]) -> set[str]:

@@ -245,7 +245,7 @@ def _fixes(item: Invocation, webhook: Webhook | None) -> list[dict[str, str]]:
         return []
     match item.code:
         case "webhook_disabled" if not webhook.enabled:
-            return [{"kind": "enable", "label": "Enable the webhook", "help": "It is switched off."}]
+            return [{"kind": "enable", "label": "Enable the webhook", "help": "It is disabled."}]
         case "ip_not_allowed" if item.address not in webhook.ip_allowlist:
             return [
                 {

@@ -43,7 +43,7 @@ async def show(visit: Visit) -> Response:
 async def record(visit: Visit) -> Response:
     webhook_id = (await visit.form()).text("webhook")
     await samples.arm(visit.gateway, visit.actor, webhook_id)
-    return visit.to(f"/workflows?webhook={webhook_id}#record", "recording")
+    return visit.to(f"/workflows?webhook={webhook_id}#record")
 
 
 async def stop_recording(visit: Visit) -> Response:

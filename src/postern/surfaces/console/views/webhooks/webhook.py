@@ -14,7 +14,7 @@ from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
 from postern.surfaces.console.views.history import live as live_pages
 from postern.surfaces.console.views.history import story
-from postern.surfaces.console.views.history.calls import FILTERS, rows_of
+from postern.surfaces.console.views.history.calls import FILTERS, query_of, rows_of
 from postern.surfaces.console.views.history.calls import wanted as history_filter
 from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
 from postern.surfaces.console.views.webhooks import test_call
@@ -115,7 +115,8 @@ async def calls(visit: Visit) -> Response:
         rows=await rows_of(visit, page.items),
         columns=looks.COLUMNS,
         after=page.next_cursor,
-        kept="",
+        kept=query_of(chosen | {"webhook": ""}, ""),
+        every=f"/webhooks/{head.webhook.id}/history",
         names={},
         reason=story.reason,
     )
