@@ -132,7 +132,11 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
                 return pages.page(request, "stopped.html", 403, problem=problem_of(refused))
             return _sign_in_first(request, gateway)
         except StoreUnavailable:
-            return pages.page(request, "stopped.html", 503, problem=problem_of(STORE_AWAY))
+            is_form = request.method not in SAFE
+            back = _page_before(request, gateway) if is_form else ""
+            return pages.page(
+                request, "stopped.html", 503, problem=problem_of(STORE_AWAY), is_form=is_form, back=back
+            )
         visit = Visit(request, gateway, actor)
         try:
             return await view(visit)

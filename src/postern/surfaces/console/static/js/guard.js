@@ -49,8 +49,9 @@ function giveBack(changed) {
     document.querySelectorAll("[data-kept]").forEach((one) => (one.hidden = false));
     return;
   }
-  if (typed.user !== user()) return sessionStorage.removeItem(KEY);
+  // On a page that says so nobody may be known, because the database is away.
   if (document.querySelector("[data-unsaved]")) return put({ ...typed, why: "This was not saved." });
+  if (typed.user !== user()) return sessionStorage.removeItem(KEY);
   if (!typed.why) return sessionStorage.removeItem(KEY);
   const form = [...document.forms].find((one) => one.getAttribute("action") === typed.action);
   if (!form) return;
