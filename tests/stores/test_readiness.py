@@ -232,8 +232,8 @@ async def test_a_database_server_that_is_gone_is_reported_without_its_address(
         assert reported
         assert "127.0.0.1" not in reported
         own_postgres.start()
-        await recorded(store, entry())
         assert await store.trouble() is None
+        await recorded(store, entry())
 
 
 @pytest.mark.parametrize("fate", ["deleted", "moved", "replaced"])
@@ -255,8 +255,8 @@ async def test_a_database_that_is_not_at_its_place_any_more_takes_no_calls(
     assert path.exists() == (fate == "replaced")  # nobody has begun an empty one meanwhile
     if fate == "moved":
         elsewhere.rename(path)
-        await recorded(sqlite_store, entry())
         assert await sqlite_store.trouble() is None
+        await recorded(sqlite_store, entry())
 
 
 def test_a_start_without_the_database_of_before_does_not_begin_a_new_one(

@@ -69,7 +69,7 @@ class Commits:
         self.trouble: str | None = None
         """Why the last one was refused; None where it was not."""
         self.call_trouble: str | None = None
-        """The same for the last one that had calls in it."""
+        """The same for the last one that had calls in it, where calls alone may have met it."""
         self.call_failed_at = -math.inf
         self._refused = 0
         self._logged_at = -math.inf
@@ -88,11 +88,12 @@ class Commits:
             log.info("the store takes commits again", refused=self._refused)
         self.trouble, self._refused, self._logged_at = None, 0, -math.inf
 
-    def refused(self, error: str, calls: int) -> None:
+    def refused(self, error: str, calls: int, away: bool) -> None:
+        """``away``: the database was, so that a trial that goes well is as good as a call."""
         now = time.monotonic()
         self.trouble = error
         self._refused += 1
-        if calls:
+        if calls and not away:
             self.call_trouble, self.call_failed_at = error, now
         if now - self._logged_at >= LOG_EVERY:
             self._logged_at = now
@@ -236,9 +237,10 @@ class Writer:
     def _transact(self, works: list[Work]) -> list[Any]:
         calls = sum(isinstance(work, Entry) for work in works)
         for attempt in range(1, ATTEMPTS + 1):
-            committing = False
+            connected = committing = False
             try:
                 connection = self._connected()
+                connected = True
                 with connection.begin() as transaction:
                     results = self._work(connection, works)
                     committing = True
@@ -249,7 +251,8 @@ class Writer:
                 if not committing and attempt < ATTEMPTS and _is_worth_another_try(error):
                     continue
                 if _is_store_trouble(error):
-                    self.commits.refused(str(error.orig), calls)
+                    away = not connected or self._database.lost() is not None
+                    self.commits.refused(str(error.orig), calls, away)
                     raise StoreUnavailable(str(error.orig)) from error
                 raise
             except BaseException:
@@ -257,7 +260,7 @@ class Writer:
                 raise
             # After the commit: nobody may hear of one that went into a file which is not there any more.
             if lost := self._database.lost():
-                self.commits.refused(lost, calls)
+                self.commits.refused(lost, calls, away=True)
                 raise StoreUnavailable(lost)
             self.commits.succeeded(calls)
             return results
