@@ -1,7 +1,20 @@
 """For a client that speaks to a program on this machine, without TLS."""
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 WITHOUT_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """It trusts nobody. A client of httpx2 that is given none reads all certificates that are trusted, which takes several times as
 long as the request: ``httpx2.get(…, verify=WITHOUT_TLS)``."""
+
+
+@contextmanager
+def no_certificates_read() -> Iterator[None]:
+    """Whoever reads some fails."""
+    with pytest.MonkeyPatch.context() as patched:
+        for reads in ("load_default_certs", "load_verify_locations", "set_default_verify_paths"):
+            patched.setattr(ssl.SSLContext, reads, None)
+        yield

@@ -32,7 +32,7 @@ from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.usecases.listeners.views import HandedCall
 from support.client import admin_of
 from support.commands import typed
-from support.plain_http import WITHOUT_TLS
+from support.plain_http import WITHOUT_TLS, no_certificates_read
 from support.program import Program, StartProgram, clean_environment
 from support.waiting import PATIENCE, free_port, wait_until
 
@@ -473,7 +473,8 @@ def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Pat
 
 def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     notices: list[str] = []
-    target = Target(checked("http://127.0.0.1:9"), None, 1)
+    with no_certificates_read():
+        target = Target(checked("http://127.0.0.1:9"), None, 1)
     presence = Presence("ada@laptop", None, target, Lines(), notices.append)
 
     def cut() -> list[HandedCall]:

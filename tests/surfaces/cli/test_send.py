@@ -10,6 +10,7 @@ from typer.testing import Result
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from support.client import admin_of, with_level
 from support.commands import typed
+from support.plain_http import no_certificates_read
 from support.program import Program, StartProgram
 from support.waiting import free_port
 
@@ -61,7 +62,8 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
     assert (ran.exit_code, "payload_not_an_object" in ran.stdout) == (FAILED, True)
 
     monkeypatch.setenv("SECRET", SECRET)
-    ran = send("stripe", "--to", made["url"], "--secret", "env:SECRET")
+    with no_certificates_read():
+        ran = send("stripe", "--to", made["url"], "--secret", "env:SECRET")
     assert (ran.exit_code, '"accepted"' in ran.stdout) == (OK, True), ran.output
     ran = send(made["id"], "--to", made["url"], "--secret", "env:SECRET", "--wrong", "stale")
     assert (ran.exit_code, "timestamp_expired" in ran.stdout) == (OK, True), ran.output

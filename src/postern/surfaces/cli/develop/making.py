@@ -16,6 +16,7 @@ from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
 from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.gateway.api import api, end_refused
+from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
 from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.answers import Listing
@@ -74,7 +75,7 @@ class Here:
             made = [self._make(key, request)]  # what cannot be made ends the command before anything is sent
         except Refused as refused:
             end_refused(refused)
-        with httpx2.Client(trust_env=False, timeout=ANSWER_WITHIN) as http:
+        with httpx2.Client(trust_env=False, verify=trusted(self._base), timeout=ANSWER_WITHIN) as http:
             began = time.monotonic()
             for number in range(count):
                 if rate:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from postern.core.calls.redact import MASK
+from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import USAGE, end, err, plain
 from postern.usecases.history.views import RecordedRequest
 
@@ -56,7 +57,7 @@ class Target:
 
         self._url = url
         self._masked = masked
-        self._http = httpx2.Client(trust_env=False, timeout=timeout)
+        self._http = httpx2.Client(trust_env=False, verify=trusted(url), timeout=timeout)
 
     def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> LocalAnswer:
         if call.body_base64 is None or call.body_truncated:

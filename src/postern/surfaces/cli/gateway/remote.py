@@ -8,6 +8,7 @@ import httpx2
 
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import Answer, Away
+from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
 
 PREFIX = "/api/v1"
@@ -27,9 +28,7 @@ class Remote:
         self._login = login
         try:
             self.http = httpx2.Client(
-                # To read the certificates that are trusted takes a while, and without TLS they are no use. This
-                # trusts none.
-                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if login.url.startswith("http://") else True,
+                verify=trusted(login.url),
                 headers={"Authorization": f"Bearer {login.key}"},
                 timeout=httpx2.Timeout(ANSWER_WITHIN, connect=CONNECT_WITHIN),
             )
