@@ -47,6 +47,20 @@ async def test_what_arrives_at_once_shares_one_commit(store: Store) -> None:
     assert len(commits) == 1
 
 
+@pytest.mark.parametrize(("rounds", "commits"), [(writer.MOST_ROUNDS, 1), (5 * writer.MOST_ROUNDS, 2)])
+async def test_what_comes_while_the_loop_goes_round_shares_the_commit_but_is_not_waited_for_without_end(
+    store: Store, rounds: int, commits: int
+) -> None:
+    made: list[object] = []
+    event.listen(store.database.writer, "commit", made.append)
+    recording = []
+    for _ in range(rounds):
+        recording.append(asyncio.create_task(kept(store, entry())))
+        await asyncio.sleep(0)
+    await asyncio.gather(*recording)
+    assert min(len(made), 2) == commits
+
+
 async def test_nothing_is_acknowledged_before_its_commit(store: Store) -> None:
     committing, go_on = threading.Event(), threading.Event()
 

@@ -4,9 +4,10 @@ It never sleeps to collect: while one commit is under way the next one's work ga
 makes a durable answer cheap (one fsync for a hundred calls), and one writer per process is what keeps SQLite
 from contending.
 
-The event loop gathers, a thread of the writer's own commits. A batch is handed over when the loop has looked
-at everything that is ready, once: callers who were just answered have often sent their next call by then, and a
-thread that took what is there as soon as it could would commit twice as often for half as many.
+The event loop gathers, a thread of the writer's own commits. A batch is handed over when the loop has gone round
+without bringing more, or a few times: callers who were just answered have often sent their next call by then, and a
+thread that took what is there as soon as it could would commit twice as often for half as many. No round waits
+for anything: each takes what is ready.
 """
 
 import asyncio
@@ -50,6 +51,8 @@ Done = Callable[[Any], None]
 MOST_WAITING = 20_000
 MOST_BYTES = 256 * 1024 * 1024
 LARGEST_BATCH = 1_000
+MOST_ROUNDS = 4
+"""Of the loop, in which what is ready may still come into a batch."""
 SOON = 0.01
 """Seconds that what is not urgent waits for company."""
 ATTEMPTS = 3
@@ -178,7 +181,12 @@ class Writer:
             self._at_work = True
             self._loop.call_soon(self._hand_over)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, before: int = 0, rounds: int = 0) -> None:
+        assert self._loop is not None, "the writer has not been started"
+        gathered = len(self._gathered)
+        if gathered > before and rounds < MOST_ROUNDS:
+            self._loop.call_soon(self._hand_over, gathered, rounds + 1)
+            return
         batch, self._gathered = self._gathered[:LARGEST_BATCH], self._gathered[LARGEST_BATCH:]
         self._handed_over.put(batch)
 
