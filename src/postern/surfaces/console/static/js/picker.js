@@ -24,7 +24,7 @@ function enhance(box) {
   const marks = { role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list" };
   for (const [name, value] of Object.entries(marks)) field.setAttribute(name, value);
 
-  let shown = field.value;
+  let shown = field.defaultValue;
   let timer = 0;
   let asked = null;
 
@@ -119,4 +119,5 @@ function enhance(box) {
     const option = event.target.closest("[role=option]");
     if (option) take(option);
   });
+  if (document.activeElement === field && field.value !== shown) show(field.value.trim()); // typed before this was there
 }
