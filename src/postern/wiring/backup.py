@@ -262,7 +262,9 @@ def _unpacked(
             if isinstance(error, OSError) and error.errno:  # a full disk: the file may be as good as ever
                 where = targets[DATABASE].parent
                 raise BackupFailed(f"{file} cannot be unpacked into {where}: {error.strerror}") from None
-            raise BackupFailed(f"{file} is no backup of Postern, or it is damaged ({error})") from None
+            raise BackupFailed(
+                f"{file} is no backup of Postern, or it is damaged: {_in_words(error)}"
+            ) from None
         if (
             manifest.sha256.keys()
             != {name for name, target in targets.items() if target in found} | keys.keys()
@@ -272,6 +274,17 @@ def _unpacked(
     finally:
         for path in waiting.values():
             path.unlink(missing_ok=True)
+
+
+def _in_words(error: Exception) -> str:
+    """What is wrong with the bytes, without the library's way of writing them."""
+    return (
+        "it ends too early"
+        if isinstance(error, EOFError)
+        else "it is not compressed as one"
+        if isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error)
+        else "its contents are not what was written"
+    )
 
 
 def _read_manifest(archive: tarfile.TarFile, file: Path) -> Manifest:

@@ -105,7 +105,8 @@ def sign_in(context: BrowserContext, program: Program) -> None:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """One for each file, with the example's workflows. `served`, which all surfaces ask, runs none."""
     environment = {
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
         "POSTERN_HISTORY_DAYS": "45",
@@ -121,10 +122,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 @pytest.fixture(scope="module")
-def signed_in(browser: Browser, served: Program) -> Any:
+def signed_in(browser: Browser, program: Program) -> Any:
     """Signing in costs a tenth of a second by design: once is enough."""
     context = new_context(browser)
-    sign_in(context, served)
+    sign_in(context, program)
     state = context.storage_state()
     context.close()
     return state
@@ -147,13 +148,13 @@ def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def console(
-    known_browser: BrowserContext, served: Program, signed_in: Any, notes: Notes
+    known_browser: BrowserContext, program: Program, signed_in: Any, notes: Notes
 ) -> Iterator[Console]:
     """A page of the test's own, with the cookies and the rights of a new browser that is signed in."""
     known_browser.clear_cookies()
     known_browser.add_cookies(signed_in["cookies"])
     known_browser.clear_permissions()
-    console = Console(known_browser.new_page(), served, notes)
+    console = Console(known_browser.new_page(), program, notes)
     yield console
     for page in known_browser.pages[1:]:
         page.close()

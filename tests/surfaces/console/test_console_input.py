@@ -15,14 +15,14 @@ FORM = {"Content_Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
-def cookie(served: Program) -> str:
-    reply = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
+def cookie(program: Program) -> str:
+    reply = Client(program.port).post("sessions", {"name": "admin", "password": PASSWORD})
     return reply.headers["set-cookie"].partition(";")[0]
 
 
 @pytest.fixture
-def browser(served: Program, cookie: str) -> Client:
-    return Client(served.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
+def browser(program: Program, cookie: str) -> Client:
+    return Client(program.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_a_filter_that_is_none_is_refused(browser: Client, field: str, value: st
 
 @pytest.mark.parametrize("value", [SUPERSCRIPT, ENDLESS])
 def test_a_number_that_is_none_is_passed_over(
-    browser: Client, served: Program, cookie: str, value: str
+    browser: Client, program: Program, cookie: str, value: str
 ) -> None:
-    api = Client(served.port, served.admin_key)
+    api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
     assert (
         browser.post(f"/webhooks/{webhook}/mapping", urlencode({"version": value}).encode(), **FORM).status
@@ -54,16 +54,16 @@ def test_a_number_that_is_none_is_passed_over(
     )
     form = urlencode({"url": "https://example.com", "how": "every", "amount": value, "unit": ""}).encode()
     assert browser.post(f"/webhooks/{webhook}/schedule", form, **FORM).status == 422
-    connection = HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=PATIENCE)
     connection.request("GET", f"/live/stream?newest={quote(value)}", headers={"Cookie": cookie})
     assert connection.getresponse().status == 200
     connection.close()
 
 
-def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, served: Program) -> None:
-    api = Client(served.port, served.admin_key)
+def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, program: Program) -> None:
+    api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
-    Client(served.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {"a": 1})
+    Client(program.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {"a": 1})
     invocation = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
     form = {"invocation": invocation, "path": "a", "field": "fieldOne", "back": "/live\r\nX-Evil: 1\u2028"}
     reply = browser.post("/history/map", urlencode(form).encode(), Hx_Request="true", **FORM)
@@ -72,34 +72,34 @@ def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, serve
 
 
 def test_a_webhook_that_cannot_be_read_is_named_with_the_reason_and_can_be_deleted(
-    browser: Client, served: Program
+    browser: Client, program: Program
 ) -> None:
-    api = Client(served.port, served.admin_key)
+    api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json
-    overwrite(served.data_dir, webhook["id"])
+    overwrite(program.data_dir, webhook["id"])
     path = f"/webhooks/{webhook['id']}"
     for page, status in ((browser.get("/webhooks"), 200), (browser.get(path), 503)):
         assert (page.status, "Newer" in page.text, "quietHours" in page.text) == (status, True, True)
     assert "Not served" in browser.get("/webhooks").text
     wait_until(lambda: not api.get("/readyz").json["webhooks"]["ok"], what="/readyz to tell it")
     assert webhook["id"] in api.get("/readyz").json["webhooks"]["detail"]
-    assert Client(served.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {}).status == 503
+    assert Client(program.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {}).status == 503
     assert browser.post(f"{path}/delete", b"typed=Newer", **FORM).status == 303
     assert browser.get(path).status == 404
 
 
-def test_a_webhook_is_never_open_because_a_field_was_left_out(browser: Client, served: Program) -> None:
+def test_a_webhook_is_never_open_because_a_field_was_left_out(browser: Client, program: Program) -> None:
     for form in ({"name": "No method"}, {"name": "No method", "method": "nothing"}):
         assert browser.post("/webhooks/new/other", urlencode(form).encode(), **FORM).status == 422
-    listed = Client(served.port, served.admin_key).get("webhooks?search=No%20method").json
+    listed = Client(program.port, program.admin_key).get("webhooks?search=No%20method").json
     assert listed["items"] == []
 
 
 WEAK = ("Anybody who knows the URL", "short enough to be guessed")
 
 
-def test_the_ready_page_warns_of_what_is_weak(browser: Client, served: Program) -> None:
-    api = Client(served.port, served.admin_key)
+def test_the_ready_page_warns_of_what_is_weak(browser: Client, program: Program) -> None:
+    api = Client(program.port, program.admin_key)
     for authentication, warning in (
         ({"method": "none"}, WEAK[0]),
         ({"method": "token", "token": "ab"}, WEAK[1]),

@@ -59,15 +59,15 @@ METHODS = [
 
 
 @pytest.fixture(scope="module")
-def known(served: Program) -> dict[str, list[str]]:
+def known(program: Program) -> dict[str, list[str]]:
     """What the pages' addresses name."""
-    api = admin_of(served)
+    api = admin_of(program)
     webhooks, replays = [], []
     for name, method in zip(NAMES, [*METHODS, METHODS[0]], strict=True):
         made = done(api.post("webhooks", {"name": name[:100], "authentication": method})).json
         webhooks.append(made["id"])
         for number, body in enumerate(BODIES):
-            call(served, made["url"], body, HEADERS[number % len(HEADERS)], QUERIES[number % len(QUERIES)])
+            call(program, made["url"], body, HEADERS[number % len(HEADERS)], QUERIES[number % len(QUERIES)])
     recorded = api.get("invocations?limit=200").json["items"]
     calls = [one["id"] for one in recorded]
     accepted = [one["id"] for one in recorded if one["code"] == "accepted"][:3]
@@ -84,9 +84,9 @@ def known(served: Program) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def browser(served: Program) -> Client:
-    session = Client(served.port).post("sessions", {"name": "admin", "password": PASSWORD})
-    return Client(served.port, Cookie=session.headers["set-cookie"].partition(";")[0])
+def browser(program: Program) -> Client:
+    session = Client(program.port).post("sessions", {"name": "admin", "password": PASSWORD})
+    return Client(program.port, Cookie=session.headers["set-cookie"].partition(";")[0])
 
 
 def everything_done(api: Client, webhooks: list[str], accepted: list[str]) -> None:

@@ -71,9 +71,9 @@ SECRET = "a shop's secret"
 
 
 @pytest.fixture(scope="module")
-def reader(known_browser: BrowserContext, served: Program) -> Console:
+def reader(known_browser: BrowserContext, program: Program) -> Console:
     """One page that goes from address to address."""
-    return Console(known_browser.pages[0], served)
+    return Console(known_browser.pages[0], program)
 
 
 @pytest.fixture(scope="module")

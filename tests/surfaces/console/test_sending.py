@@ -68,16 +68,16 @@ def test_another_event_another_body_and_what_is_wrong(console: Console) -> None:
     assert console.violations() == []
 
 
-def test_it_works_without_javascript(browser: Browser, served: Program, console: Console) -> None:
+def test_it_works_without_javascript(browser: Browser, program: Program, console: Console) -> None:
     webhook = console.webhook(name="Plain", authentication={"method": "token", "token": "a token of its own"})
     context = new_context(browser, java_script_enabled=False)
     page = context.new_page()
-    page.goto(served.url)
+    page.goto(program.url)
     page.get_by_label("Name").fill("admin")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("**/webhooks")
-    page.goto(f"{served.url}/webhooks/{webhook['id']}/live#test-call")
+    page.goto(f"{program.url}/webhooks/{webhook['id']}/live#test-call")
     page.get_by_label("Body").fill('{"typed": "here"}')
     page.get_by_role("button", name="Send it").click()
     page.wait_for_url("**/live?tested=inv_*#test-call")

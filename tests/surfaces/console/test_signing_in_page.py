@@ -46,12 +46,12 @@ def sign_in(program: Program, name: str = "admin", password: str = PASSWORD, onw
 
 
 @pytest.fixture(scope="module")
-def cookie(served: Program) -> str:
-    return sign_in(served)[1]["set-cookie"].partition(";")[0]
+def cookie(program: Program) -> str:
+    return sign_in(program)[1]["set-cookie"].partition(";")[0]
 
 
-def test_the_session_cookie_is_kept_from_scripts_and_other_sites(served: Program) -> None:
-    status, headers, _ = sign_in(served)
+def test_the_session_cookie_is_kept_from_scripts_and_other_sites(program: Program) -> None:
+    status, headers, _ = sign_in(program)
     assert (status, headers["location"]) == (303, "/webhooks")
     assert (
         "HttpOnly" in headers["set-cookie"]
@@ -60,8 +60,8 @@ def test_the_session_cookie_is_kept_from_scripts_and_other_sites(served: Program
     )
 
 
-def test_a_wrong_password_is_reported_without_saying_which_was_wrong(served: Program) -> None:
-    status, headers, page = sign_in(served, password="not this one")
+def test_a_wrong_password_is_reported_without_saying_which_was_wrong(program: Program) -> None:
+    status, headers, page = sign_in(program, password="not this one")
     assert status == 401 and "set-cookie" not in headers
     assert "The name or the password is not right." in page and "not this one" not in page
 
@@ -70,14 +70,14 @@ def test_a_wrong_password_is_reported_without_saying_which_was_wrong(served: Pro
     "onward",
     ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/sign-out"],
 )
-def test_signing_in_leads_to_our_own_pages_only(served: Program, onward: str) -> None:
-    assert sign_in(served, onward=onward)[1]["location"] == "/webhooks"
+def test_signing_in_leads_to_our_own_pages_only(program: Program, onward: str) -> None:
+    assert sign_in(program, onward=onward)[1]["location"] == "/webhooks"
 
 
-def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(served: Program) -> None:
-    status, headers, _ = ask(served, "GET", "/history?status=rejected")
+def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(program: Program) -> None:
+    status, headers, _ = ask(program, "GET", "/history?status=rejected")
     assert (status, headers["location"]) == (303, "/sign-in?next=%2Fhistory%3Fstatus%3Drejected")
-    assert sign_in(served, onward="/history?status=rejected")[1]["location"] == "/history?status=rejected"
+    assert sign_in(program, onward="/history?status=rejected")[1]["location"] == "/history?status=rejected"
 
 
 @pytest.mark.parametrize(
@@ -91,68 +91,68 @@ def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(served: 
     ],
 )
 def test_a_form_of_an_ended_session_says_that_nothing_was_saved_and_leads_back_to_its_page(
-    served: Program, before: str, onward: str
+    program: Program, before: str, onward: str
 ) -> None:
-    referer = served.url + before if before else "https://evil.example/webhooks"
-    status, headers, _ = ask(served, "POST", "/webhooks/wh_1/mapping", {"fieldOne": "x"}, Referer=referer)
+    referer = program.url + before if before else "https://evil.example/webhooks"
+    status, headers, _ = ask(program, "POST", "/webhooks/wh_1/mapping", {"fieldOne": "x"}, Referer=referer)
     asked = parse_qs(urlsplit(headers["location"]).query)
     assert (status, asked.get("next", [""])[0], asked["ended"]) == (303, onward, ["unsaved"])
-    assert "nothing was saved" in ask(served, "GET", headers["location"])[2]
+    assert "nothing was saved" in ask(program, "GET", headers["location"])[2]
 
 
-def test_a_part_of_a_page_of_an_ended_session_leads_back_to_the_page(served: Program) -> None:
-    page = served.url + "/webhooks?search=shop"
-    headers = ask(served, "GET", "/webhooks?search=sho", HX_Request="true", HX_Current_URL=page)[1]
+def test_a_part_of_a_page_of_an_ended_session_leads_back_to_the_page(program: Program) -> None:
+    page = program.url + "/webhooks?search=shop"
+    headers = ask(program, "GET", "/webhooks?search=sho", HX_Request="true", HX_Current_URL=page)[1]
     assert headers["hx-redirect"] == "/sign-in?next=%2Fwebhooks%3Fsearch%3Dshop"
 
 
 @pytest.mark.parametrize("headers", [{"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}])
-def test_another_sites_form_changes_nothing(served: Program, cookie: str, headers: dict[str, str]) -> None:
+def test_another_sites_form_changes_nothing(program: Program, cookie: str, headers: dict[str, str]) -> None:
     webhook = (
-        admin_of(served).post("webhooks", {"name": "Kept", "authentication": {"method": "none"}}).json["id"]
+        admin_of(program).post("webhooks", {"name": "Kept", "authentication": {"method": "none"}}).json["id"]
     )
     status, _, _ = ask(
-        served, "POST", f"/webhooks/{webhook}/delete", {"typed": "Kept"}, Cookie=cookie, **headers
+        program, "POST", f"/webhooks/{webhook}/delete", {"typed": "Kept"}, Cookie=cookie, **headers
     )
     assert status == 403
-    assert admin_of(served).get(f"webhooks/{webhook}").status == 200
+    assert admin_of(program).get(f"webhooks/{webhook}").status == 200
 
 
-def test_every_page_forbids_scripts_from_elsewhere_and_frames(served: Program, cookie: str) -> None:
+def test_every_page_forbids_scripts_from_elsewhere_and_frames(program: Program, cookie: str) -> None:
     for path in ("/sign-in", "/webhooks", "/not-there", "/webhooks/wh_unknown"):
-        _, headers, _ = ask(served, "GET", path, Cookie=cookie)
+        _, headers, _ = ask(program, "GET", path, Cookie=cookie)
         policy = headers["content-security-policy"]
         assert "frame-ancestors 'none'" in policy and "unsafe" not in policy and "http" not in policy, path
 
 
-def test_signing_out_ends_the_session(served: Program) -> None:
-    cookie = sign_in(served)[1]["set-cookie"].partition(";")[0]
-    assert ask(served, "GET", "/webhooks", Cookie=cookie)[0] == 200
-    ask(served, "POST", "/sign-out", {}, Cookie=cookie)
-    assert ask(served, "GET", "/webhooks", Cookie=cookie)[0] == 303
+def test_signing_out_ends_the_session(program: Program) -> None:
+    cookie = sign_in(program)[1]["set-cookie"].partition(";")[0]
+    assert ask(program, "GET", "/webhooks", Cookie=cookie)[0] == 200
+    ask(program, "POST", "/sign-out", {}, Cookie=cookie)
+    assert ask(program, "GET", "/webhooks", Cookie=cookie)[0] == 303
 
 
-def test_who_may_only_read_is_offered_nothing_else_and_refused_it(served: Program, cookie: str) -> None:
+def test_who_may_only_read_is_offered_nothing_else_and_refused_it(program: Program, cookie: str) -> None:
     webhook: Any = (
-        admin_of(served)
+        admin_of(program)
         .post("webhooks", {"name": "Seen", "authentication": {"method": "token", "token": "a secret token"}})
         .json
     )
     ask(
-        served,
+        program,
         "POST",
         "/settings/users",
         {"name": "rita", "password": "rita's password", "level": "read"},
         Cookie=cookie,
     )
-    reader = sign_in(served, "rita", "rita's password")[1]["set-cookie"].partition(";")[0]
+    reader = sign_in(program, "rita", "rita's password")[1]["set-cookie"].partition(";")[0]
     for path in (
         "/webhooks",
         f"/webhooks/{webhook['id']}",
         f"/webhooks/{webhook['id']}/authentication",
         f"/webhooks/{webhook['id']}/advanced",
     ):
-        status, _, page = ask(served, "GET", path, Cookie=reader)
+        status, _, page = ask(program, "GET", path, Cookie=reader)
         assert (
             status == 200
             and "New webhook" not in page
@@ -161,47 +161,47 @@ def test_who_may_only_read_is_offered_nothing_else_and_refused_it(served: Progra
         ), path
     for path in ("authentication/reveal", "disable", "delete", "authentication/secret"):
         status, _, page = ask(
-            served, "POST", f"/webhooks/{webhook['id']}/{path}", {"secret": "x"}, Cookie=reader
+            program, "POST", f"/webhooks/{webhook['id']}/{path}", {"secret": "x"}, Cookie=reader
         )
         assert status == 403 and "a secret token" not in page, path
-    assert ask(served, "GET", "/webhooks/new", Cookie=reader)[0] == 403
-    assert ask(served, "GET", "/settings/users", Cookie=reader)[0] == 403
+    assert ask(program, "GET", "/webhooks/new", Cookie=reader)[0] == 403
+    assert ask(program, "GET", "/settings/users", Cookie=reader)[0] == 403
 
 
-def test_settings_say_where_each_comes_from_and_never_a_secret(served: Program, cookie: str) -> None:
+def test_settings_say_where_each_comes_from_and_never_a_secret(program: Program, cookie: str) -> None:
     for path in ("environment", "engine", "retention"):
-        status, _, page = ask(served, "GET", f"/settings/{path}", Cookie=cookie)
-        assert status == 200 and PASSWORD not in page and served.admin_key not in page, path
-    everything = ask(served, "GET", "/settings/environment", Cookie=cookie)[2]
+        status, _, page = ask(program, "GET", f"/settings/{path}", Cookie=cookie)
+        assert status == 200 and PASSWORD not in page and program.admin_key not in page, path
+    everything = ask(program, "GET", "/settings/environment", Cookie=cookie)[2]
     for one in ("POSTERN_ADMIN_PASSWORD", "POSTERN_HISTORY_DAYS", "workflows/example"):
         assert one in everything
     ask(
-        served,
+        program,
         "POST",
         "/settings/users",
         {"name": "rolf", "password": "rolf's password", "level": "write"},
         Cookie=cookie,
     )
-    writer = sign_in(served, "rolf", "rolf's password")[1]["set-cookie"].partition(";")[0]
+    writer = sign_in(program, "rolf", "rolf's password")[1]["set-cookie"].partition(";")[0]
     assert [
-        ask(served, "GET", f"/settings/{path}", Cookie=writer)[0] for path in ("environment", "engine")
+        ask(program, "GET", f"/settings/{path}", Cookie=writer)[0] for path in ("environment", "engine")
     ] == [403, 403]
-    status, _, page = ask(served, "GET", "/settings/retention", Cookie=writer)
+    status, _, page = ask(program, "GET", "/settings/retention", Cookie=writer)
     assert status == 200 and "45 days" in page and "POSTERN_HISTORY_DAYS" not in page
     webhook = (
-        admin_of(served).post("webhooks", {"name": "W", "authentication": {"method": "none"}}).json["id"]
+        admin_of(program).post("webhooks", {"name": "W", "authentication": {"method": "none"}}).json["id"]
     )
     for how in ({}, {"historyRetentionDays": "none"}):  # as it is, and where the form is shown again
         page = ask(
-            served, "POST" if how else "GET", f"/webhooks/{webhook}/advanced", how or None, Cookie=writer
+            program, "POST" if how else "GET", f"/webhooks/{webhook}/advanced", how or None, Cookie=writer
         )[2]
         assert (
             "as the gateway does, 45 days." in page and "as the gateway does, as long as their calls." in page
         )
 
 
-def test_what_is_not_there_is_a_page_too(served: Program, cookie: str) -> None:
-    status, headers, page = ask(served, "GET", "/webhooks/wh_unknown", Cookie=cookie)
+def test_what_is_not_there_is_a_page_too(program: Program, cookie: str) -> None:
+    status, headers, page = ask(program, "GET", "/webhooks/wh_unknown", Cookie=cookie)
     assert (
         status == 404
         and headers["content-type"].startswith("text/html")
@@ -210,35 +210,35 @@ def test_what_is_not_there_is_a_page_too(served: Program, cookie: str) -> None:
 
 
 def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(
-    served: Program, cookie: str
+    program: Program, cookie: str
 ) -> None:
-    page = ask(served, "GET", "/webhooks", Cookie=cookie)[2]
+    page = ask(program, "GET", "/webhooks", Cookie=cookie)[2]
     address = page.partition('src="/static/vendor/htmx.js')[2].partition('"')[0]
-    status, headers, _ = ask(served, "GET", "/static/vendor/htmx.js" + address)
+    status, headers, _ = ask(program, "GET", "/static/vendor/htmx.js" + address)
     assert status == 200 and "immutable" in headers["cache-control"]
 
 
-def test_an_open_live_stream_ends_soon_after_its_session_or_its_user(served: Program, cookie: str) -> None:
+def test_an_open_live_stream_ends_soon_after_its_session_or_its_user(program: Program, cookie: str) -> None:
     people = {}
     for name in ("sam", "ursula", "kim"):
         ask(
-            served,
+            program,
             "POST",
             "/settings/users",
             {"name": name, "password": f"{name}'s password", "level": "read"},
             Cookie=cookie,
         )
-        people[name] = sign_in(served, name, f"{name}'s password")[1]["set-cookie"].partition(";")[0]
+        people[name] = sign_in(program, name, f"{name}'s password")[1]["set-cookie"].partition(";")[0]
     with ExitStack() as open_ones:
-        streams = {name: open_ones.enter_context(stream(served, own)) for name, own in people.items()}
+        streams = {name: open_ones.enter_context(stream(program, own)) for name, own in people.items()}
         session = next(
-            one["id"] for one in admin_of(served).get("sessions").json["items"] if one["user"] == "sam"
+            one["id"] for one in admin_of(program).get("sessions").json["items"] if one["user"] == "sam"
         )
-        assert ask(served, "POST", f"/settings/sessions/{session}/end", {}, Cookie=cookie)[0] == 303
+        assert ask(program, "POST", f"/settings/sessions/{session}/end", {}, Cookie=cookie)[0] == 303
         user = next(
-            one["id"] for one in admin_of(served).get("users").json["items"] if one["name"] == "ursula"
+            one["id"] for one in admin_of(program).get("users").json["items"] if one["name"] == "ursula"
         )
-        assert ask(served, "POST", f"/settings/users/{user}/delete", {}, Cookie=cookie)[0] == 303
+        assert ask(program, "POST", f"/settings/users/{user}/delete", {}, Cookie=cookie)[0] == 303
         latest = time.monotonic() + 30
         for name in ("sam", "ursula"):
             for _ in streams[name]:  # it says every few seconds that it is still there
