@@ -16,6 +16,7 @@ from support.memory import write_to_memory
 from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from support.program import start_program
 from support.shop import shop
+from support.statements import share_statements
 
 __all__ = [
     "browser",
@@ -43,6 +44,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 write_to_memory()
+share_statements()
 
 # As the program has it (`wiring/serving.py`): with Python's own, one tenth of what tests take is looking for what is not there.
 gc.set_threshold(20_000, 20, 100)

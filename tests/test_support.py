@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 from playwright.sync_api import Page
+from sqlalchemy import create_engine, literal, select
 
 from postern import __version__
 from support import forks, memory
@@ -128,6 +129,19 @@ def test_what_tests_write_is_in_memory_unless_somebody_says_where() -> None:
             check=True,
         )
         assert Path(told.stdout.strip()) == expected
+
+
+def test_sql_is_made_once_for_all_databases_and_each_is_asked_what_it_is_asked(tmp_path: Path) -> None:
+    """With a query that no other test makes, so that the first one finds nothing made."""
+    heard = []
+    for number in (1, 2):
+        engine = create_engine(f"sqlite:///{tmp_path}/{number}.db")
+        with engine.connect() as connection:
+            result = connection.execute(select(literal(number).label("asked_by_a_test_of_tests")))
+            assert result.context is not None
+            heard.append((result.scalar_one(), result.context.cache_hit.name))
+        engine.dispose()
+    assert heard == [(1, "CACHE_MISS"), (2, "CACHE_HIT")]
 
 
 def test_forks_begin_with_what_all_of_them_would_do_first() -> None:
