@@ -15,7 +15,7 @@ from postern.core.webhooks.settings import Resolved
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT, Webhook
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.compiling import compile_webhook
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.configuration import MOST_MEANT, WebhookRequest, validated
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
@@ -203,7 +203,7 @@ def test_a_list_has_its_longest() -> None:
             "schedule.timeZone",
             "",
         ),
-        ({"names": "x"}, "names", "is not a known setting"),
+        ({"names": "x"}, "names", "is not a known setting: did you mean name?"),
     ],
 )
 def test_what_is_wrong_is_named_by_the_field_that_its_writer_knows(
@@ -211,6 +211,32 @@ def test_what_is_wrong_is_named_by_the_field_that_its_writer_knows(
 ) -> None:
     errors = wrong(**settings)
     assert errors.keys() == {field} and expected in errors[field]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "meant"),
+    [
+        ({"fieldMaping": {}}, "fieldMaping", "fieldMapping"),
+        ({"fieldMapping": {"fieldOen": "a"}}, "fieldMapping.fieldOen", "fieldOne"),
+        ({"authentication": {**TOKEN, "headername": "X"}}, "authentication.headername", "headerName"),
+        ({"authentication": {**TOKEN, "provider": "stripe"}}, "authentication.provider", None),
+        ({"authentication": {**HMAC, "publicUri": ""}}, "authentication.publicUri", "publicUrl"),
+        ({"schedule": {"url": "https://a.example", "evry": 60}}, "schedule.evry", "every"),
+        ({"anything": 1}, "anything", None),
+    ],
+)
+def test_a_misspelt_setting_is_answered_with_the_one_that_was_meant(
+    settings: dict[str, Any], field: str, meant: str | None
+) -> None:
+    expected = "is not a known setting" + (f": did you mean {meant}?" if meant else "")
+    assert wrong(**settings)[field] == expected
+
+
+def test_what_was_meant_is_looked_for_among_a_few_only() -> None:
+    errors = wrong(**{f"{'nam' * 100_000}{number}": 1 for number in range(3)})
+    assert set(errors.values()) == {"is not a known setting"}
+    many = wrong(**{f"name{number}": 1 for number in range(1000)})
+    assert len(many) == 1000 and sum("did you mean" in error for error in many.values()) == MOST_MEANT
 
 
 def test_the_url_that_a_sender_signs_may_be_one_behind_a_proxy() -> None:

@@ -4,7 +4,8 @@ Secrets come in through it and never go out: ``parts`` divides a valid request i
 secrets.
 """
 
-from typing import Annotated, Any, Literal
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -272,12 +273,16 @@ def validated(shape: type[Shape], data: object) -> Any:
     try:
         return shape.model_validate(data)
     except ValidationError as error:
-        raise Refused("invalid_request", errors=field_errors(error)) from None
+        raise Refused("invalid_request", errors=field_errors(error, shape)) from None
 
 
-def field_errors(error: ValidationError) -> list[FieldError]:
+MOST_MEANT = 20
+"""Wrong fields of which it is said what was meant: to look for it takes longer than to write the field."""
+
+
+def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
     """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be
-    a secret)."""
+    a secret). ``asked``: the type, where a misspelt name is to be answered with the one that was meant."""
     found: dict[str, str] = {}
     for one in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in one["loc"]]
@@ -290,8 +295,35 @@ def field_errors(error: ValidationError) -> list[FieldError]:
         if isinstance(cause, FieldProblem):
             path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
         message = str(cause) if isinstance(cause, ValueError) else _in_words(one["type"], one["msg"])
+        if one["type"] == "extra_forbidden" and len(found) < MOST_MEANT:
+            message += _meant(asked, one["loc"])
         found.setdefault(".".join(path), message)
     return [FieldError(path, message) for path, message in found.items()]
+
+
+def _meant(asked: Any, place: tuple[int | str, ...]) -> str:
+    *way, name = map(str, place)
+    kinds = _shapes(asked)
+    for step in way:
+        if step in _METHODS:  # which of several it is
+            kinds = [
+                kind
+                for kind in kinds
+                if "method" in kind.model_fields
+                and get_args(kind.model_fields["method"].annotation) == (step,)
+            ]
+        elif not step.isdigit():
+            fields = [field for kind in kinds for field in kind.model_fields.values() if field.alias == step]
+            kinds = [inner for field in fields for inner in _shapes(field.annotation)]
+    known = sorted({field.alias or "" for kind in kinds for field in kind.model_fields.values()})
+    near = get_close_matches(name[:80], known, 1, 0.75)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def _shapes(kind: Any) -> list[type[Shape]]:
+    if isinstance(kind, type) and issubclass(kind, Shape):
+        return [kind]
+    return [shape for part in get_args(kind) for shape in _shapes(part)]
 
 
 def _in_words(kind: str, message: str) -> str:

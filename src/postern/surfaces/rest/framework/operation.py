@@ -215,9 +215,9 @@ def handler(
         if body is not None:
             text = await read_json(request, largest)
             # Strictly: a number in quotes is refused, as the description says.
-            given["body"] = _valid(body.validate_json, text, strict=True)
+            given["body"] = _valid(operation.takes["body"], body.validate_json, text, strict=True)
         if query is not None:
-            given["query"] = _valid(query.validate_python, dict(request.query_params))
+            given["query"] = _valid(None, query.validate_python, dict(request.query_params))
         given |= {name: header.read(request) for name, header in HEADERS.items() if name in operation.takes}
         asked = {name: given[name] for name in operation.takes}
 
@@ -248,11 +248,11 @@ def _check_query(request: Request, known: set[str | None]) -> None:
         raise Refused("invalid_request", errors=errors)
 
 
-def _valid(validate: Callable[..., Any], given: object, **how: bool) -> Any:
+def _valid(asked: Any, validate: Callable[..., Any], given: object, **how: bool) -> Any:
     try:
         return validate(given, **how)
     except ValidationError as error:
-        raise Refused("invalid_request", errors=field_errors(error)) from None
+        raise Refused("invalid_request", errors=field_errors(error, asked)) from None
 
 
 def _response(operation: Operation, answer: Any) -> Response:
