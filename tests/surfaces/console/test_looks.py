@@ -386,6 +386,8 @@ def test_on_a_phone_what_stands_below_each_other_begins_at_one_line(
         ("/history", (".filters", ".counting > *", "table.calls td.outcome .badge")),
     ):
         console.open(path)
+        for part in parts:
+            expect(page.locator(part).first).to_be_visible()  # some are shown by a script
         begins = [
             page.locator(part).first.evaluate("one => one.getBoundingClientRect().left") for part in parts
         ]

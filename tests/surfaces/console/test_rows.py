@@ -127,6 +127,7 @@ def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
     expect(zone).to_have_text("UTC")
     assert moment.inner_text() != there
     page.goto(f"{console.program.url}/volume?range=hour")
+    expect(page.locator(".plot canvas").first).to_be_visible()
     page.locator(".plot").first.hover()
     hovered = datetime.strptime(page.locator(".tip:visible strong").inner_text(), "%b %d, %Y, %I:%M %p")
     assert abs(hovered - datetime.now(UTC).replace(tzinfo=None)) < timedelta(hours=2)

@@ -9,7 +9,6 @@ import { keys } from "./keys.js";
 copying();
 times();
 marks();
-guard();
 keys();
 
 // On a narrow screen the row of tabs goes on sideways: the one that is open is in sight.
@@ -28,6 +27,7 @@ const wanted = {
 };
 
 // A page fetches only what it uses.
-for (const [selector, module] of Object.entries(wanted)) {
-  if (document.querySelector(selector)) import(module).then(({ start }) => start(selector));
-}
+const fetched = Object.entries(wanted)
+  .filter(([selector]) => document.querySelector(selector))
+  .map(async ([selector, module]) => (await import(module)).start(selector));
+guard(Promise.allSettled(fetched));
