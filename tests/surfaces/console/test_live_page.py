@@ -57,15 +57,21 @@ def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Consol
     expect(counted).to_contain_text("were counted, not listed")
     row = counted.locator("tr", has_text="This webhook")
     rows = console.page.locator(".feed .call")
-    total = int(counted.get_attribute("data-calls") or 0)
-    expect(row.locator("td").nth(1)).to_have_text(str(total))
+    total = row.locator("td").nth(1)
+    wait_until(
+        lambda: total.inner_text() == counted.get_attribute("data-calls"), what="the row to have them all"
+    )
     # What the page does not list, it counts: nothing is lost between the two.
     left = console.page.locator("[data-live-left] span")
 
     def in_all() -> int:
         return int(re.sub(r"\D", "", left.inner_text())) + rows.count()
 
-    wait_until(lambda: in_all() == 240, what=lambda: f"{in_all()} calls, listed or counted, to become 240")
+    def is_so() -> bool:
+        # A gateway that is too slow to follow says how many changes it has left out: it knows of no call twice.
+        return in_all() == 240 or (in_all() > 240 and left.inner_text().startswith("Up to "))
+
+    wait_until(is_so, what=lambda: f"{in_all()} calls, listed or counted, to become 240: {left.inner_text()}")
     assert 0 < rows.count() <= 100
     assert console.page.evaluate("puts <= frames_"), "the rows are put in place once a frame"
     assert (
