@@ -3,6 +3,7 @@
 import gzip
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from postern.workflows import respond
 from postern.workflows.language import Declared, carry_out, running
 from postern.workflows.replay import Recorded, Replay
 from support import power_cut
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 OF_DBOS = Path(__file__).parents[1] / "fixtures" / "dbos" / "engine.db.gz"
 
@@ -454,3 +455,26 @@ def test_whoever_else_opens_the_file_and_closes_it_leaves_its_log_alone(tmp_path
     journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 2, 'b', '1', NULL)"))
     journal.close()
     assert not lost.is_set()
+
+
+def test_what_is_said_last_has_gone_out_when_the_process_ends_whoever_else_is_sending() -> None:
+    ours, theirs = socket.socketpair()
+    conversation = Conversation(theirs)
+    other = threading.Thread(target=conversation.send, args=(frames.Trouble("x" * 4_000_000),))
+    other.start()
+    wait_until(conversation._turn.locked, what="the other to be sending more than the socket takes")
+
+    def end() -> None:
+        conversation.gather(frames.Trouble("the last word"))
+        conversation.finish()
+        theirs.shutdown(socket.SHUT_WR)  # as the end of the process does
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    wait_until(lambda: conversation._gathered or not ending.is_alive(), what="the last word to be there")
+    with ours, ours.makefile("rb") as heard:
+        received = heard.read()
+    for thread in (other, ending):
+        thread.join(PATIENCE)
+    assert b"the last word" in received
+    theirs.close()

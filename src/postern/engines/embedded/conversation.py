@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 
 import msgspec
@@ -30,7 +31,8 @@ class Conversation:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._lock = threading.Lock()
-        self._sending = False
+        self._turn = threading.Lock()
+        """Held by whoever is sending."""
         self._gathered: list[bytes] = []
         self._ids = count(1)
         self._answers: dict[int, tuple[threading.Lock, list[frames.Answered]]] = {}
@@ -48,20 +50,22 @@ class Conversation:
 
     def flush(self) -> None:
         """Whoever is sending takes along what the others gather meanwhile: they need not wait for their turn."""
-        with self._lock:
-            if self._sending:
-                return
-            self._sending = True
-        while True:
-            with self._lock:
-                gathered, self._gathered = self._gathered, []
-                if not gathered:
-                    self._sending = False
-                    return
+        while self._gathered and self._turn.acquire(blocking=False):
             try:
-                self._channel.sendall(b"".join(gathered))
-            except OSError:
-                pass  # the gateway is gone; the reading side notices
+                self._send_gathered()
+            finally:
+                self._turn.release()
+
+    def finish(self) -> None:
+        """Before the process ends: whoever is sending would end with it, and take along nothing."""
+        with self._turn:
+            self._send_gathered()
+
+    def _send_gathered(self) -> None:
+        with self._lock:
+            gathered, self._gathered = self._gathered, []
+        with suppress(OSError):  # the gateway is gone; the reading side notices
+            self._channel.sendall(b"".join(gathered))
 
     def read(self) -> Iterator[frames.FromGateway]:
         """Until the gateway is gone. What became of answers is handed to those who wait for it."""

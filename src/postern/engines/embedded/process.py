@@ -102,9 +102,10 @@ def main() -> None:
     _wait_for_predecessor(Path(setup.file).with_suffix(".lock"))
     loaded = load(Path(setup.workflows))
     if loaded.error:
-        conversation.send(
+        conversation.gather(
             frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error, line=loaded.line)
         )
+        conversation.finish()
         sys.exit(0)
     _serve(conversation, loaded, setup)
 
@@ -128,7 +129,8 @@ def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> N
         )
     except Exception as error:
         log.error("the engine's file cannot be used: %s", error)
-        conversation.send(frames.Trouble(f"{file.name} cannot be used: {error}"))
+        conversation.gather(frames.Trouble(f"{file.name} cannot be used: {error}"))
+        conversation.finish()
         os._exit(1)
     runs.open(after_crash=setup.after_crash)
     workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
