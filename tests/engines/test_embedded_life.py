@@ -50,6 +50,7 @@ async def test_no_thread_of_the_process_interrupts_who_is_at_work(
     assert len(threads) > 3
     assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_BATCH}
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
+    stage.mark("go")
 
 
 async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finished_step(
