@@ -128,6 +128,10 @@ def sources(package: Path) -> Iterator[tuple[str, ast.Module]]:
         yield path.relative_to(package).as_posix(), ast.parse(path.read_text())
 
 
+def module_of(file: str) -> str:
+    return "postern." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -203,6 +207,51 @@ def imports_stand_at_the_top(package: Path) -> list[str]:
     return found
 
 
+def late_imports_close_no_circle(package: Path) -> list[str]:
+    """What waits inside a function could stand at the top, if it were not for the time it takes."""
+    found = []
+    modules = {module_of(file) for file, _ in sources(package)}
+    needs: dict[str, set[str]] = {}
+    late: list[tuple[str, int, str, str]] = []
+    for file, tree in sources(package):
+        module = module_of(file)
+        in_functions = {
+            id(node): node
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for node in ast.walk(function)
+        }
+        for_types = {
+            id(node)
+            for block in ast.walk(tree)
+            if isinstance(block, ast.If) and name_of(block.test) == "TYPE_CHECKING"
+            for node in ast.walk(block)
+        }
+        needs[module] = set()
+        for node in ast.walk(tree):
+            for one in imported(node):
+                # `from postern.usecases import answers` names a module or something in one.
+                inside = (
+                    {f"{one}.{alias.name}" for alias in node.names}
+                    if isinstance(node, ast.ImportFrom)
+                    else ()
+                )
+                named = {each if each in modules else one for each in inside} or {one}
+                if id(node) in in_functions:
+                    late += [(file, getattr(node, "lineno", 0), module, each) for each in named]
+                elif id(node) not in for_types:
+                    needs[module] |= named
+    for file, line, module, wanted in late:
+        reached, todo = set[str](), [wanted]
+        while todo:
+            if (one := todo.pop()) in needs and one not in reached:
+                reached.add(one)
+                todo += needs[one]
+        if module in reached:
+            found.append(f"{file}:{line} imports {wanted}, which needs this file")
+    return found
+
+
 def nothing_is_imported_behind_our_back(package: Path) -> list[str]:
     """An import by name would pass every other rule: ours are written as imports."""
     found = []
@@ -242,6 +291,7 @@ RULES: list[Rule] = [
     surfaces_ask_use_cases,
     only_a_check_proves_a_caller,
     imports_stand_at_the_top,
+    late_imports_close_no_circle,
     nothing_is_imported_behind_our_back,
 ]
 
@@ -284,6 +334,11 @@ PLANTS: list[tuple[Rule, str, str]] = [
         imports_stand_at_the_top,
         "usecases/planted.py",
         "class C:\n    async def f(self):\n        if self:\n            import postern.core.calls.call",
+    ),
+    (
+        late_imports_close_no_circle,
+        "usecases/planted.py",
+        "def f():\n    from postern.usecases import planted",
     ),
     (
         nothing_is_imported_behind_our_back,

@@ -11,7 +11,7 @@ if sys.modules["rich"] is None:
     del sys.modules["rich"]
 
 from postern.core.visible import set_in, visible  # noqa: E402
-from postern.observe.logs import asked, log_style  # noqa: E402
+from postern.observe.style import asked, log_style  # noqa: E402
 
 LINES: Any = structlog.get_logger()
 

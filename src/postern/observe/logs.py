@@ -3,7 +3,9 @@ commands write none."""
 
 import logging
 import sys
-from typing import Any, TextIO
+from typing import Any
+
+from postern.observe.style import asked
 
 
 class Log:
@@ -19,15 +21,6 @@ class Log:
     def exception(self, event: str, **about: object) -> None:
         """With the exception that is being handled."""
         _lines().exception(event, **about)
-
-
-def log_style(asked: str, stream: TextIO) -> str:
-    """``auto``, decided: text on a terminal, JSON for whoever collects lines."""
-    return ("text" if stream.isatty() else "json") if asked == "auto" else asked
-
-
-asked: list[str] = []
-"""The style, where one was asked for."""
 
 
 def set_up_logs(style: str = "auto") -> None:

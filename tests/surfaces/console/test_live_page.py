@@ -1,6 +1,7 @@
 """The Live Request Inspector stays readable and quick whatever comes."""
 
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -82,15 +83,20 @@ def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Consol
     console.page.wait_for_url(f"**/history?webhook={webhook['id']}")
 
 
-def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, live: dict[str, str]) -> None:
+def events_of_the_stream(console: Console, live: dict[str, str]) -> Callable[[str], str]:
+    """That a call of this id has come: the row of a real one under another id."""
     call = console.call(live["Other one"], {})[1]["invocationId"]
     row = console.page.locator(f"#call-{call}")
     expect(row).to_be_visible()
-    markup = (
-        row.evaluate("row => row.outerHTML").replace("\n", " ").replace('class="call', 'class="fresh call')
-    )
+    markup = row.evaluate("row => row.outerHTML").replace("\n", " ")
+    fresh = markup.replace('class="call', 'class="fresh call')
+    return lambda one: f"event: call\ndata: {fresh.replace(call, one)}\n\n"
+
+
+def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, live: dict[str, str]) -> None:
+    event_of = events_of_the_stream(console, live)
     ids = [f"inv_{number:032x}" for number in range(1000)]
-    events = "".join(f"event: call\ndata: {markup.replace(call, one)}\n\n" for one in ids)
+    events = "".join(map(event_of, ids))
     console.page.route(
         "**/live/stream*",
         lambda route: route.fulfill(
@@ -110,18 +116,13 @@ def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, li
 
 def test_a_row_that_is_there_already_is_not_counted_as_well(console: Console, live: dict[str, str]) -> None:
     """A stream that begins again tells of calls that the page has, and of more than it has room for."""
-    call = console.call(live["Other one"], {})[1]["invocationId"]
-    row = console.page.locator(f"#call-{call}")
-    expect(row).to_be_visible()
-    markup = (
-        row.evaluate("row => row.outerHTML").replace("\n", " ").replace('class="call', 'class="fresh call')
-    )
+    event_of = events_of_the_stream(console, live)
     ids = [f"inv_{number:032x}" for number in range(150)]
     told = [ids[:50], [*ids[:5], *ids[50:]], []]
 
     def stream(route: Route) -> None:
         now = told.pop(0) if len(told) > 1 else told[0]
-        events = "".join(f"event: call\ndata: {markup.replace(call, one)}\n\n" for one in now)
+        events = "".join(map(event_of, now))
         body = f"retry: {50 if now else 60_000}\nevent: listening\ndata: 1\n\n{events}"
         route.fulfill(content_type="text/event-stream", body=body)
 
