@@ -110,7 +110,7 @@ def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: C
     expect(console.page.get_by_text("The webhook now rejects calls with 403.")).to_be_visible()
     console.open(f"/webhooks/{webhook['id']}")
     expect(console.page.get_by_text("No calls come in while it is disabled")).to_be_visible()
-    expect(console.page.get_by_text("Disabled: whoever calls hears 403.")).to_be_visible()
+    expect(console.page.get_by_text("Disabled: callers get 403.")).to_be_visible()
     for untrue in ("stored and answered as usual", "POST JSON here", "anybody who knows"):
         expect(console.page.get_by_text(untrue)).to_have_count(0)
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
