@@ -111,6 +111,7 @@ async def test_a_body_is_text_or_base64_and_need_not_be_there(house: House) -> N
     for given, field in (
         (call(method="M" * 21), "call.method"),
         (call(url="https://a/" + "u" * 7991), "call.url"),
+        (call(url="https://[a/"), "call.url"),
         (call(headers=dict.fromkeys((f"X-{number}" for number in range(201)), "v")), "call.headers"),
     ):
         assert (await wrong(house, authentication=how(), call=given)).keys() == {field}

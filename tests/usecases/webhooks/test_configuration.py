@@ -185,6 +185,8 @@ def test_a_list_has_its_longest() -> None:
             "https://",
         ),
         ({"authentication": {**HMAC, "publicUrl": "https://a b"}}, "authentication.publicUrl", "https://"),
+        ({"authentication": {**HMAC, "publicUrl": "https://["}}, "authentication.publicUrl", "https://"),
+        ({"authentication": {**HMAC, "publicUrl": "https:///w"}}, "authentication.publicUrl", "https://"),
         ({"authentication": {**HMAC, "publicUrl": "https://é"}}, "authentication.publicUrl", "https://"),
         ({"authentication": {**HMAC, "publicUrl": "https://a\n"}}, "authentication.publicUrl", "https://"),
         ({"authentication": {"method": "hmac"}}, "authentication.provider", "is required"),

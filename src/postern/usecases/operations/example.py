@@ -20,12 +20,14 @@ async def example_curl(gateway: Gateway) -> str | None:
     webhook = await _example(gateway)
     if webhook is None:
         return None
-    authentication = webhook.settings.authentication
+    authentication, token = webhook.settings.authentication, webhook.secrets.get("main")
     if not isinstance(authentication, TokenAuthentication) or authentication.placement != "header":
+        return None
+    if token is None:  # it cannot be decrypted any more
         return None
     return (
         f"curl {gateway.site.webhook_url(webhook.short_code)} \\\n"
-        f"  -H 'Content-Type: application/json' -H '{authentication.header_name}: {webhook.secrets['main'].value.decode()}' \\\n"
+        f"  -H 'Content-Type: application/json' -H '{authentication.header_name}: {token.value.decode()}' \\\n"
         f"  -d '{json.dumps(BODY)}'"
     )
 

@@ -149,7 +149,10 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
 async def _fetch(
     gateway: Gateway, webhook: StoredWebhook, setting: ScheduleSetting, claimed: ScheduleState
 ) -> Outcome:
-    compiled = compile_webhook(webhook)
+    try:
+        compiled = compile_webhook(webhook)
+    except ValueError as error:  # a secret that cannot be decrypted any more
+        return Outcome("failed", str(error))
     compiled.answer_timeout = None  # nobody waits
     url = setting.url
     shown, host = url.partition("?")[0], urlsplit(url).hostname or ""

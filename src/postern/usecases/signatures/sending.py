@@ -41,7 +41,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.signatures import views
 from postern.usecases.webhooks.compiling import answer_timeout, credential_of
-from postern.usecases.webhooks.webhooks import stored
+from postern.usecases.webhooks.webhooks import check_secrets, stored
 
 RECORDED = "recorded"
 MINIMAL = "minimal"
@@ -279,8 +279,7 @@ def _payload(trigger: bytes, is_array: bool) -> str:
 
 
 def _check_can_be_made(webhook: StoredWebhook) -> None:
-    if webhook.unreadable_secrets:
-        raise Refused("temporarily_unavailable", "; ".join(webhook.unreadable_secrets.values()))
+    check_secrets(webhook)
     how = webhook.settings.authentication
     if how.method == "hmac" and is_stand_in(webhook.secrets["main"].value):
         raise Refused(

@@ -25,6 +25,7 @@ from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.signatures import senders, views
 from postern.usecases.webhooks.configuration import Generate, Shape, SignatureAuthentication
 from postern.usecases.webhooks.resolving import resolved, scheme_of
+from postern.usecases.webhooks.webhooks import check_secrets
 from postern.usecases.webhooks.webhooks import stored as stored_webhook
 
 # Hundreds of HMACs: never so many at once that anybody's call waits for them.
@@ -120,6 +121,7 @@ async def explain(
     if (
         isinstance(webhook, StoredWebhook)
         and webhook.settings.authentication.method == "hmac"
+        and not webhook.unreadable_secrets
         and _concerns_a_signature(invocation.code)
         and call.first_header(TEST_CALL) is None  # its signature was not kept
     ):
@@ -144,6 +146,7 @@ async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bo
     """What the call is checked by, and whether its secrets are stored ones."""
     if request.webhook_id is not None:
         webhook = await stored_webhook(gateway, request.webhook_id)
+        check_secrets(webhook)
         settings = webhook.settings.authentication
         if settings.method != "hmac":
             raise Refused("conflict", "this webhook's authentication method is not a signature")
@@ -182,7 +185,10 @@ async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bo
 
 
 def _call_of(tested: TestedCall, now: float) -> Call:
-    url = urlsplit(tested.url)
+    try:
+        url = urlsplit(tested.url)
+    except ValueError:
+        raise Refused("invalid_request", errors=[FieldError("call.url", "is not a URL")]) from None
     if tested.body is not None and tested.body_base64 is not None:
         raise Refused(
             "invalid_request", errors=[FieldError("call.body", "give body or bodyBase64, one of them")]

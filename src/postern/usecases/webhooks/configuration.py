@@ -23,7 +23,7 @@ from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.usecases.shapes import FieldProblem as FieldProblem
 from postern.usecases.shapes import Shape as Shape
 from postern.usecases.shapes import checked
-from postern.usecases.webhooks.schedule_setting import ScheduleSetting
+from postern.usecases.webhooks.schedule_setting import ScheduleSetting, url_problem
 
 LONGEST_TOKEN = 1024
 
@@ -108,13 +108,7 @@ class SignatureAuthentication(Shape):
     @field_validator("public_url")
     @classmethod
     def _public_url(cls, url: str | None) -> str | None:
-        if url is not None and not (
-            url.startswith(("https://", "http://"))
-            and url.isascii()
-            and url.isprintable()
-            and " " not in url
-            and len(url) <= 2000
-        ):
+        if url is not None and url_problem(url):
             raise ValueError("write the whole URL that the sender was given, beginning with https://")
         return url
 

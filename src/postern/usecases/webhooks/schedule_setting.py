@@ -11,7 +11,7 @@ from postern.core.schedules.schedule import InvalidSchedule, parse_schedule
 from postern.core.webhooks import settings
 from postern.core.webhooks.names import sent_header_problem
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.shapes import FieldProblem, Shape
+from postern.usecases.shapes import FieldProblem, Shape, checked
 
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
@@ -38,9 +38,7 @@ class ScheduleSetting(Shape):
     @field_validator("url")
     @classmethod
     def _url(cls, url: str) -> str:
-        if problem := _url_problem(url):
-            raise ValueError(problem)
-        return url
+        return checked(url, url_problem(url) or _source_problem(url))
 
     @field_validator("headers", mode="before")
     @classmethod
@@ -80,7 +78,7 @@ class ScheduleSetting(Shape):
         }
 
 
-def _url_problem(url: str) -> str | None:
+def url_problem(url: str) -> str | None:
     if (
         not url.startswith(("https://", "http://"))
         or not url.isascii()
@@ -94,8 +92,11 @@ def _url_problem(url: str) -> str | None:
         named = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return "this is not a URL"
-    if not named:
-        return "the URL names no host"
+    return None if named else "the URL names no host"
+
+
+def _source_problem(url: str) -> str | None:
+    parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
         return "a URL carries no username or password; put them into a header"
     return None
@@ -126,13 +127,14 @@ def header_changes(
     """Which stored header values go. Refused where a header that is named has no value, or one given for
     another site."""
     wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule.headers if schedule else [])}
-    stored = {field for field in before.secrets if field.startswith(SECRET_PREFIX)} if before else set()
+    kept = {field for field in before.secret_fields if field.startswith(SECRET_PREFIX)} if before else set()
+    readable = before.secrets.keys() if before else ()
     errors = []
     saved = before.settings.schedule if before else None
     # Whoever may change the URL must not thereby learn what was stored for the old one's site.
     moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
     for field, name in wanted.items():
-        if field not in sent and (field not in stored or moved):
+        if field not in sent and (field not in readable or moved):
             errors.append(
                 FieldError(
                     f"schedule.headers.{name}",
@@ -141,7 +143,7 @@ def header_changes(
             )
     if errors:
         raise Refused("invalid_request", errors=errors)
-    return dict.fromkeys(stored - wanted.keys())
+    return dict.fromkeys(kept - wanted.keys())
 
 
 def _site(url: str) -> tuple[str, str | None, int | None]:

@@ -119,9 +119,9 @@ def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable
 def rotation(
     secrets: Mapping[str, StoredSecret], tallies: Mapping[str, Tally], now: float
 ) -> views.Rotation | None:
-    """Whether the sender has changed over to the second secret. None where only one is valid. ``safe_from``: not sooner,
+    """Whether the sender has changed over to the second secret. None where only one is valid, or can be read. ``safe_from``: not sooner,
     and later with every further call that uses the main one; None once the hour is over."""
-    if "second" not in secrets:
+    if "main" not in secrets or "second" not in secrets:
         return None
     main, second = (tallies.get(f"secret:{secrets[name].id}") for name in ("main", "second"))
     unused_since = max(main.last_at if main else 0.0, secrets["main"].created_at)

@@ -14,14 +14,14 @@ NAMES = {"main": "signing secret", "second": "second signing secret"}
 
 def awaits_secret(webhook: StoredWebhook) -> bool:
     """Whether nobody has set the sender's secret yet, so that no call can be genuine."""
-    return all(
-        is_stand_in(secret.value) for field, secret in webhook.secrets.items() if field in ("main", "second")
-    )
+    known = [secret for field, secret in webhook.secrets.items() if field in NAMES]
+    return bool(known) and all(is_stand_in(secret.value) for secret in known)
 
 
 def warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str]:
     authentication = webhook.settings.authentication
-    found = []
+    unreadable = dict.fromkeys(webhook.unreadable_secrets.values())
+    found = [f"Every call is rejected with 503: {why}." for why in unreadable]
     if schedule is not None and schedule.paused_at:
         failures = schedule.consecutive_failures
         found.append(

@@ -147,6 +147,12 @@ def check_version(webhook: StoredWebhook | UnreadableWebhook, seen_version: int 
         raise Refused("version_conflict")
 
 
+def check_secrets(webhook: StoredWebhook) -> None:
+    """``Refused`` where one of them cannot be decrypted."""
+    if webhook.unreadable_secrets:
+        raise Refused("temporarily_unavailable", "; ".join(webhook.unreadable_secrets.values()))
+
+
 async def save(
     gateway: Gateway,
     webhook: StoredWebhook,
