@@ -5,14 +5,16 @@ import threading
 from collections.abc import Awaitable
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
 
 from postern.core.access.accounts import Actor
-from postern.core.limits import Limits, Tries
+from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits, Tries
 from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit, passwords
+from postern.usecases.access.audit import noted
 from postern.usecases.access.known_browsers import browser_token
 from postern.usecases.access.views import User
 from support.house import OWNER, House
@@ -259,11 +261,55 @@ async def test_a_password_that_was_hashed_in_another_way_is_hashed_anew(house: H
         stored, last_signed_in_at=(await accounts.user(house.gateway, OWNER, user.id)).last_signed_in_at
     )
     old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
-    await house.gateway.store.people.rehash(user.id, old)
+    note = noted(house.gateway, OWNER, "user changed", user.id)
+    await house.gateway.store.people.change(user.id, note, password_hash=old)
     await sign_in(house)
     now = (await house.gateway.store.people.user(user.id)).password_hash
     assert now != old and ",t=1," in now
     await sign_in(house)
+
+
+async def test_a_password_that_is_changed_while_it_is_compared_opens_and_changes_nothing(
+    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = await somebody(house)
+    actor = await accounts.actor_of_session(house.gateway, await sign_in(house))
+    new = "a new password of the tests"
+    compare = accounts.matches
+
+    async def slowly(*asked: Any) -> bool:
+        right = await compare(*asked)
+        monkeypatch.setattr(accounts, "matches", compare)
+        await accounts.change_user(house.gateway, OWNER, user.id, password=new)
+        return right
+
+    monkeypatch.setattr(accounts, "matches", slowly)
+    assert (await refused(sign_in(house))).code == "not_authenticated"
+    assert await accounts.sessions(house.gateway, OWNER) == []
+
+    monkeypatch.setattr(accounts, "matches", slowly)
+    own = accounts.change_own_password(house.gateway, actor, new, "a password of somebody else")
+    assert [error.field for error in (await refused(own)).errors] == ["oldPassword"]
+    await sign_in(house, password=new)
+
+
+async def test_a_password_that_nobody_had_time_to_compare_is_no_failure(
+    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(house)
+    await somebody(house)
+    actor = await accounts.actor_of_session(house.gateway, await sign_in(house))
+    compare = accounts.matches
+
+    async def busy(*_: Any) -> bool:
+        raise Refused("temporarily_unavailable")
+
+    monkeypatch.setattr(accounts, "matches", busy)
+    for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1):
+        asked = accounts.change_own_password(house.gateway, actor, PASSWORD, "another password")
+        assert (await refused(asked)).code == "temporarily_unavailable"
+    monkeypatch.setattr(accounts, "matches", compare)
+    await accounts.change_own_password(house.gateway, actor, PASSWORD, "another password")
 
 
 # --- who there is ----------------------------------------------------------------------------------------------------
@@ -286,8 +332,9 @@ async def test_a_key_is_shown_with_what_it_is_for_and_never_again_itself(house: 
         clock.now += after
         await accounts.actor_of_key(house.gateway, made.key)
         assert (await accounts.keys(house.gateway, OWNER))[0].last_used_at == clock.began + used
-    refusal = await refused(accounts.create_key(house.gateway, OWNER, "x" * 201, "all"))
-    assert {error.field for error in refusal.errors} == {"name", "level"}
+    for name in ("x" * 201, "  ", "two\nlines", "nul\0"):
+        refusal = await refused(accounts.create_key(house.gateway, OWNER, name, "all"))
+        assert {error.field for error in refusal.errors} == {"name", "level"}
     await accounts.delete_key(house.gateway, OWNER, made.id)
     assert await last_note(house) == ("owner", "api-key deleted", made.id, {})
 

@@ -63,17 +63,22 @@ class People:
         *,
         level: Level | None = None,
         password_hash: str | None = None,
+        hash_was: str | None = None,
         end_sessions_but: str | None = None,
     ) -> bool:
         """What is given, and nothing else: it may have been changed since it was read. False where nobody else would
-        stay admin."""
+        stay admin, or where the password's hash is no longer ``hash_was``."""
         given = {"level": level, "password_hash": password_hash}
         values = {name: value for name, value in given.items() if value is not None}
+        changing = update(users).where(users.c.id == user_id)
+        if hash_was is not None:
+            changing = changing.where(users.c.password_hash == hash_was)
 
         def job(connection: Connection) -> bool:
             if level is not None and level != "admin" and not _another_admin(connection, user_id):
                 return False
-            connection.execute(update(users).where(users.c.id == user_id).values(values))
+            if connection.execute(changing.values(values)).rowcount != 1:
+                return False
             if end_sessions_but is not None:
                 connection.execute(
                     delete(sessions).where(sessions.c.user_id == user_id, sessions.c.id != end_sessions_but)
@@ -95,30 +100,38 @@ class People:
 
         return await self._writer.write(job)
 
-    async def rehash(self, user_id: str, password_hash: str) -> None:
-        change = update(users).where(users.c.id == user_id).values(password_hash=password_hash)
-        await self._writer.write(lambda connection: connection.execute(change))
-
     async def sign_in(
-        self, session: Session, secret: str, gone_before: float, note: AuditEntry | None
-    ) -> None:
-        """Deletes the sessions that are over, too, whosever they are: most people never sign out."""
+        self,
+        session: Session,
+        secret: str,
+        gone_before: float,
+        note: AuditEntry,
+        *,
+        hash_was: str,
+        new_hash: str | None = None,
+    ) -> bool:
+        """False where the password's hash is no longer ``hash_was``, the one that the password was compared with: a
+        password that was changed meanwhile opens no session. Deletes all sessions that are over, too: most people
+        never sign out."""
         values = {
             "id": session.id, "digest": digest(secret), "user_id": session.user_id, "created_at": milliseconds(session.created_at),
             "seen_at": milliseconds(session.seen_at), "address": session.address, "user_agent": session.user_agent,
         }  # fmt: skip
 
-        def job(connection: Connection) -> None:
+        known = update(users).where(users.c.id == session.user_id, users.c.password_hash == hash_was)
+        signed_in = known.values(
+            last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was
+        )
+
+        def job(connection: Connection) -> bool:
+            if connection.execute(signed_in).rowcount != 1:
+                return False
             connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
             connection.execute(insert(sessions).values(values))
-            connection.execute(
-                update(users)
-                .where(users.c.id == session.user_id)
-                .values(last_signed_in_at=milliseconds(session.created_at))
-            )
             write_note(connection, note)
+            return True
 
-        await self._writer.write(job)
+        return await self._writer.write(job)
 
     async def session(self, secret: str) -> tuple[Session, User] | None:
         found = await self._sessions(sessions.c.digest == digest(secret))

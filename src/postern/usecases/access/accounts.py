@@ -28,6 +28,8 @@ wide, so that somebody who guesses at a name hardly slows its owner, who comes f
 come from the same address. Where strangers have used up a name's, an address that has not tried it for a
 minute still has one try: nobody's right password can be kept out for longer than that."""
 
+NOT_RIGHT = "The name or the password is not right."
+
 LAST_USED_EVERY = 60.0
 """How exact "last used" is: writing it down at every request would make reading cost a commit."""
 
@@ -35,14 +37,12 @@ LAST_USED_EVERY = 60.0
 async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> views.NewApiKey:
     """The key itself is in this answer and nowhere else, ever."""
     require(actor, "admin")
-    errors = [
-        *_level_problem(level),
-        *([] if 1 <= len(name.strip()) <= 200 else [FieldError("name", "has 1 to 200 characters")]),
-    ]
+    name = name.strip()
+    errors = [*_level_problem(level), *_name_problem(name, 200)]
     if errors:
         raise Refused("invalid_request", errors=errors)
     secret = new_api_key()
-    key = ApiKey(new_id("key"), name.strip(), _known(level), secret[:9], gateway.clock(), actor.name)
+    key = ApiKey(new_id("key"), name, _known(level), secret[:9], gateway.clock(), actor.name)
     await gateway.store.access.add_key(
         key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
     )
@@ -96,15 +96,17 @@ async def sign_in(
         gateway.runtime.limits.give_back(*tries)  # nobody has looked at the password
         raise
     if not right or user is None:
-        raise Refused("not_authenticated", "The name or the password is not right.")
+        raise Refused("not_authenticated", NOT_RIGHT)
     gateway.runtime.limits.give_back(*tries)
-    if outdated(user.password_hash):
-        await gateway.store.people.rehash(user.id, await hashed(password))
+    new_hash = await hashed(password) if outdated(user.password_hash) else None
     secret = new_session_secret()
     session = Session(new_id("ses"), user.id, now, now, address[:80], user_agent[:300])
     actor = Actor(user.name, user.level, user.id, session.id)
     note = noted(gateway, actor, "signed in", session.id, address=session.address)
-    await gateway.store.people.sign_in(session, secret, now - SESSION_IDLE, note)
+    if not await gateway.store.people.sign_in(
+        session, secret, now - SESSION_IDLE, note, hash_was=user.password_hash, new_hash=new_hash
+    ):
+        raise Refused("not_authenticated", NOT_RIGHT)
     return secret
 
 
@@ -226,9 +228,7 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
     """Somebody who may sign in to the console, with an access level."""
     require(actor, "admin")
     name = name.strip().lower()
-    errors = _level_problem(level)
-    if not 1 <= len(name) <= 80 or not name.isprintable():
-        errors.append(FieldError("name", "has 1 to 80 printable characters"))
+    errors = [*_level_problem(level), *_name_problem(name, 80)]
     if errors:
         raise Refused("invalid_request", errors=errors)
     check_password(password)
@@ -265,6 +265,7 @@ async def change_user(
         password_hash=password_hash,
         end_sessions_but=None if password is None else actor.session if actor.id == user_id else "",
     ):
+        await _user(gateway, user_id)  # or it was deleted meanwhile
         raise Refused("conflict", "somebody has to stay admin")
     return views.user_of(await _user(gateway, user_id))
 
@@ -292,14 +293,25 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
             retry_after=int(wait) + 1,
         )
     user = await _user(gateway, actor.id)
-    if not await matches(user.password_hash, old):
-        raise Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
+    wrong = Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
+    try:
+        right = await matches(user.password_hash, old)
+    except Refused:
+        gateway.runtime.limits.give_back(tries)  # nobody has looked at the password
+        raise
+    if not right:
+        raise wrong
     gateway.runtime.limits.give_back(tries)
     check_password(new, "newPassword")
     note = noted(gateway, actor, "password changed", user.id, password="set")
-    await gateway.store.people.change(
-        user.id, note, password_hash=await hashed(new), end_sessions_but=actor.session
-    )
+    if not await gateway.store.people.change(
+        user.id,
+        note,
+        password_hash=await hashed(new),
+        hash_was=user.password_hash,  # somebody may have changed it meanwhile
+        end_sessions_but=actor.session,
+    ):
+        raise wrong
 
 
 async def _user(gateway: Gateway, user_id: str) -> User:
@@ -311,6 +323,11 @@ async def _user(gateway: Gateway, user_id: str) -> User:
 
 def _level_problem(level: str) -> list[FieldError]:
     return [] if level in LEVELS else [FieldError("level", f"choose one of {', '.join(LEVELS)}")]
+
+
+def _name_problem(name: str, longest: int) -> list[FieldError]:
+    is_right = 1 <= len(name) <= longest and name.isprintable()
+    return [] if is_right else [FieldError("name", f"has 1 to {longest} printable characters")]
 
 
 def _known(level: str) -> Level:
