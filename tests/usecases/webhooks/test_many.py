@@ -73,6 +73,18 @@ async def test_what_waited_behind_many_holds_is_started(desk: Desk) -> None:
     assert (await holds.release(desk.gateway, ACTOR, made[0])).released == 0
 
 
+async def test_a_release_that_was_interrupted_goes_on(desk: Desk) -> None:
+    made = await desk.webhook("A")
+    await change(desk, "hold", webhookIds=[made])
+    await desk.accepted(made, {})
+    webhook = await webhooks.stored(desk.gateway, made)
+    webhook.held = False  # as it is stored before what waits is moved
+    await webhooks.save(desk.gateway, webhook, {}, audit.noted(desk.gateway, ACTOR, "webhook released", made))
+    assert (await change(desk, "release", webhookIds=[made], dryRun=True)).released == 0
+    done = await change(desk, "release", webhookIds=[made])
+    assert (done.done, done.unchanged, done.released) == (0, 1, 1)
+
+
 async def test_one_with_which_it_cannot_be_done_is_named_and_keeps_no_other_from_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

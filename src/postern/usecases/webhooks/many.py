@@ -63,7 +63,7 @@ class ManyRequest(Shape):
 @dataclass(slots=True)
 class _Result:
     done: list[str] = field(default_factory=list)
-    unchanged: int = 0
+    unchanged: list[str] = field(default_factory=list)
     not_done: int = 0
     reasons: list[views.NotDone] = field(default_factory=list)
 
@@ -88,16 +88,18 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
     for start in range(0, len(ids), AT_ONCE):
         await _do(gateway, actor, request, ids[start : start + AT_ONCE], len(ids), result)
     released = 0
-    if not request.dry_run and result.done:
-        await gateway.runtime.directory.refresh()
+    if not request.dry_run:
+        if result.done:
+            await gateway.runtime.directory.refresh()
         if request.action == "release":
-            released = await _released(gateway, result.done)
+            # Of those that were released before, too: that release may have been interrupted.
+            released = await _released(gateway, [*result.done, *result.unchanged])
     return views.Many(
         action=request.action,
         dry_run=request.dry_run,
         matched=len(ids),
         done=len(result.done),
-        unchanged=result.unchanged,
+        unchanged=len(result.unchanged),
         not_done=result.not_done,
         reasons=result.reasons,
         released=released,
@@ -176,7 +178,7 @@ async def _do(
                 result.refuse(webhook_id, webhook.name, _reason(refused))
                 continue
             if changed is None:
-                result.unchanged += 1
+                result.unchanged.append(webhook_id)
             else:
                 changed.version, changed.updated_at = webhook.version + 1, gateway.clock()
                 doing.append((changed, _note(gateway, actor, request, webhook, changed, of)))
