@@ -20,6 +20,7 @@ from postern.usecases.listeners.listeners import AskRequest, EnterRequest, Local
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.views import Webhook
+from support.desk import Desk
 from support.house import OWNER, House
 from support.reply import HttpReply
 from support.waiting import PATIENCE
@@ -312,6 +313,20 @@ async def test_a_recorded_call_is_replayed_to_a_listener_alone(house: House) -> 
     with pytest.raises(Refused) as caught:
         await listeners.replay(house.gateway, READER, listener.id, recorded)
     assert caught.value.code == "access_denied"
+
+
+async def test_what_a_listener_reports_can_be_written_down(desk: Desk) -> None:
+    gateway, webhook = desk.gateway, await desk.webhook()
+    listener = await listeners.enter(gateway, ADA, EnterRequest(name="ada"))
+    recorded = await desk.accepted(webhook, {})
+    run = await listeners.replay(gateway, ADA, listener.id, recorded)
+    told = LocalAnswer(ms=86_400_000, error="no\0answer")
+    await listeners.answer(gateway, ADA, listener.id, run.id, told)
+    (ended,) = (await history.show(gateway, ADA, recorded)).local_runs
+    assert (ended.ms, ended.error) == (86_400_000, "no answer")
+    for longer in (86_400_001, 1e308):
+        with pytest.raises(ValidationError):
+            LocalAnswer(ms=longer)
 
 
 def forward(house: House, seconds: float) -> None:

@@ -59,7 +59,7 @@ class LocalAnswer(Shape):
         list[Annotated[list[str], Field(min_length=2, max_length=2)]], Field(max_length=200, repr=False)
     ] = []
     body_base64: Annotated[str, Field(max_length=LONGEST_ANSWER)] = Field(default="", repr=False)
-    ms: Annotated[float, Field(ge=0)] = 0.0
+    ms: Annotated[float, Field(ge=0, le=86_400_000)] = 0.0
     error: Annotated[str, Field(max_length=1000)] = ""
 
 
@@ -145,7 +145,7 @@ async def answer(
         require(actor, "write")  # a caller hears it, and access may have changed since the listener entered
     body = _decoded(request.body_base64)
     response: WorkflowResponse | None = None
-    error = " ".join(request.error.split())
+    error = " ".join(request.error.replace("\0", " ").split())  # a database's text has no NUL
     if not error and request.status is None:
         error = "there was no answer"
     if call.delivery_key is not None and not error:
