@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -125,7 +126,13 @@ Rule = Callable[[Path], list[str]]
 
 def sources(package: Path) -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(package.rglob("*.py")):
-        yield path.relative_to(package).as_posix(), ast.parse(path.read_text())
+        yield path.relative_to(package).as_posix(), parsed(path.read_text())
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """Each rule looks at all of it."""
+    return ast.parse(text)
 
 
 def module_of(file: str) -> str:

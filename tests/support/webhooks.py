@@ -69,21 +69,37 @@ def make_webhook(
     return ServedWebhook(made.id, made.url.rpartition("/")[2])
 
 
-def stories(data_dir: Path, webhook: ServedWebhook | None = None, **environment: str) -> list[dict[str, Any]]:
-    """Everything that history tells of this webhook's calls, the newest first."""
+def stories(
+    data_dir: Path, webhook: ServedWebhook | None = None, *, newest: int | None = None, **environment: str
+) -> list[dict[str, Any]]:
+    """Everything that history tells of this webhook's calls, the newest first. ``newest``: of so many alone."""
 
     async def read(gateway: Gateway) -> list[dict[str, Any]]:
-        found, cursor = [], None
-        while True:
-            page = await history.listing(
-                gateway, OWNER, HistoryFilter(webhook_id=webhook.id if webhook else None), 200, cursor
-            )
-            found += [as_plain(await history.show(gateway, OWNER, item.id)) for item in page.items]
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+        ids = await _ids(gateway, webhook, newest)
+        return [as_plain(await history.show(gateway, OWNER, one)) for one in ids]
 
     return within(data_dir, read, **environment)
+
+
+def how_many(data_dir: Path, webhook: ServedWebhook | None = None) -> int:
+    """Calls that history lists. Where calls are only counted: to read hundreds of stories takes a second."""
+
+    async def counted(gateway: Gateway) -> int:
+        return len(await _ids(gateway, webhook))
+
+    return within(data_dir, counted)
+
+
+async def _ids(gateway: Gateway, webhook: ServedWebhook | None, newest: int | None = None) -> list[str]:
+    wanted = HistoryFilter(webhook_id=webhook.id if webhook else None)
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = await history.listing(gateway, OWNER, wanted, newest or 200, cursor)
+        found += [item.id for item in page.items]
+        cursor = page.next_cursor
+        if cursor is None or newest is not None:
+            return found
 
 
 def wait_until_served(port: int, *served: ServedWebhook) -> None:

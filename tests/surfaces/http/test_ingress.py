@@ -12,7 +12,16 @@ from postern.usecases.webhooks import webhooks
 from support.program import Program, StartProgram
 from support.reply import HttpReply
 from support.waiting import wait_until
-from support.webhooks import OWNER, SECOND_TOKEN, TOKEN, ServedWebhook, make_webhook, stories, within
+from support.webhooks import (
+    OWNER,
+    SECOND_TOKEN,
+    TOKEN,
+    ServedWebhook,
+    how_many,
+    make_webhook,
+    stories,
+    within,
+)
 from support.wire import exchange
 
 BODY = b'{"customer": {"email": "ada@example.com"}, "items": [{"sku": "A-1"}], "total": 10.50, "paid": true}'
@@ -261,7 +270,7 @@ def test_no_token_or_the_wrong_one_is_rejected_with_the_reason(
 
 
 def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(house: House) -> None:
-    before = len(stories(house.data_dir))
+    before = how_many(house.data_dir)
     in_history = set()
     for path in (
         "/webhook/nobody",
@@ -272,7 +281,7 @@ def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(
         assert (answer.status, answer.code) == (404, "webhook_not_found")
         in_history.add((answer.body, tuple(name for name in answer.headers)))
     assert len(in_history) == 1
-    assert len(stories(house.data_dir)) == before
+    assert how_many(house.data_dir) == before
 
 
 def test_another_method_is_recorded_and_answered_which_is_allowed(house: House) -> None:
