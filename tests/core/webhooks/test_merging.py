@@ -1,6 +1,9 @@
 """Disjoint changes go together, and colliding ones are both told."""
 
-from postern.core.webhooks.merging import Collision, merged
+import pytest
+
+from postern.core.documents import Document
+from postern.core.webhooks.merging import Collision, has_moved, merged
 
 SEEN = {"name": "Orders", "rate": {"burst": 50, "perSecond": 10}, "list": ["a"]}
 
@@ -24,3 +27,24 @@ def test_the_same_change_of_both_collides_with_nothing() -> None:
 
 def test_what_was_removed_meanwhile_collides_as_a_whole() -> None:
     assert merged({"rate": {"burst": 60, "perSecond": 10}}, SEEN, {**SEEN, "rate": None})[1] != []
+
+
+@pytest.mark.parametrize(
+    ("present", "moved"),
+    [
+        ({}, False),
+        ({"version": 7, "enabled": False}, False),
+        ({"authentication": {"method": "token", "tokenUse": {"setAt": 1, "matchCount": 9}, "rotation": {"a": 1}}}, False),
+        ({"authentication": {"method": "token", "tokenUse": {"setAt": 2, "matchCount": 1}, "rotation": None}}, True),
+        ({"authentication": {"method": "none"}}, True),
+        ({"tags": ["eu", "paid"]}, True),
+        ({"schedule": {"every": "1h"}}, True),
+    ],
+)  # fmt: skip
+def test_what_a_form_showed_has_moved_when_somebody_changed_it(present: Document, moved: bool) -> None:
+    seen = {
+        "authentication": {"method": "token", "tokenUse": {"setAt": 1, "matchCount": 1}, "rotation": None},
+        "tags": ["eu"],
+        "schedule": None,
+    }
+    assert has_moved(seen, seen | present) is moved

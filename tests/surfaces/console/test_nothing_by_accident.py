@@ -137,6 +137,17 @@ def test_what_two_tabs_change_apart_from_each_other_is_both_saved(console: Conso
     assert saved["synchronousResponse"]["enabled"] is True
 
 
+def test_a_save_after_what_the_form_does_not_show_was_changed_says_saved_alone(console: Console) -> None:
+    webhook = console.webhook(name="Switched meanwhile")
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    for verb in ("disable", "enable"):
+        assert console.api.post(f"webhooks/{webhook['id']}/{verb}").status == 200
+    console.page.get_by_label("Calls a second").fill("33")
+    console.click("Save settings")
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"]["callsPerSecond"] == 33
+
+
 def test_what_two_tabs_change_differently_is_shown_before_either_wins(console: Console) -> None:
     webhook = console.webhook(name="Collides")
     console.open(f"/webhooks/{webhook['id']}/advanced")

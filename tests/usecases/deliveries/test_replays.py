@@ -249,12 +249,13 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     desk.gateway.engine = None
 
 
-async def test_calls_of_a_deleted_webhook_are_skipped(desk: Desk) -> None:
+async def test_calls_of_a_deleted_webhook_are_left_out(desk: Desk) -> None:
     kept, deleted = await desk.webhook(), await desk.webhook()
     ids = [await desk.accepted(one, {}) for one in (kept, deleted)]
     await webhooks.remove(desk.gateway, ACTOR, deleted)
     result = await run(desk)
-    assert (result.done, result.skipped, await emissions(desk)) == (1, 1, Counter(ids[:1]))
+    assert (result.count, result.done, result.skipped) == (1, 1, 0)
+    assert await emissions(desk) == Counter(ids[:1])
 
 
 async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
@@ -301,7 +302,33 @@ async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
     with pytest.raises(Refused, match="disabled"):
         await history.replay(desk.gateway, ACTOR, invocation)
     result = await run(desk)
-    assert (result.done, result.skipped, await emissions(desk)) == (0, 1, Counter())
+    assert (result.count, result.done, result.skipped, await emissions(desk)) == (0, 0, 0, Counter())
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_plan_for_all_webhooks_leaves_those_out_that_start_nothing(
+    desk: Desk, is_deleted: bool
+) -> None:
+    """What is disabled between the plan and its run is told as passed over; neither is started."""
+    goes, before, between = [await desk.webhook() for _ in range(3)]
+    for webhook in (before, goes, between, goes, before):
+        await desk.accepted(webhook, {})
+
+    async def take_away(webhook: str) -> None:
+        if is_deleted:
+            await webhooks.remove(desk.gateway, ACTOR, webhook)
+        else:
+            await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
+
+    await take_away(before)
+    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
+    assert plan.count == 3
+    await take_away(between)
+    await replays.begin(desk.gateway, ACTOR, plan.id)
+    await Replayer(desk.gateway).round()
+    result = await replays.show(desk.gateway, ACTOR, plan.id)
+    assert (result.state, result.done, result.skipped) == ("completed", 2, 1)
+    assert sum((await emissions(desk)).values()) == 2
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])

@@ -44,8 +44,10 @@ class Listed:
     served: bool = True
     """False: its settings cannot be read or used, so its callers hear 503."""
     folded_name: str = field(init=False)
+    name_in_order: str = field(init=False)
+    folder_in_order: str = field(init=False)
     folded_folder: str = field(init=False)
-    """Empty where it is in none."""
+    """Empty where it is in none, as is ``folder_in_order``."""
     folded_tags: frozenset[str] = field(init=False)
     text: str = field(init=False)
     """What a search looks through."""
@@ -54,6 +56,8 @@ class Listed:
         # Once here, instead of at each search and each comparison of a sort.
         object.__setattr__(self, "folded_name", self.name.casefold())
         object.__setattr__(self, "folded_folder", (self.folder or "").casefold())
+        object.__setattr__(self, "name_in_order", as_people_count(self.name))
+        object.__setattr__(self, "folder_in_order", _folder_in_order(self.folder or ""))
         object.__setattr__(self, "folded_tags", frozenset(tag.casefold() for tag in self.tags))
         words = "\n".join((self.name, self.folder or "", *self.tags))
         object.__setattr__(self, "text", words.casefold())
@@ -207,15 +211,14 @@ def in_order(found: list[Listed], sort: Sort, lately: Lately, reverse: bool = Fa
         newest.sort(key=_NAME)
     keys: dict[str, Any] = {
         "name": _NAME,
-        # A character below all that are printed: what is inside a folder comes before the folder's neighbours.
-        "folder": lambda one: (one.folder is None, one.folded_folder.replace("/", "\0")),
+        "folder": lambda one: (one.folder is None, one.folder_in_order),
         "last_call": lambda one: -(lately.of(one.id).last_call_at or 0.0),
         "last_day": lambda one: -lately.of(one.id).last_day,
     }
     return sorted(newest, key=keys[sort], reverse=reverse)
 
 
-_ID, _NAME = attrgetter("id"), attrgetter("folded_name")
+_ID, _NAME = attrgetter("id"), attrgetter("name_in_order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +248,19 @@ def groups_of(found: Iterable[Listed]) -> Groups:
     return Groups(
         dict(senders.most_common()),
         dict(tags.most_common()),
-        dict(sorted(folders.items(), key=lambda pair: _as_people_count(pair[0]))),
+        dict(sorted(folders.items(), key=lambda pair: _folder_in_order(pair[0]))),
     )
 
 
-def _as_people_count(folder: str) -> list[tuple[str, int]]:
-    """Region 2 before Region 10, and what is inside a folder before the folder's neighbours."""
-    pieces = re.split(r"([0-9]+)", folder.casefold().replace("/", "\0"))
-    # Texts and numbers in turn, a text first; -1: no number is left.
-    return [(text, int(digits or -1)) for text, digits in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
+def as_people_count(text: str) -> str:
+    """What a name is compared by: Region 2 before Region 10, capitals or not. Of each number the length stands before
+    its digits, so that texts compare as numbers do; the 0 before both keeps it where digits are."""
+    return _NUMBER.sub(lambda found: f"0{chr(len(found[1]))}{found[1]}", text.casefold())
+
+
+_NUMBER = re.compile(r"0*([0-9]+)")
+
+
+def _folder_in_order(folder: str) -> str:
+    # A character below all that are printed: what is inside a folder comes before the folder's neighbours.
+    return as_people_count(folder.replace("/", "\0"))

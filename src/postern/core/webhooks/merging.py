@@ -16,6 +16,17 @@ class Collision:
     mine: Any
 
 
+NO_SETTINGS = ("matchCount", "lastMatchedAt", "rotation")
+"""What calls move, of that which is shown beside secrets."""
+
+
+def has_moved(seen: Any, present: Any) -> bool:
+    """Whether somebody has changed what a form showed when it was opened."""
+    if not (isinstance(seen, dict) and isinstance(present, dict)):
+        return bool(seen != present)
+    return any(has_moved(was, present.get(name)) for name, was in seen.items() if name not in NO_SETTINGS)
+
+
 def merged(wanted: Patch, seen: Document, present: Document, path: str = "") -> tuple[Patch, list[Collision]]:
     """Of what a form wants, what its user changed: what is as it was ``seen`` is left as it is at present."""
     patch: Patch = {}

@@ -4,7 +4,7 @@ nothing."""
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, exists, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
@@ -17,7 +17,7 @@ from postern.stores.history.reading import conditions_of, last_looked_at, too_ma
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import invocations, replays
+from postern.stores.sql.tables import invocations, replays, webhooks
 from postern.stores.sql.wake import DUE, announce
 from postern.stores.sql.writer import Writer
 
@@ -82,6 +82,10 @@ class Replays:
         self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = ""
     ) -> bool:
         values = {"state": state, "ended_at": milliseconds(now), "error": error}
+        if state == "completed":
+            # Also those that were not met any more: their webhook was disabled or deleted meanwhile, or they are gone.
+            passed_over = replays.c.total - replays.c.done
+            values["skipped"] = case((passed_over > replays.c.skipped, passed_over), else_=replays.c.skipped)
         return await self._turn(replay_id, ("planned", "running"), values, note)
 
     async def _turn(
@@ -180,7 +184,14 @@ class Replays:
 def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:
     conditions, _ = conditions_of(wanted, connection.dialect.name, many)
     admitted = and_(invocations.c.outcome == "rejected", was_started())
-    return [*conditions, or_(invocations.c.outcome == "accepted", admitted)]
+    conditions.append(or_(invocations.c.outcome == "accepted", admitted))
+    if wanted.webhook_id is None:  # the plan for one that starts nothing is refused
+        starts_nothing = exists().where(
+            webhooks.c.id == invocations.c.webhook_id,
+            or_(webhooks.c.enabled.is_(False), webhooks.c.deleted_at.is_not(None)),
+        )
+        conditions.append(~starts_nothing)
+    return conditions
 
 
 def _replay_of(row: Row[Any]) -> Replay:

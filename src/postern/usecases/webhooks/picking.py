@@ -37,7 +37,7 @@ async def choices(
         found = matching(among, WebhookFilter(text), NOBODY_ASKED)
         as_words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
         shown = nsmallest(
-            MOST, found, key=lambda one: (_distance(one.folded_name, wanted, as_words), one.folded_name)
+            MOST, found, key=lambda one: (_distance(one.folded_name, wanted, as_words), one.name_in_order)
         )
     else:
         shown = nlargest(MOST, among, key=lambda one: one.id)

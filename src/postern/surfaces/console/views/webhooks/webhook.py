@@ -9,7 +9,7 @@ from starlette.responses import Response
 from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.merging import merged
+from postern.core.webhooks.merging import has_moved, merged
 from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
 from postern.surfaces.console.views.history import live as live_pages
@@ -228,7 +228,8 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         if refused.code != "version_conflict" or seen is None:
             raise
     present = await webhooks.show(visit.gateway, visit.actor, webhook_id)
-    mine, collisions = merged(patch, seen, as_plain(present))
+    now = as_plain(present)
+    mine, collisions = merged(patch, seen, now)
     if collisions:
         # The form keeps what was typed; what is left alone in it shows what the other one saved.
         patch.clear()
@@ -237,7 +238,8 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         raise Refused("version_conflict", errors=errors)
     if mine:
         await webhooks.change(visit.gateway, visit.actor, webhook_id, mine, present.version)
-    return "merged"
+    # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone.
+    return "merged" if has_moved(seen, now) else "saved"
 
 
 def _seen(form: Form) -> Document | None:
