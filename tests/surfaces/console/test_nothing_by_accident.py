@@ -248,7 +248,7 @@ def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_ba
     expect(console.page.get_by_text("This was not saved. What you typed is here again")).to_be_visible()
     expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
     console.page.get_by_role("button", name="Save mapping").click()
-    expect(console.page.get_by_text("Saved, together with")).to_be_visible()  # it was deleted and restored
+    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
     saved = console.api.get(f"webhooks/{webhook['id']}").json
     assert saved["fieldMapping"]["fieldTwo"] == "customer.email"
 

@@ -1,9 +1,11 @@
 """How the console says numbers, and which calls are meant."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from postern.surfaces.console import words
 from postern.surfaces.console.words import ago, filter_in_words, milliseconds
 from postern.usecases.answers import Time
 from postern.usecases.deliveries.views import ReplayedCalls
@@ -76,3 +78,8 @@ def test_a_short_duration_is_not_said_to_be_nothing(value: float | None, text: s
 )
 def test_what_is_to_come_is_said_to_the_minute(seconds: float, text: str) -> None:
     assert ago(1_000_000 + seconds, 1_000_000) == text
+
+
+def test_a_moment_has_passed_once_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "time", SimpleNamespace(time=lambda: 100.0))
+    assert [words.has_passed(moment) for moment in (99.9, 100.0, 100.1)] == [True, True, False]

@@ -13,6 +13,7 @@ from postern.core.webhooks.stored import UnreadableWebhook
 from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
+from postern.usecases.runtime.process import EngineAway
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -199,3 +200,31 @@ async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_
         await readiness._look(gateway)
         assert gateway.runtime.alarms == alarms
         assert measured()["engine"] == 1, "calls are taken all the same"
+
+
+async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as_any_waits(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine elsewhere is not asked each second, but its starts say how they went."""
+    gateway, now, waiting = house.gateway, 1000.0, 1
+    monkeypatch.setattr(readiness, "monotonic", lambda: now)
+
+    async def backlog(_: float) -> tuple[int, float]:
+        return waiting, 0.0
+
+    monkeypatch.setattr(gateway.store.deliveries, "backlog", backlog)
+
+    async def alarms() -> list[str]:
+        await readiness._look(gateway)
+        return gateway.runtime.alarms
+
+    gateway.runtime.engine_away = EngineAway(now, "connection refused")
+    now += LONGEST_START - 0.1
+    assert await alarms() == []
+    now += 0.1
+    assert await alarms() == ["Calls wait for their workflows to be started: connection refused."]
+    assert measured()["engine"] == 1, "calls are taken all the same"
+    waiting = 0
+    assert await alarms() == []
+    waiting = 1
+    assert await alarms() == [], "one that comes then begins anew"

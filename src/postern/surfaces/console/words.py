@@ -84,6 +84,10 @@ PROVIDER_TITLES = {
 }
 
 
+def has_passed(moment: float) -> bool:
+    return moment <= time.time()
+
+
 def ago(then: float | None, now: float | None = None) -> str:
     """Near things in minutes, far things by their date."""
     if then is None:

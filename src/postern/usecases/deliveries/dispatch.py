@@ -26,6 +26,7 @@ from postern.observe.counting import numbers
 from postern.observe.logs import Log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
+from postern.usecases.runtime.process import EngineAway
 
 LEASE = 30.0
 START_TIMEOUT = 20.0
@@ -84,6 +85,8 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         numbers().engine_starts.labels(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
         detail = trouble.detail
+        earlier = gateway.runtime.engine_away
+        gateway.runtime.engine_away = EngineAway(earlier.since if earlier else time.monotonic(), detail)
         if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
             given_up = f"given up after 3 days: {detail}"
             await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, given_up, now))
@@ -95,11 +98,13 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
     except EngineRejected as refusal:
+        gateway.runtime.engine_away = None
         numbers().engine_starts.labels(gateway.engine.name, "rejected").inc()
         rejected, now = refusal.detail, gateway.clock()
         await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, rejected, now))
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
+    gateway.runtime.engine_away = None
     numbers().engine_starts.labels(gateway.engine.name, "started").inc()
     numbers().engine_start_seconds.observe(time.perf_counter() - began)
     now = gateway.clock()

@@ -1,11 +1,13 @@
 """Whether the gateway can do its work: asked by balancers, and watched for the console, the metrics and the log."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
 from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth
+from postern.core.history.invocation import StoreUnavailable
 from postern.observe.counting import numbers
 from postern.observe.logs import Log
 from postern.usecases.operations.views import Part, Status
@@ -18,6 +20,8 @@ LONGEST_START = 15.0
 """Seconds that an engine takes to be started, or to take over a changed file, where nothing is wrong."""
 
 NO_ENGINE = EngineHealth(False, "none in this process")
+
+WAITING = "Calls wait for their workflows to be started"
 
 log = Log()
 
@@ -77,6 +81,20 @@ def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
     return now - runtime.engine_ran_at >= LONGEST_START
 
 
+async def _starts_nothing(gateway: Gateway) -> str | None:
+    """What the starts of this process have found for a while, as long as any waits. One that succeeds ends it: where only
+    one address of several is away, its calls say so."""
+    away = gateway.runtime.engine_away
+    if away is None or monotonic() - away.since < LONGEST_START:
+        return None
+    with suppress(StoreUnavailable):
+        waiting, _ = await gateway.store.deliveries.backlog(gateway.clock())
+        if not waiting:  # it was dropped, or another process has started it
+            gateway.runtime.engine_away = None
+            return None
+    return away.detail
+
+
 async def _own_engine(gateway: Gateway) -> EngineHealth:
     """Other engines are not asked each second: that would be a request over the network."""
     engine = gateway.engine
@@ -115,7 +133,9 @@ async def _look(gateway: Gateway) -> None:
     if engine.cannot_start:
         alarms.append(f"No workflow is started: {engine.detail}.")
     elif _is_long_away(gateway, engine):
-        alarms.append(f"Calls wait for their workflows to be started: {engine.detail}.")
+        alarms.append(f"{WAITING}: {engine.detail}.")
+    elif store.ok and (detail := await _starts_nothing(gateway)):
+        alarms.append(f"{WAITING}: {detail}.")
     known = {_kind(alarm) for alarm in gateway.runtime.alarms}
     for alarm in alarms:
         if _kind(alarm) not in known:

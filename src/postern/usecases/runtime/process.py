@@ -84,6 +84,13 @@ class Counted:
     task: asyncio.Task[Lately] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EngineAway:
+    since: float
+    """By the clock that nobody sets."""
+    detail: str
+
+
 @dataclass
 class Runtime:
     directory: Directory
@@ -104,6 +111,8 @@ class Runtime:
     """What is not well and somebody has to fix, in sentences; see `readiness.py`."""
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None: not yet looked."""
+    engine_away: EngineAway | None = None
+    """Since when every start has found it so; None where the last one was answered."""
     ending: bool = False
     """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     unsettled: dict[str, int] = field(default_factory=dict)
