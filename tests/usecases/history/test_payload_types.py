@@ -200,3 +200,19 @@ async def test_a_payload_that_cannot_be_read_is_left_out_and_the_others_are_not(
         True,
         False,
     )
+
+
+@pytest.mark.anyio
+async def test_calls_that_cannot_be_read_are_not_all_gone_through(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload_types_module, "AT_ONCE", 2)
+    monkeypatch.setattr(payload_types_module, "MOST_LOOKED_AT", 4)
+    monkeypatch.setattr(payload_types_module, "LARGEST_BODY", 20)
+    webhook = await house.webhook()
+    await house.call(webhook, b'{"older": 1}')
+    for _ in range(4):
+        await house.call(webhook, json.dumps({"long": "x" * 20}).encode())
+    assert (await payload_types(house.gateway, OWNER, webhook.id)).calls == 0
+    monkeypatch.setattr(payload_types_module, "MOST_LOOKED_AT", 6)
+    assert (await payload_types(house.gateway, OWNER, webhook.id)).calls == 1
