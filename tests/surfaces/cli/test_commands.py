@@ -154,6 +154,22 @@ def test_a_signature_is_checked_over_the_bytes_of_a_file(folder: Path, tmp_path:
         assert ran.exit_code == 0, (number, ran.stdout, ran.stderr)
 
 
+def test_the_changed_body_of_a_replay_is_a_file_of_text(folder: Path, tmp_path: Path) -> None:
+    async def called(house: House) -> str:
+        await house.call(await house.webhook(), b'{"a": 1}')
+        return (await house.history())[0].id
+
+    invocation = asyncio.run(in_a_house(folder, called))
+    file = tmp_path / "changed.json"
+    words = ("history", "replay-edited", invocation, "--body", str(file))
+    assert refused(folder, *words) == USAGE, "it is not there"
+    file.write_bytes(b"\xff")
+    assert refused(folder, *words) == USAGE
+    file.write_bytes(b'{\r\n"a": 2}')
+    made = json_of(folder, *words)["invocationId"]
+    assert json_of(folder, "history", "show", made)["body"] == '{\r\n"a": 2}'
+
+
 def test_users_are_made_changed_and_deleted_and_their_sessions_ended(
     program: Program, folder: Path, tmp_path: Path
 ) -> None:
@@ -520,9 +536,19 @@ BILLIONS = "a0: &a0 [x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [(BILLIONS, "line 2: this is not YAML: aliases"), ("[" * 5000, "nested too deeply")]
+    ("text", "why"),
+    [
+        (BILLIONS, "line 2: this is not YAML: aliases"),
+        ("[" * 5000, "nested too deeply"),
+        ("at: 2026-13-45", "holds a date"),
+        ("at: !!bool perhaps", "holds a date or a tagged value"),
+        ("at: !!timestamp now", "holds a date or a tagged value"),
+        ("on: 1", "a name that is no text"),
+        ("~: 1", "a name that is no text"),
+        ('name: "\\ud800"', "half a character"),
+    ],
 )
-def test_a_file_that_would_take_all_memory_is_refused(folder: Path, text: str, why: str) -> None:
+def test_a_file_that_cannot_be_taken_is_refused_in_a_sentence(folder: Path, text: str, why: str) -> None:
     (folder / "webhooks.yaml").write_text(text)
     ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
     assert (ran.exit_code, "Traceback" in ran.output) == (USAGE, False)

@@ -204,12 +204,22 @@ def replay_edited(
       postern history replay-edited inv_… --body changed.json --value fieldOne=1002
     """
     asked = {
-        "body": body.read_text("utf-8") if body else None,
+        "body": _text(body) if body else None,
         "values": dict(one.partition("=")[::2] for one in values) if values else None,
         "fields": "recorded" if recorded else "current",
     }
     done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
     report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is queued.", as_json)
+
+
+def _text(file: Path) -> str:
+    """With the ends of lines that it has."""
+    try:
+        return file.read_bytes().decode()
+    except OSError as error:
+        end(f"{file} cannot be read: {error.strerror}", USAGE)
+    except UnicodeDecodeError:
+        end(f"{file} is not text in UTF-8", USAGE)
 
 
 @commands.command("preview")

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from postern.surfaces.cli.run import USAGE, end
+from postern.usecases.answers import as_json
 
 
 def written(document: Any) -> str:
@@ -26,7 +27,7 @@ class _Loader(yaml.SafeLoader):
 
 def read(file: str) -> Any:
     try:
-        return yaml.load(sys.stdin if file == "-" else Path(file).read_text(), _Loader)
+        document = yaml.load(sys.stdin if file == "-" else Path(file).read_text(), _Loader)
     except RecursionError:
         end(f"{file} is nested too deeply", USAGE)
     except OSError as error:
@@ -39,3 +40,13 @@ def read(file: str) -> Any:
         end(f"{file}{where}: this is not YAML: {error.problem}", USAGE)
     except yaml.YAMLError:
         end(f"{file} is not YAML", USAGE)
+    except (ValueError, LookupError, AttributeError):  # of PyYAML's readers of dates and of what a tag names
+        end(f"{file} holds a date or a tagged value that is none; write it in quotes", USAGE)
+    try:
+        as_json(document)
+    except (NotImplementedError, UnicodeEncodeError):
+        end(
+            f"{file} holds half a character, or a name that is no text (true, null); write it in quotes",
+            USAGE,
+        )
+    return document
