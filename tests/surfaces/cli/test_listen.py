@@ -227,7 +227,7 @@ def test_people_see_each_call(gateway: Program, local: LocalProgram) -> None:
         mine.wait_for(1)
         assert mine.stop() == OK
     assert "200" in mine.lines[0] and made["id"] in mine.lines[0]
-    wait_until(lambda: mine.trouble[-1:] == ["1 calls.\n"], what=lambda: f"the end, not {mine.trouble}")
+    wait_until(lambda: mine.trouble[-1:] == ["1 call.\n"], what=lambda: f"the end, not {mine.trouble}")
     with listening(gateway, "--print", "--last", "1", json_lines=False) as printed:
         printed.wait_for(5)
     assert "x-odd: a\n" in printed.lines

@@ -10,7 +10,7 @@ import typer
 from postern.core.documents import Document
 from postern.core.problems import PROBLEMS
 from postern.core.visible import visible
-from postern.surfaces.cli.terminal import err, out, plain, table
+from postern.surfaces.cli.terminal import counted, err, out, plain, table
 from postern.usecases.answers import Listing, as_plain
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ Recorded = Annotated[
 Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 
 
-__all__ = ["err", "out", "plain"]  # most commands print by themselves as well
+__all__ = ["counted", "err", "out", "plain"]  # most commands print by themselves as well
 
 
 def end(message: str, status: int, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:

@@ -15,6 +15,7 @@ from postern.surfaces.cli.run import (
     FAILED,
     USAGE,
     Json,
+    counted,
     end,
     out,
     plain,
@@ -156,7 +157,7 @@ def rotate_key(as_json: Json = False) -> None:
     Put the new key first and keep the old one behind it, run this, then drop the old one.
     """
     done = api.machine("secrets rotate-key").rotate_key()
-    report({"reencrypted": done}, f"{done} secrets are encrypted with the new key now.", as_json)
+    report({"reencrypted": done}, f"Encrypted with the new key now: {counted(done, 'secret')}.", as_json)
 
 
 def recheck(

@@ -52,6 +52,11 @@ def plain(text: str) -> str:
     return visible(text, keep="")
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 call``, ``2 calls``; ``many`` where more than one is not written with an s alone."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def table(columns: list[str], rows: list[list[str]], width: int | None) -> list[str]:
     """A header and the rows, as lines. Ids and URLs are there to be copied: a terminal that is too narrow breaks such
     a line by itself, and copies it whole. Only sentences are folded."""

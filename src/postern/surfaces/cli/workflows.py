@@ -19,6 +19,7 @@ from postern.surfaces.cli.run import (
     OK,
     USAGE,
     Json,
+    counted,
     end,
     out,
     plain,
@@ -150,8 +151,7 @@ def types(
         file = _write_types(to or api.here().workflows_folder(), _module(one, every), found.source)
         written.append(WrittenTypes(one.id, found.calls, str(file)))
         if not as_json:
-            count = f"{found.calls} call{'' if found.calls == 1 else 's'}"
-            out.print(f"Written: {file}, from {count} of {plain(one.name)}")
+            out.print(f"Written: {file}, from {counted(found.calls, 'call')} of {plain(one.name)}")
     if as_json:
         show_json(whole(written))
     elif not written:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
-from postern.surfaces.cli.run import out, plain
+from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.history import history, live
 from postern.usecases.history.views import InvocationSummary
@@ -40,7 +40,7 @@ class DevLines:
     def ready(self, workflows: Sequence[str]) -> None:
         self.broken_now = False
         took, self._changed_at = self._changed_at, None
-        count = f"{len(workflows)} workflow{'' if len(workflows) == 1 else 's'}"
+        count = counted(len(workflows), "workflow")
         after = "" if took is None else f" (after {time.monotonic() - took:.1f} s)"
         self._line(
             f"{count}: {', '.join(workflows)}{after}" if workflows else "no workflow in the files yet", "bold"

@@ -23,7 +23,7 @@ from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, L
 from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, end, err, out, plain, show_json_line
+from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, counted, end, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style
 from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.access.views import Me
@@ -166,7 +166,7 @@ def listen(
         if target is not None:
             target.close()
     if not as_json:
-        err.print(f"{count} calls.")
+        err.print(f"{counted(count, 'call')}.")
 
 
 def _token(source: str) -> str:
@@ -199,7 +199,7 @@ def _answer(name: str, webhook: str, to: str, target: Target, as_json: bool) -> 
         presence.close()
         target.close()
     if not as_json:
-        err.print(f"{presence.count} calls.")
+        err.print(f"{counted(presence.count, 'call')}.")
 
 
 def _check_answering(webhooks: list[str] | None, to: str | None, *others: object) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.surfaces.cli.develop.target import LocalAnswer
-from postern.surfaces.cli.run import err, out, plain, show_json_line
+from postern.surfaces.cli.run import counted, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style, cells
 from postern.usecases.answers import UNSET, Time, UnsetType, View
 from postern.usecases.history.views import RecordedRequest
@@ -176,9 +176,8 @@ class LiveTable:
         size = shutil.get_terminal_size()
         room = max(1, size.lines - AROUND)
         rows = list(self._rows)[-room:]
-        counted = f"{self._count} call{'' if self._count == 1 else 's'}"
         lines = [
-            _cut(f"{plain(self._title)} · {counted} · Ctrl-C ends it", size.columns),
+            _cut(f"{plain(self._title)} · {counted(self._count, 'call')} · Ctrl-C ends it", size.columns),
             *_table(rows, size.columns),
         ]
         self._erase()

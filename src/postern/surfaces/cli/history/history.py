@@ -23,6 +23,7 @@ from postern.surfaces.cli.run import (
     Json,
     Limit,
     Recorded,
+    counted,
     end,
     report,
     show_json,
@@ -94,7 +95,7 @@ def count(
     )
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""
-    report(found, f"{more}{found.calls} {'call' if found.calls == 1 else 'calls'}{among}", as_json)
+    report(found, f"{more}{counted(found.calls, 'call')}{among}", as_json)
 
 
 @commands.command("show")

@@ -8,7 +8,7 @@ import typer
 from postern.surfaces.cli.gateway.api import api, camel
 from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.options import Given
-from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, Recorded, err, report, show_page
+from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, Recorded, counted, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
 
@@ -41,7 +41,11 @@ def plan(
     made = api.post(
         Replay, "replays", body={"filter": {camel(name): value for name, value in wanted.items()}}
     )
-    report(made, f"{made.count} calls would be replayed. To do it: postern replays run {made.id}", as_json)
+    report(
+        made,
+        f"{counted(made.count, 'call')} would be replayed. To do it: postern replays run {made.id}",
+        as_json,
+    )
 
 
 @commands.command("run")
@@ -109,6 +113,10 @@ def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
     skipped = f", {replay.skipped} skipped because {why}" if replay.skipped else ""
     error = f": {replay.error}" if replay.error else ""
     values = " with their recorded values" if replay.fields == "recorded" else ""
-    report(replay, f"{replay.state}: {replay.done} of {replay.count} calls{values}{skipped}{error}", as_json)
+    report(
+        replay,
+        f"{replay.state}: {replay.done} of {counted(replay.count, 'call')}{values}{skipped}{error}",
+        as_json,
+    )
     if watched and replay.state != "completed":
         raise typer.Exit(FAILED)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import Json, report
+from postern.surfaces.cli.run import Json, counted, report
 from postern.surfaces.cli.webhooks.webhooks import WebhookId, commands
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 
@@ -21,7 +21,7 @@ def hold(webhook: WebhookId, as_json: Json = False) -> None:
 def release(webhook: WebhookId, as_json: Json = False) -> None:
     """End the hold and start what waited, the oldest first."""
     done = api.post(Released, "webhooks", webhook, "release")
-    report(done, f"Released: {done.released} deliveries are due now.", as_json)
+    report(done, f"Released. Due now: {counted(done.released, 'delivery', 'deliveries')}.", as_json)
 
 
 @commands.command("drop")
@@ -35,4 +35,4 @@ def drop(
     if not yes and not as_json:
         typer.confirm("What waits now will not be started. Drop it?", abort=True)
     done = api.post(Dropped, "webhooks", webhook, "drop")
-    report(done, f"Dropped {done.dropped} deliveries.", as_json)
+    report(done, f"Dropped {counted(done.dropped, 'delivery', 'deliveries')}.", as_json)

@@ -7,7 +7,7 @@ import typer
 from postern.core.webhooks.many import ACTIONS
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Given
-from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.run import CONFLICT, USAGE, Json, counted, end, err, out, plain, show_json
 from postern.surfaces.cli.webhooks import filters
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.webhooks.views import Many
@@ -76,7 +76,7 @@ def many(
             _report(seen, as_json)
             _end(seen)
             return
-        out.print(f"{action.capitalize()}: {seen.done} of {_webhooks(seen.matched)} that match.")
+        out.print(f"{action.capitalize()}: {seen.done} of {counted(seen.matched, 'webhook')} that match.")
         typer.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
         # What matches meanwhile was not agreed to.
         request["expected"] = seen.matched
@@ -90,11 +90,13 @@ def _report(done: Many, as_json: bool) -> None:
         show_json(done)
         return
     would = "Would be: " if done.dry_run else ""
-    out.print(f"{would}{DONE[done.action]}: {_webhooks(done.done)}.")
+    out.print(f"{would}{DONE[done.action]}: {counted(done.done, 'webhook')}.")
     if done.unchanged:
-        out.print(f"{_webhooks(done.unchanged)} {'was' if done.unchanged == 1 else 'were'} so already.")
+        out.print(
+            f"{counted(done.unchanged, 'webhook')} {'was' if done.unchanged == 1 else 'were'} so already."
+        )
     if done.released:
-        out.print(f"{done.released} deliveries that waited are due now.")
+        out.print(f"Due now: {counted(done.released, 'delivery', 'deliveries')} that waited.")
     for one in done.reasons:
         err.print(f"Not done: {plain(one.name or one.id)} ({one.id}): {plain(one.reason)}", "yellow")
     if done.not_done > len(done.reasons):
@@ -104,7 +106,3 @@ def _report(done: Many, as_json: bool) -> None:
 def _end(done: Many) -> None:
     if done.not_done:
         raise typer.Exit(CONFLICT)
-
-
-def _webhooks(count: int) -> str:
-    return f"{count} webhook" if count == 1 else f"{count} webhooks"
