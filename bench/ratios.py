@@ -1,7 +1,7 @@
 """What an answer and a run cost beside an accepted call, in one run: ``python -m bench.ratios [--against CHECKOUT]``.
 
-Accepted calls with no engine are the measure. Then, of the same program: synchronous answers; runs of one and of five
-steps from a backlog, in the engine alone; and calls that each start a run of one step, accepted while the runs are worked
+Accepted calls with no engine are the measure: with as many callers at once, and with the most. Then, of the same program:
+synchronous answers; runs of one and of five steps from a backlog, in the engine alone; and calls that each start a run of one step, accepted while the runs are worked
 on: how many a second, and how many of the runs had ended when the last call was answered.
 """
 
@@ -30,7 +30,7 @@ def one():
 def flow(event):
     one()
 """
-ANSWERS = (1, 16, 64)
+CALLERS = (1, 16, 64)
 RUNS = {
     "one": ("runs of one step, engine alone", 10_000),
     "five": ("runs of five steps, engine alone", 1_000),
@@ -76,38 +76,42 @@ def main() -> None:
     asked = arguments.parse_args()
     rows: list[list[str]] = []
 
-    def tell(name: str, what: str, rate: float, measure: float, cpu: float, *more: str) -> None:
-        share = f"1/{measure / rate:.1f}" if rate else "-"
-        rows.append([name, what, f"{rate:,.0f}", share, f"{cpu:,.0f}", *(more or ("", ""))])
+    def tell(name: str, what: str, rate: float, accepted: float, most: float, cpu: float, *more: str) -> None:
+        shares = [f"1/{measure / rate:.1f}" if rate else "-" for measure in (accepted, most)]
+        rows.append([name, what, f"{rate:,.0f}", *shares, f"{cpu:,.0f}", *(more or ("", ""))])
         print(rows[-1], flush=True)
 
     for round in range(asked.rounds):
         for version, python in versions(asked.against):
             name = f"{version}, round {round + 1}"
-            [(plain, cpu)], _ = called(python, "none", WORKFLOW, (), asked.seconds, (64,))
-            accepted = plain.rate
-            tell(
-                name,
-                "accepted calls, no engine",
-                accepted,
-                accepted,
-                cpu,
-                f"{plain.p50:.1f}",
-                str(plain.failed),
-            )
-            answers, _ = called(python, "embedded", WORKFLOW, WAITING, asked.seconds, ANSWERS)
-            for callers, (one, cpu) in zip(ANSWERS, answers, strict=True):
+            plain, _ = called(python, "none", WORKFLOW, (), asked.seconds, CALLERS)
+            accepted = {callers: one.rate for callers, (one, _) in zip(CALLERS, plain, strict=True)}
+            most = accepted[CALLERS[-1]]
+            for callers, (one, cpu) in zip(CALLERS, plain, strict=True):
+                what = f"accepted calls, no engine, {callers} at once"
+                tell(name, what, one.rate, one.rate, most, cpu, f"{one.p50:.1f}", str(one.failed))
+            answers, _ = called(python, "embedded", WORKFLOW, WAITING, asked.seconds, CALLERS)
+            for callers, (one, cpu) in zip(CALLERS, answers, strict=True):
                 what = f"synchronous answers, {callers} at once"
-                tell(name, what, one.rate, accepted, cpu, f"{one.p50:.1f}", str(one.failed))
+                tell(name, what, one.rate, accepted[callers], most, cpu, f"{one.p50:.1f}", str(one.failed))
             for kind, (what, starts) in RUNS.items():
                 command = [python, "-c", MEASURE, kind, str(starts)]
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 result = json.loads(done.stdout.splitlines()[-1])
-                tell(name, what, result["rate"], accepted, result["engine"])
+                tell(name, what, result["rate"], most, most, result["engine"])
             [(beside, cpu)], ended = called(python, "embedded", ONE_STEP, (), asked.seconds, (64,))
             what = f"accepted beside their runs ({ended:.0%} of them had ended)"
-            tell(name, what, beside.rate, accepted, cpu, f"{beside.p50:.1f}", str(beside.failed))
-    heading = ["", "", "a second", "of accepted", "CPU each, µs", "p50 ms", "failed"]
+            tell(name, what, beside.rate, most, most, cpu, f"{beside.p50:.1f}", str(beside.failed))
+    heading = [
+        "",
+        "",
+        "a second",
+        "of accepted with as many callers",
+        "with 64",
+        "CPU each, µs",
+        "p50 ms",
+        "failed",
+    ]
     write("Beside accepted calls", f"{asked.seconds:g} s each", heading, rows, 0)
 
 
