@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from postern.core.answer import InvalidResponse
 from postern.core.deliveries.delivery import EngineUnavailable
+from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link
 
@@ -75,3 +77,46 @@ async def test_everybody_who_waits_hears_that_the_process_has_ended(link: Link) 
             await one
     with pytest.raises(EngineUnavailable, match="has ended"):
         await link.ask(question, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("came_of_it", "told"),
+    [
+        (True, frames.Answered(7, taken=True)),
+        (False, frames.Answered(7)),
+        (InvalidResponse("status", "no status"), frames.Answered(7, refused="no status")),
+        (StoreUnavailable("full"), frames.Answered(7, again=True)),
+        (RuntimeError("a secret"), frames.Answered(7, refused="internal: RuntimeError")),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_workflow_hears_what_became_of_its_answer(
+    came_of_it: bool | Exception, told: frames.Answered, at_once: bool
+) -> None:
+    recording: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def take(key: str, status: Any, headers: Any, body: Any) -> asyncio.Future[bool]:
+        assert (key, status, headers, body) == ("inv.1", 200, {}, "x")
+        if at_once and isinstance(came_of_it, Exception):
+            raise came_of_it
+        return recording
+
+    wire = Wire()
+    link = Link(take)
+    link.connection_made(wire)
+    document = '{"status": 200, "headers": {}, "body": "x"}'
+    link.data_received(frames.encode(frames.Answer(7, "inv.1", document)))
+    if isinstance(came_of_it, bool):
+        assert wire.sent == []
+        recording.set_result(came_of_it)
+    elif not at_once:
+        recording.set_exception(came_of_it)
+    await asyncio.sleep(0)
+    assert wire.sent == [frames.encode(told)]
+
+
+async def test_nor_is_an_answer_that_cannot_be_read_left_without_a_reply(link: Link) -> None:
+    wire = Wire()
+    link.connection_made(wire)
+    link.data_received(frames.encode(frames.Answer(7, "inv.1", "no document")))
+    assert wire.sent == [frames.encode(frames.Answered(7, refused="internal: JSONDecodeError"))]

@@ -189,8 +189,7 @@ async def test_answers_to_many_that_come_together_each_hear_their_own(store: Sto
     await store.deliveries.close_slot(f"{late}.1", "response_timeout")
     let_go = await held_up()  # so that they are one commit
     answering = [
-        asyncio.create_task(store.deliveries.respond(f"{id}.1", answer(id.encode()), NOW + 1))
-        for id in (*reversed(ids), ids[0])
+        store.deliveries.respond(f"{id}.1", answer(id.encode()), NOW + 1) for id in (*reversed(ids), ids[0])
     ]
     await asyncio.sleep(0)
     await let_go()

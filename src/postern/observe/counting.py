@@ -4,6 +4,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from prometheus_client import Counter
+
     from postern.observe.metrics import Numbers
 
 
@@ -13,3 +15,9 @@ def numbers() -> "type[Numbers]":
     from postern.observe.metrics import Numbers
 
     return Numbers
+
+
+@cache
+def counter_of_starts(engine: str, outcome: str) -> "Counter":
+    """Looked up once: to find it by its labels costs more than to count."""
+    return numbers().engine_starts.labels(engine, outcome)

@@ -1,6 +1,7 @@
 """Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the
 same."""
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -293,14 +294,14 @@ class Deliveries:
 
         return await self._database.read(query)
 
-    async def respond(
+    def respond(
         self, key: str, response: WorkflowResponse, now: float, awaited_here: bool = False
-    ) -> bool:
+    ) -> "asyncio.Future[bool]":
         """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for
         the record. ``awaited_here``: the caller waits in this process, which closes the row when the time is
         over, whatever the time of day has become."""
 
-        return await self._writer.share(
+        return self._writer.share(
             _respond_all,
             {
                 "of": key,

@@ -59,7 +59,7 @@ class Link(asyncio.Protocol):
         self._ids = count(1)
         self._received = bytearray()
         self._waiting: dict[int, asyncio.Future[frames.Done]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Future[bool]] = set()
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.Transport
@@ -150,9 +150,7 @@ class Link(asyncio.Protocol):
                 if (waiting := self._waiting.get(id)) is not None and not waiting.done():
                     waiting.set_result(frame)
             case frames.Answer():
-                task = asyncio.create_task(self._answer(frame))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                self._answer(frame)
             case frames.RunsEnded(key, end):
                 self._on_end(key, end)
             case frames.RunOver():
@@ -162,18 +160,32 @@ class Link(asyncio.Protocol):
             case frames.Trouble(detail):
                 self._trouble(detail)
 
-    async def _answer(self, frame: frames.Answer) -> None:
-        reply = frames.Answered(frame.id)
+    def _answer(self, frame: frames.Answer) -> None:
+        def recorded(taken: asyncio.Future[bool]) -> None:
+            self._answering.discard(taken)
+            if not taken.cancelled():
+                self.send(_reply(frame.id, taken.exception() or taken.result()))
+
         try:
             document = json.loads(frame.document)
-            reply.taken = await self._take_answer(
-                frame.key, document["status"], document["headers"], document["body"]
+            taken = asyncio.ensure_future(
+                self._take_answer(frame.key, document["status"], document["headers"], document["body"])
             )
-        except InvalidResponse as invalid:
-            reply.refused = str(invalid)
-        except StoreUnavailable:
-            reply.again = True
         except Exception as error:
-            log.exception("a workflow's answer could not be taken")
-            reply.refused = f"internal: {type(error).__name__}"
-        self.send(reply)
+            self.send(_reply(frame.id, error))
+        else:
+            self._answering.add(taken)
+            taken.add_done_callback(recorded)
+
+
+def _reply(id: int, came_of_it: bool | BaseException) -> frames.Answered:
+    match came_of_it:
+        case bool():
+            return frames.Answered(id, taken=came_of_it)
+        case InvalidResponse():
+            return frames.Answered(id, refused=str(came_of_it))
+        case StoreUnavailable():
+            return frames.Answered(id, again=True)
+        case _:
+            log.error("a workflow's answer could not be taken", exc_info=came_of_it)
+            return frames.Answered(id, refused=f"internal: {type(came_of_it).__name__}")

@@ -1,12 +1,15 @@
 """By what calls are found. Filled in batches, after the calls were answered: nothing of it is in their own commit."""
 
 import json
+from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
 from postern.core.history.invocation import Invocation
 from postern.identity import first_id_at
 from postern.stores.history.reading import brief, invocation_of
+from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import call_values, deliveries, invocations, maintenance
 from postern.stores.sql.upsert import insert_into
@@ -76,8 +79,13 @@ class Findable:
                 return False
             # In the order of the table's key, so that neighbours are written together.
             rows = sorted((key, one) for one, found in keys.items() for key in found)
-            kept = insert_into(call_values, connection.dialect.name).on_conflict_do_nothing()
-            connection.execute(kept, [{"value": key, "invocation_id": one} for key, one in rows])
+            values: list[Parameters] = [{"value": key, "invocation_id": one} for key, one in rows]
+            execute_for_each(connection, _keeping(connection.dialect.name), values)
             return True
 
         return await self._writer.write(job)
+
+
+@lru_cache(maxsize=4)
+def _keeping(dialect_name: str) -> Any:
+    return insert_into(call_values, dialect_name).on_conflict_do_nothing()

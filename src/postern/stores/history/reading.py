@@ -14,6 +14,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    null,
     or_,
     select,
 )
@@ -256,7 +257,7 @@ def _with_value(
 def brief(largest_body: int) -> Select[Any]:
     """Calls with their headers, and with bodies up to that size."""
     body = case((invocations.c.body_size <= largest_body, invocations.c.body)).label("body")
-    return select(*_LISTED, invocations.c.headers, body)
+    return select(*_LISTED, invocations.c.headers, body, null().label("trace"))
 
 
 def conditions_of(
@@ -506,6 +507,6 @@ def invocation_of(row: Row[Any]) -> Invocation:
         duration_us=row.duration_us,
         matched=row.matched,
         detail=row.detail,
-        trace=getattr(row, "trace", b"[]"),
+        trace=getattr(row, "trace", None) or b"[]",
         duplicate_of=row.duplicate_of,
     )

@@ -6,10 +6,11 @@ costs more than the database's. Measured on Postgres, rows of history in batches
 of the processor time of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Executable, LargeBinary, Table
@@ -39,37 +40,36 @@ def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], 
 def execute_for_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> None:
     """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so:
     numbers, bytes and plain text."""
-    text, names, constants = _compiled(statement, connection.dialect)
+    text, in_order, constants = _compiled(statement, connection.dialect)
     with in_the_driver(connection, text) as driver:
-        if names is None:
+        if in_order is None:
             with driver.cursor() as cursor:
                 cursor.executemany(text, [constants | row for row in rows])
         else:
             for row in rows:
-                driver.execute(text, _in_order(names, constants | row))
+                driver.execute(text, in_order(constants | row))
 
 
 def changed_by_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> list[int]:
     """The same, and how many rows of the table each of them changed."""
-    text, names, constants = _compiled(statement, connection.dialect)
+    text, in_order, constants = _compiled(statement, connection.dialect)
     with in_the_driver(connection, text) as driver:
-        if names is None:
+        if in_order is None:
             with driver.cursor() as cursor:
                 return [cursor.execute(text, constants | row).rowcount for row in rows]
-        return [driver.execute(text, _in_order(names, constants | row)).rowcount for row in rows]
-
-
-def _in_order(names: list[str], values: Parameters) -> list[Any]:
-    return [values[name] for name in names]
+        return [driver.execute(text, in_order(constants | row)).rowcount for row in rows]
 
 
 @lru_cache(maxsize=64)
-def _compiled(statement: Any, dialect: Dialect) -> tuple[str, list[str] | None, Parameters]:
-    """The text; the order of its parameters, where the driver knows them by their order; and those that are the same
-    for every row."""
+def _compiled(
+    statement: Any, dialect: Dialect
+) -> tuple[str, Callable[[Parameters], tuple[Any, ...]] | None, Parameters]:
+    """The text; what puts its parameters (two at least) in order, where the driver knows them by that; and those that are
+    the same for every row."""
     compiled = statement.compile(dialect=dialect)
     constants = {name: value for name, value in compiled.params.items() if value is not None}
-    return str(compiled), compiled.positiontup, constants
+    names = compiled.positiontup
+    return str(compiled), None if names is None else itemgetter(*names), constants
 
 
 @contextmanager

@@ -152,14 +152,13 @@ class Writer:
         result: T = await self._submit(job)
         return result
 
-    async def share(
+    def share(
         self, run: Callable[[Connection, list[Item]], list[T]], item: Item, urgent: bool = True
-    ) -> T:
+    ) -> "asyncio.Future[T]":
         """Like ``write``, for what many do at the same time: ``run`` is given every item that waits, all or
         nothing, and says what came of each. What is not urgent goes with the next commit that somebody waits for, if
         there is one soon."""
-        result: T = await self._submit(Share(run, item), urgent)
-        return result
+        return self._submit(Share(run, item), urgent)
 
     def _submit(self, work: Work, urgent: bool = True) -> "asyncio.Future[Any]":
         assert self._loop is not None, "the writer has not been started"
@@ -286,24 +285,25 @@ class Writer:
             connection.close()
 
     def _work(self, connection: Connection, works: list[Work]) -> list[Any]:
-        results: list[Any] = [None] * len(works)
-        entries = [(place, work) for place, work in enumerate(works) if isinstance(work, Entry)]
+        """Calls first, then what is done together, then each job in a savepoint of its own."""
+        entries: dict[int, Entry] = {}
+        shares: dict[Any, dict[int, Any]] = {}
+        jobs: dict[int, Job] = {}
+        for place, work in enumerate(works):
+            if isinstance(work, Entry):
+                entries[place] = work
+            elif isinstance(work, Share):
+                shares.setdefault(work.run, {})[place] = work.item
+            else:
+                jobs[place] = work
+        results: dict[int, Any] = {}
         if entries:
-            receipts = record_all(connection, [entry for _, entry in entries])
-            for (place, _), receipt in zip(entries, receipts, strict=True):
-                results[place] = receipt
-        shares: dict[Any, list[tuple[int, Any]]] = {}
-        for place, work in enumerate(works):
-            if isinstance(work, Share):
-                shares.setdefault(work.run, []).append((place, work.item))
+            results.update(zip(entries, record_all(connection, list(entries.values())), strict=True))
         for run, items in shares.items():
-            came_of_each = run(connection, [item for _, item in items])
-            for (place, _), result in zip(items, came_of_each, strict=True):
-                results[place] = result
-        for place, work in enumerate(works):
-            if not isinstance(work, Entry | Share):
-                results[place] = self._nested(connection, work)
-        return results
+            results.update(zip(items, run(connection, list(items.values())), strict=True))
+        for place, job in jobs.items():
+            results[place] = self._nested(connection, job)
+        return [results[place] for place in range(len(works))]
 
     @staticmethod
     def _nested(connection: Connection, job: Job) -> Any:

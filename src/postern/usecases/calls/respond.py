@@ -2,7 +2,6 @@
 decides who won."""
 
 import asyncio
-import contextlib
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -43,12 +42,13 @@ async def respond(
         raise Refused("gone")
 
 
-async def answer_of_workflow(gateway: Gateway, key: str, status: Any, headers: Any, body: Any) -> bool:
+def answer_of_workflow(
+    gateway: Gateway, key: str, status: Any, headers: Any, body: Any
+) -> "asyncio.Future[bool]":
     """Record what a workflow answers the caller of this delivery. True when it was the first, and in time."""
-    response = workflow_response(status, headers, body)
-    in_time = await take_answer(gateway, key, response)
-    gateway.runtime.live.touch(key.rpartition(".")[0])
-    return in_time
+    taken = take_answer(gateway, key, workflow_response(status, headers, body))
+    taken.add_done_callback(lambda _: gateway.runtime.live.touch(key.rpartition(".")[0]))
+    return taken
 
 
 async def report_end(
@@ -117,9 +117,7 @@ async def _wait(gateway: Gateway, delivery: Delivery, watch: "asyncio.Task[str |
         while True:
             left = until - time.monotonic()
             if left > 0:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(left, longest_pause, gateway.runtime.waiters.look_every)):
-                        await woken.wait()
+                await woken.within(min(left, longest_pause, gateway.runtime.waiters.look_every))
             if woken.answer is not None:
                 return answers.responded(woken.answer, delivery.invocation_id)
             ended = (
@@ -213,9 +211,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
                 return answer_of(row)
             if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
                 return _answer_for("response_timeout", first_invocation_id)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(gateway.runtime.waiters.look_every):
-                    await woken.wait()
+            await woken.within(gateway.runtime.waiters.look_every)
             if woken.answer is not None:
                 return answers.responded(woken.answer, first_invocation_id)
             woken.clear()

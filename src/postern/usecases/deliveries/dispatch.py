@@ -22,7 +22,7 @@ from postern.core.deliveries.delivery import (
     wait_before_retry,
 )
 from postern.core.history.invocation import Delivery, Invocation, StoreUnavailable
-from postern.observe.counting import numbers
+from postern.observe.counting import counter_of_starts, numbers
 from postern.observe.logs import Log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -82,7 +82,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         except TimeoutError:
             raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
     except EngineUnavailable as trouble:
-        numbers().engine_starts.labels(gateway.engine.name, "unavailable").inc()
+        counter_of_starts(gateway.engine.name, "unavailable").inc()
         now = gateway.clock()
         detail = trouble.detail
         earlier = gateway.runtime.engine_away
@@ -99,13 +99,13 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         raise
     except EngineRejected as refusal:
         gateway.runtime.engine_away = None
-        numbers().engine_starts.labels(gateway.engine.name, "rejected").inc()
+        counter_of_starts(gateway.engine.name, "rejected").inc()
         rejected, now = refusal.detail, gateway.clock()
         await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, rejected, now))
         gateway.runtime.live.touch(delivery.invocation_id)
         raise
     gateway.runtime.engine_away = None
-    numbers().engine_starts.labels(gateway.engine.name, "started").inc()
+    counter_of_starts(gateway.engine.name, "started").inc()
     numbers().engine_start_seconds.observe(time.perf_counter() - began)
     now = gateway.clock()
     since = now if started.at is None else min(started.at, now)
@@ -145,14 +145,18 @@ async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awai
         gateway.runtime.unsettled.pop(delivery.key, None)
 
 
-async def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> bool:
+def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asyncio.Future[bool]":
     """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
-    caller woken."""
-    taken = await gateway.store.deliveries.respond(
+    caller woken. Not a coroutine: the writer wakes the caller, without a task between them."""
+
+    def written(taken: asyncio.Future[bool]) -> None:
+        if not taken.cancelled() and taken.exception() is None and taken.result():
+            gateway.runtime.waiters.wake(key, answer)
+
+    taken = gateway.store.deliveries.respond(
         key, answer, gateway.clock(), awaited_here=key in gateway.runtime.waiters
     )
-    if taken:
-        gateway.runtime.waiters.wake(key, answer)
+    taken.add_done_callback(written)
     return taken
 
 

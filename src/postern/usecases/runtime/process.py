@@ -30,6 +30,15 @@ class Wait(asyncio.Event):
         super().__init__()
         self.answer: WorkflowResponse | None = None
 
+    async def within(self, seconds: float) -> None:
+        """Until it is set, which it is at the latest after this time."""
+        # Not `asyncio.timeout`: every caller waits here, and that costs three times as much.
+        at_the_latest = asyncio.get_running_loop().call_later(seconds, self.set)
+        try:
+            await self.wait()
+        finally:
+            at_the_latest.cancel()
+
 
 class Waiters:
     """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is
