@@ -121,7 +121,7 @@ async def test_that_changes_are_not_followed_is_reported_once_and_over_when_they
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = another(house)
-    trouble: Exception = StoreUnavailable("away")
+    trouble: Exception = StoreUnavailable("away\n\tIs it running?")
 
     async def away(epoch: int) -> None:
         raise trouble

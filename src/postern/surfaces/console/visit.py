@@ -148,7 +148,7 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
     return Route(path, endpoint, methods=[method])
 
 
-STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be reached now. Nothing was changed.")
+STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be used now. Nothing was changed.")
 
 
 def _sign_in_first(request: Request, gateway: Gateway) -> Response:

@@ -63,7 +63,7 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
         except Refused as refused:
             return _refusal(refused)
         except StoreUnavailable:
-            return _refusal(Refused("temporarily_unavailable", "The store cannot be reached now."))
+            return _refusal(Refused("temporarily_unavailable", "The database cannot be used now."))
         except Exception:
             log.error("a tool failed", tool=tool.name, exc_info=True)
             return _refusal(Refused("internal_error"))

@@ -140,4 +140,5 @@ class Directory:
                     error=str(error),
                     exc_info=not isinstance(error, StoreUnavailable),
                 )
-            self.trouble = str(error) or type(error).__name__
+            # One line: libraries add questions to theirs.
+            self.trouble = str(error).partition("\n")[0] or type(error).__name__

@@ -72,7 +72,7 @@ async def on_refused(request: Request, error: Exception) -> Response:
     return response_for(request, error)
 
 
-STORE_AWAY = Refused("temporarily_unavailable", "The store cannot be reached now; nothing was changed.")
+STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be used now; nothing was changed.")
 
 
 async def on_store_trouble(_: Request, __: Exception) -> Response:
