@@ -92,6 +92,8 @@ class Workers:
             )  # fmt: skip
         if worker.process is None:
             worker.process = process
+        if self._stopping.is_set():
+            _signal(process, signal.SIGTERM)  # the end was asked for while there was no process to tell
         sign, trouble = b"", "a worker ended before it served"
         try:
             sign = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 1), START_SECONDS)
