@@ -120,7 +120,7 @@ class Replays:
         return await self._writer.write(job) if await self._database.read(look) else None
 
     async def release(self, now: float) -> None:
-        """After a crash, when no other process serves this database: what the dead one was at goes on at
+        """After a crash, when no other process serves this database: the replays that were running go on at
         once."""
         under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
         await self._writer.write(

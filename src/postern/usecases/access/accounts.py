@@ -166,7 +166,7 @@ async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
 
 
 async def sign_out(gateway: Gateway, secret: str) -> None:
-    """Never refused: whoever wants to be signed out is, whether or not the session was still there."""
+    """Never refused, also where the session is over already."""
     found = await gateway.store.people.session(secret)
     if found is not None:
         session, user = found
@@ -243,7 +243,7 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
 async def change_user(
     gateway: Gateway, actor: Actor, user_id: str, level: str | None = None, password: str | None = None
 ) -> views.User:
-    """A new password ends the user's sessions: whoever knew the old one may be sitting in one."""
+    """A new password ends the user's sessions: somebody else who knew the old one may use one of them."""
     require(actor, "admin")
     if level is not None and (errors := _level_problem(level)):
         raise Refused("invalid_request", errors=errors)

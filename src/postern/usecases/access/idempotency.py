@@ -26,7 +26,7 @@ _answered = msgspec.json.Decoder(Answered)
 async def once(
     gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[Answered]]
 ) -> tuple[Answered, bool]:
-    """What the work answered, now or the first time; and whether it was then. What was refused may be tried
+    """The answer of the work, and whether it is the one of an earlier request. After a refusal the key is free
     again."""
     store = gateway.store.idempotency
     owner = actor.id or actor.name

@@ -1,6 +1,6 @@
 """Browsers somebody has signed in with before: a signed cookie says so, for one name, and gives no access.
 
-Whoever shows one is not held up by what strangers try at that name.
+A browser that shows one does not wait because strangers have tried that name.
 """
 
 import hmac

@@ -36,8 +36,8 @@ async def hashed(password: str) -> str:
 
 
 async def matches(password_hash: str, password: str, rank: float = -1.0) -> bool:
-    """Whether this is the password. ``rank``: whose turn comes first where several wait; below zero are those
-    who have proven something already."""
+    """Whether this is the password. ``rank``: the lowest comes first where several wait. Below zero: somebody who
+    has proven something already."""
 
     def verify(secret: bytes) -> bool:
         try:

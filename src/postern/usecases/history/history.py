@@ -1,4 +1,4 @@
-"""Reading what happened, and having it happen again."""
+"""Reading recorded calls, and replaying one."""
 
 import re
 

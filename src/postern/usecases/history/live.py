@@ -16,7 +16,7 @@ from postern.usecases.runtime.live_feed import Event, Watcher
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
-"""How long a stream may go on at most after whoever follows it was signed out, or deleted."""
+"""Seconds. A stream goes on for at most so long after its reader was signed out or deleted."""
 OVERLAP = 10.0
 """Seconds before the last seen event from which a resumed stream goes on: calls that arrive together may be
 recorded in another order. A client takes each event as the present state of its invocation, so hearing one
@@ -54,7 +54,8 @@ async def follow(
 
 
 async def watch(gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None) -> "Stream":
-    """For whoever looks on: what is newest, in batches, and how much was left out where it was too much."""
+    """For a person who looks on: the newest events, in batches, with how many were left out where there were too
+    many."""
     require(actor, "read")
     return Stream(gateway, gateway.runtime.live.join(actor, webhook_id, skips=True), None, still)
 

@@ -30,7 +30,7 @@ LOOK_EVERY = 15.0
 SUM_EVERY = 300.0
 STILL_GOING = ("running", "waiting", "sleeping")
 REPORTED = ("invocations", "bodies", "rejected")
-"""What people ask about; what else is pruned has an end of its own."""
+"""What people ask about. Everything else that is pruned had expired by itself."""
 
 Report = Callable[[str, int], None]
 T = TypeVar("T")
@@ -63,8 +63,8 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
 
 
 async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dict[str, int]:
-    """Delete what is too old or too much, everywhere, to the end. ``report`` hears after each step what it
-    was about, and how many so far."""
+    """Delete everything that is too old or too much. ``report`` is called after each step, with what was deleted
+    and how many so far."""
     require(actor, "admin")
     done = await _prune(gateway, report)
     await gateway.store.audit.write(noted(gateway, actor, "history pruned", "history", **done))

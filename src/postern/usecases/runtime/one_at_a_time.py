@@ -19,9 +19,9 @@ NICENESS = 10
 
 
 class OneAtATime:
-    """A thread of its own, which the kernel runs behind all others, and a line in front of it: the lowest
-    ``rank`` first. When too many wait, the highest rank is sent away, who may be the one that just came: so a
-    few who ask all the time cannot keep out the others."""
+    """A thread of its own, which the kernel runs behind all others, and a queue in front of it: the lowest
+    ``rank`` comes first. When too many wait, the one with the highest rank is refused, even if it waited already. So
+    a few who ask all the time cannot keep out the others."""
 
     def __init__(self, name: str, most_waiting: int, busy: str) -> None:
         self.most_waiting = most_waiting

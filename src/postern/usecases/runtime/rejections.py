@@ -1,4 +1,4 @@
-"""A flood of rejected calls is noticed while it comes, not at the next pruning, and most of it is only counted."""
+"""A flood of rejected calls is noticed at once, not at the next pruning. Most of its calls are only counted."""
 
 import asyncio
 from collections import Counter

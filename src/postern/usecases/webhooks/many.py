@@ -74,8 +74,8 @@ class _Result:
 
 
 async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.Many:
-    """Enable, disable, hold, release, tag, move or delete many webhooks. One with which it cannot be done does not keep
-    the others from it: the answer names it and says why."""
+    """Enable, disable, hold, release, tag, untag, move or delete many webhooks. Where it cannot be done with one, the
+    answer names that one and says why; it is done with the others."""
     require(actor, "write")
     _check(request)
     ids = await _meant(gateway, request)
@@ -222,7 +222,7 @@ def _reason(refused: Refused) -> str:
     return "; ".join(error.message for error in refused.errors) or refused.detail or refused.problem.title
 
 
-# --- what becomes of one: None where it is so already ----------------------------------------------------------------
+# --- the changed webhook; None where nothing changes -----------------------------------------------------------------
 
 
 def _switched(enabled: bool) -> "_Change":
