@@ -85,6 +85,15 @@ async def test_a_schedules_run_fails_with_the_reason_and_can_be_mended(house: Ho
     assert not [one for one in changed.warnings if "503" in one]
 
 
+async def test_no_secret_is_revealed_without_the_main_one(house: House) -> None:
+    tokens = {"method": "token", "token": "t" * 32, "secondToken": "s" * 32}
+    made = await house.webhook(authentication=tokens)
+    assert await webhooks.reveal(house.gateway, OWNER, made.id) == {"main": "t" * 32, "second": "s" * 32}
+    await lose(house, made.id, "main")
+    refusal = await refused(webhooks.reveal(house.gateway, OWNER, made.id))
+    assert (refusal.code, "POSTERN_SECRET_KEYS" in refusal.detail) == ("temporarily_unavailable", True)
+
+
 async def test_the_example_has_no_command(house: House) -> None:
     assert await example.example_curl(house.gateway) is not None
     (listed,) = house.gateway.runtime.directory.listed()

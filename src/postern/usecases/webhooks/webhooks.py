@@ -121,6 +121,7 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     how = webhook.settings.authentication
     if how.method == "none" or (how.method == "hmac" and how.provider not in TAKES_OURS):
         return {}
+    check_secrets(webhook)
     revealed = {
         field: secret.value.decode("utf-8", "replace")
         for field, secret in webhook.secrets.items()
