@@ -121,6 +121,10 @@ class Fetcher:
             await self._client.aclose()
             self._client = None
 
+    async def prepare(self) -> None:
+        """Loads and makes what the first request would wait for."""
+        await self._made()
+
     async def _made(self) -> "Client":
         async with self._making:
             if self._client is None:

@@ -105,7 +105,12 @@ async def opened(
         ),
         engine=engine,
         workflow_files=WorkflowFiles(workflows if settings.engine == "embedded" else None, known_workflows),
-        outbound=Outbound(outside.fetch, settings.outbound_allowed if serving_on else None, outside.call_own),
+        outbound=Outbound(
+            outside.fetch,
+            settings.outbound_allowed if serving_on else None,
+            outside.call_own,
+            outside.prepare_own,
+        ),
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),

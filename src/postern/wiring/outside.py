@@ -39,6 +39,9 @@ class Outside:
         except FetchFailed as failure:
             raise FetchTrouble(failure.detail, failure.status) from failure
 
+    async def prepare_own(self) -> None:
+        await self._own.prepare()
+
     async def aclose(self) -> None:
         for made in ("_fetcher", "_own"):
             if made in vars(self):

@@ -410,6 +410,23 @@ async def test_how_long_an_answer_took_is_reported_in_milliseconds(
     assert (await send(house, webhook)).ms == 1234.6
 
 
+async def test_what_is_loaded_for_the_first_call_is_no_part_of_how_long_its_answer_took(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_in(house)
+    webhook = await house.webhook()
+    now = 1000.0
+    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def prepare() -> None:
+        nonlocal now
+        now += 0.8
+
+    house.gateway.outbound.prepare_own = prepare
+    assert (await send(house, webhook)).ms == 0.0
+    assert now == 1000.8
+
+
 async def test_an_answer_is_waited_for_longer_than_the_workflow_may_take(house: House) -> None:
     for response, seconds in (
         ({"enabled": False, "timeoutSeconds": 60}, 15),

@@ -38,6 +38,8 @@ class Outbound:
     allowed: Allowlist | None = None
     """The private addresses that were opened; None in a process that does not fetch by itself."""
     call_own: CallOwn | None = None
+    prepare_own: Callable[[], Awaitable[None]] | None = None
+    """What the first of these would wait for, so that the wait is not told as the answer's."""
 
 
 @dataclass

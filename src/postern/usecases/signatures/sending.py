@@ -213,6 +213,8 @@ class _Sender:
         if call_own is None:
             raise Refused("conflict", "this process sends nothing")
         made = self.make()
+        if self._gateway.outbound.prepare_own is not None:
+            await self._gateway.outbound.prepare_own()
         sent_at, began = self._gateway.clock(), time.monotonic()
         target = f"/webhook/{self._webhook.short_code}" + (f"?{made.query}" if made.query else "")
         try:
