@@ -112,6 +112,27 @@ async def test_after_a_failure_it_rests_a_moment_and_says_whose_round_it_was(
     assert [(one["event"], one["loop"]) for one in lines] == [(logged, "deliveries")]
 
 
+async def test_that_the_store_is_away_is_said_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+
+    async def work() -> bool:
+        raise StoreUnavailable("full")
+
+    async def rest(seconds: float, *until: object) -> None:
+        nonlocal now
+        now += 20.0
+        if now > 1100.0:
+            loop.stop()
+
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    loop = Loop("deliveries", work, nothing)
+    loop.rest = rest  # type: ignore[method-assign,assignment]
+    with capture_logs() as lines:
+        await asyncio.wait_for(loop.run(), 5)
+    # At 1000 and at 1060, not at each of six rounds.
+    assert [one["error"] for one in lines] == ["full", "full"]
+
+
 async def test_a_rest_ends_when_there_is_news_or_when_the_loop_is_to_stop() -> None:
     loop, news = Loop("test", nothing, nothing), asyncio.Event()
     for wakes in (news.set, loop.stop):

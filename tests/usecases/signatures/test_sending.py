@@ -257,6 +257,8 @@ async def test_many_are_sent_and_a_retry_is_reported_as_what_it_is(house: House)
     comes_in(house)
     webhook = await house.webhook(**signed_by("stripe"), duplicateProtection={"enabled": True})
     many = validated(SendRequest, {"count": 5, "rate": 100})
+    with pytest.raises(Refused):
+        validated(SendRequest, {"count": 2, "rate": 1e-300})  # it would never come to the second
     found = await sending.send(house.gateway, OWNER, webhook.id, many)
     assert [one.code for one in found.calls] == ["accepted"] * 5
     assert len(await house.history(webhook_id=webhook.id)) == 5

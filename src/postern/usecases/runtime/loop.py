@@ -14,6 +14,8 @@ CATCH_UP_EVERY = 60.0
 
 AFTER_FAILURE = 1.0
 """Seconds until the next round when one has failed."""
+AGAIN_AFTER = 60.0
+"""Seconds until it is said once more that the store is away: a full disk must not be filled with lines about it."""
 
 
 class Loop:
@@ -33,6 +35,7 @@ class Loop:
         self._pause = pause
         self._catch_up = catch_up
         self._catch_up_at = 0.0
+        self._say_again_at = 0.0
         self._stopping = asyncio.Event()
 
     @property
@@ -53,7 +56,9 @@ class Loop:
                 if not more:
                     await self._pause()
             except StoreUnavailable as trouble:
-                log.warning("the store is not available", loop=self._name, error=str(trouble))
+                if time.monotonic() >= self._say_again_at:
+                    self._say_again_at = time.monotonic() + AGAIN_AFTER
+                    log.warning("the store is not available", loop=self._name, error=str(trouble))
                 await self.rest(AFTER_FAILURE)
             except Exception:
                 log.exception("a round failed", loop=self._name)

@@ -46,6 +46,8 @@ from postern.usecases.webhooks.webhooks import check_secrets, stored
 RECORDED = "recorded"
 MINIMAL = "minimal"
 MOST_CALLS = 100
+SLOWEST = 0.01
+"""Calls a second."""
 AT_ONCE = 20
 ANSWER_WITHIN = 15.0
 LONGEST_ANSWER = 2000
@@ -66,7 +68,7 @@ class SendRequest(Shape):
     """Values to set in the body, by their paths: {"data.id": 7}."""
     wrong: Wrong | None = None
     count: Annotated[int, Field(ge=1, le=MOST_CALLS)] = 1
-    rate: Annotated[float, Field(gt=0, le=MOST_CALLS)] | None = None
+    rate: Annotated[float, Field(ge=SLOWEST, le=MOST_CALLS)] | None = None
     """Calls a second. Without it each waits for the answer of the one before."""
 
 

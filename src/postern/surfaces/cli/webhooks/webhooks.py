@@ -187,7 +187,7 @@ def listing(
         page,
         as_json,
         ["id", "name", "folder", "tags", "authentication", "calls", "state", "url"],
-        "No webhook matches." if wanted else "No webhook yet: postern webhooks create NAME",
+        "No webhook matches." if wanted or cursor else "No webhook yet: postern webhooks create NAME",
         lambda one: [
             one.id,
             one.name,
