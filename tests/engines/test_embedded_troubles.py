@@ -140,9 +140,9 @@ async def test_damage_to_an_open_journal_is_reported_as_soon_as_it_is_met(stage:
         def flow(event): pass
         """)
     await stage.up()
-    for number in range(20):
-        await stage.start(f"inv{number}.1")
-        assert await stage.ended(f"inv{number}.1") == "completed"
+    keys = [f"inv{number}.1" for number in range(20)]
+    await asyncio.gather(*(stage.start(key) for key in keys))
+    assert set(await asyncio.gather(*(stage.ended(key) for key in keys))) == {"completed"}
     file = stage.data / "engine.db"
     with closing(sqlite3.connect(file)) as other:  # all of it into the file itself
         assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
