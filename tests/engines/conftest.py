@@ -1,9 +1,10 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from engines.embedded_stage import AnswerEndpoint, Stage
+from postern.engines.embedded import engine as embedded
 
 pytest.register_assert_rewrite("engines.conformance")
 
@@ -11,6 +12,14 @@ pytest.register_assert_rewrite("engines.conformance")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ends_are_asked_for_often() -> Iterator[None]:
+    """Hundreds of these tests wait for an end that nobody tells them, and production asks once a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded, "ASKED_EVERY", 0.05)
+        yield
 
 
 @pytest.fixture
