@@ -45,7 +45,15 @@ def main() -> None:
         page.write_text(published(page.read_text()))
     VERSION_FILE.write_text(re.sub(r'(?<=__version__ = ").*(?=")', asked.version, VERSION_FILE.read_text()))
     run("git", "commit", "--quiet", "--all", "--allow-empty", "--message", f"Release {asked.version}")
-    run("git", "tag", "--annotate", f"v{asked.version}", "--message", notes(changelog, asked.version))
+    run(
+        "git",
+        "tag",
+        "--annotate",
+        "--cleanup=whitespace",
+        f"v{asked.version}",
+        "--message",
+        notes(changelog, asked.version),
+    )
     build(asked.version)
     print(
         f"\ndist/ has {', '.join(sorted(file.name for file in DIST.iterdir()))}.\n\nLook at it. Then publish:\n\n"
