@@ -46,10 +46,10 @@ def test_pages_follow_each_other_in_the_order_that_was_chosen(console: Console) 
     expect(console.page.get_by_text("31 to 32 of 32 webhooks")).to_be_visible()
     rest = names(console)
     assert (len(first), len(rest)) == (OF_A_PAGE, 2)
-    assert [*first, *rest] == sorted(f"Paged {number}" for number in range(OF_A_PAGE + 2))
+    assert [*first, *rest] == [f"Paged {number}" for number in range(OF_A_PAGE + 2)]
     console.click("Name", "link")
     expect(console.page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "descending")
-    assert names(console)[0] == "Paged 9"
+    assert names(console)[0] == f"Paged {OF_A_PAGE + 1}"
 
 
 def test_what_fails_stands_first(console: Console) -> None:
