@@ -205,7 +205,7 @@ def test_what_was_accepted_before_a_crash_is_started_once_after_it(
     replies = called(webhook["url"], bodies)  # the sender, who has heard nothing, sends everything again
     assert {one.json["status"] for one in replies} == {"duplicate"}
     wait_until(lambda: len(notes_file.read_text().splitlines()) >= 20, what="all of them to be started")
-    wait_until(lambda: in_store(second, "SELECT count(*) FROM deliveries WHERE state <> 'started'") == [(0,)])
+    wait_until(lambda: in_store(second, "SELECT count(*) FROM deliveries WHERE started_at IS NULL") == [(0,)])
     assert Counter(notes_file.read_text().splitlines()) == {str(n): 1 for n in range(20)}
 
 
