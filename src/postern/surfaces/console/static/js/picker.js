@@ -81,6 +81,7 @@ function enhance(box) {
     field.setAttribute("aria-expanded", String(!list.hidden));
     say(options.length ? `${options.length} to choose from` : "No webhook is called so");
   };
+  const open = () => show(field.value === shown ? "" : field.value.trim());
 
   field.addEventListener("input", (event) => {
     event.stopPropagation(); // half a name is no choice: the form hears of it when one is made
@@ -88,12 +89,12 @@ function enhance(box) {
     timer = setTimeout(() => show(field.value.trim()), WAIT);
   });
   field.addEventListener("change", (event) => event.stopPropagation());
-  field.addEventListener("click", () => list.hidden && show(field.value === shown ? "" : field.value.trim()));
+  field.addEventListener("click", () => list.hidden && open());
   field.addEventListener("focus", () => field.select());
   field.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      if (list.hidden) show(field.value === shown ? "" : field.value.trim());
+      if (list.hidden) open();
       else walk(event.key === "ArrowDown" ? at() + 1 : at() < 0 ? -1 : at() - 1);
     } else if (event.key === "Escape") {
       if (!list.hidden) {
@@ -119,5 +120,5 @@ function enhance(box) {
     const option = event.target.closest("[role=option]");
     if (option) take(option);
   });
-  if (document.activeElement === field && field.value !== shown) show(field.value.trim()); // typed before this was there
+  if (document.activeElement === field) open(); // clicked, or typed into, before this was there
 }
