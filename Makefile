@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Most tests wait for programs now and then: two lanes more than there are cores.
-LANES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Most tests wait for programs now and then: one lane more than there are cores.
+LANES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Where it is set, every program would be compiled at each of its hundreds of starts.
 export PYTHONDONTWRITEBYTECODE :=
 SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
