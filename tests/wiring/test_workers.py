@@ -1,9 +1,11 @@
-"""Workers whose end is asked for at an unlucky moment."""
+"""Workers that end, or are asked to, at an unlucky moment."""
 
 import asyncio
 import os
 import signal
 import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,27 +16,72 @@ from support.waiting import PATIENCE
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_worker_that_is_just_being_started_is_asked_to_end_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    start = asyncio.create_subprocess_exec
-    began: list[asyncio.subprocess.Process] = []
+Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
+
+class Started:
+    """The processes that stand in for workers, in the order in which they were started."""
+
+    def __init__(self, start: Start) -> None:
+        self.processes: list[asyncio.subprocess.Process] = []
+        self._start = start
+
+    async def one(self, *command: str, **given: Any) -> asyncio.subprocess.Process:
+        self.processes.append(await self._start(*command, **given))
+        return self.processes[-1]
+
+
+@pytest.fixture
+def started() -> Iterator[Started]:
+    started = Started(asyncio.create_subprocess_exec)
+    yield started
+    for process in started.processes:
+        if process.returncode is None:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture(autouse=True)
+async def own_signals() -> AsyncIterator[None]:
+    yield
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().remove_signal_handler(one)
+
+
+async def test_a_worker_that_is_just_being_started_is_asked_to_end_too(
+    monkeypatch: pytest.MonkeyPatch, started: Started
+) -> None:
     async def slowly(*_: str, **given: Any) -> asyncio.subprocess.Process:
         os.kill(os.getpid(), signal.SIGTERM)
         await workers._stopping.wait()
-        began.append(await start("sleep", "60", **given))
-        return began[-1]
+        return await started.one("sleep", "60", **given)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
     workers = Workers(1, socket.socket, lambda: None)
-    try:
-        assert await asyncio.wait_for(workers.run(), PATIENCE) == 0
-        assert [process.returncode for process in began] == [-signal.SIGTERM]
-    finally:
-        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().remove_signal_handler(one)
-        for process in began:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+    assert await asyncio.wait_for(workers.run(), PATIENCE) == 0
+    assert [process.returncode for process in started.processes] == [-signal.SIGTERM]
+
+
+async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(
+    monkeypatch: pytest.MonkeyPatch, started: Started
+) -> None:
+    async def serving(*_: str, **given: Any) -> asyncio.subprocess.Process:
+        if len(started.processes) == 1:
+            first = started.processes[0]
+            os.kill(first.pid, signal.SIGKILL)
+            await first.wait()
+            for _turn in range(20):  # whoever else waited for its end goes on
+                await asyncio.sleep(0)
+        lifeline = given["pass_fds"][1]
+        serve = f"import os, time; os.write({lifeline}, b'!'); time.sleep(60)"
+        return await started.one(sys.executable, "-IS", "-c", serve, **given)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", serving)
+    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGHUP))
+    running = asyncio.create_task(workers.run())
+    async with asyncio.timeout(PATIENCE):
+        while workers._replacing is None:
+            await asyncio.sleep(0.01)
+        await workers._replacing
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await running == 0
+    assert [process.returncode for process in started.processes] == [-signal.SIGKILL, -signal.SIGTERM]

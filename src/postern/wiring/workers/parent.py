@@ -35,6 +35,8 @@ class Worker:
         self.process: asyncio.subprocess.Process | None = None
         """None while a new one is on its way."""
         self.serving = False
+        self.starting = asyncio.Lock()
+        """Whoever starts a process for it: it may die just while it is replaced, and would get two successors."""
 
 
 class Workers:
@@ -122,12 +124,15 @@ class Workers:
                     continue  # it was replaced, or everything ends
                 log.warning("a worker ended and is started again", worker=worker.number, status=status)
                 worker.process, worker.serving = None, False
-            try:
-                self._turn_away_from(worker)
-                process = await self._start(worker)
-            except OSError as error:  # no socket or no process to be had
-                process = None
-                log.error("a worker could not be started", worker=worker.number, error=str(error))
+            async with worker.starting:
+                if worker.process is not None or self._stopping.is_set():
+                    continue  # its replacement was on its way already
+                try:
+                    self._turn_away_from(worker)
+                    process = await self._start(worker)
+                except OSError as error:  # no socket or no process to be had
+                    process = None
+                    log.error("a worker could not be started", worker=worker.number, error=str(error))
             if process is None:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
@@ -147,12 +152,13 @@ class Workers:
 
     async def _replace(self) -> None:
         for worker in self._workers:
-            old = worker.process
-            new = await self._start(worker)
-            if new is None:
-                log.error("the new worker did not come up; the old ones go on", worker=worker.number)
-                return
-            worker.process = new
+            async with worker.starting:
+                old = worker.process
+                new = await self._start(worker)
+                if new is None:
+                    log.error("the new worker did not come up; the old ones go on", worker=worker.number)
+                    return
+                worker.process = new
             if old is not None:
                 _signal(old, signal.SIGTERM)
                 await _wait(old)
