@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from postern.stores.secrets.keys import holds_secrets
 from postern.stores.secrets.vault import VaultError, key_from_file
 from postern.stores.store import Store
 from postern.usecases.deliveries.dispatch import LEASE
+from postern.usecases.ports import Engine
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.gateway import Gateway, Outbound, WorkflowFiles
 from postern.usecases.runtime.live_feed import LiveFeed
@@ -69,13 +70,43 @@ async def opened(
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
     await store.open()
-    runs_workflows = serving_on is not None and settings.engine == "embedded"
-    if runs_workflows and not store.alone():
-        await store.close()
-        raise CannotStart(
-            "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share."
-        )
-    base_url = _base_url(settings, serving_on)
+    async with AsyncExitStack() as at_the_end:
+        at_the_end.push_async_callback(store.close)
+        runs_workflows = serving_on is not None and settings.engine == "embedded"
+        if runs_workflows and not store.alone():
+            raise CannotStart(
+                "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share."
+            )
+        base_url = _base_url(settings, serving_on)
+        outside = Outside(settings.outbound_allowed, base_url)
+        gateway = _assembled(settings, serving_on, base_url, keys, store, engine, outside)
+        at_the_end.callback(gateway.runtime.call_log.flush)
+        at_the_end.push_async_callback(outside.aclose)
+        if engine is not None:
+            at_the_end.push_async_callback(engine.close)
+        await gateway.runtime.directory.refresh()
+        if serving_on is not None:
+            # Before the first call: one that a listener answers must not go to the engine meanwhile.
+            gateway.runtime.listeners.take_in(await store.listeners.all())
+        if runs_workflows or (serving_on is not None and settings.is_sqlite):
+            # This process is alone: what one that died had claimed need not wait for its lease to run out.
+            await store.deliveries.release(gateway.clock(), LEASE)
+            await store.schedules.release(gateway.clock())
+            await store.replays.release(gateway.clock())
+        if engine is not None:
+            await open_engine(engine, gateway, settings)
+        yield gateway
+
+
+def _assembled(
+    settings: Settings,
+    serving_on: str | None,
+    base_url: str,
+    keys: list[str],
+    store: Store,
+    engine: Engine | None,
+    outside: Outside,
+) -> Gateway:
     workflows = workflows_of(settings, serving_on)
 
     async def known_workflows() -> list[Workflow] | None:
@@ -87,8 +118,7 @@ async def opened(
             Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(workflows).workflows
         ]
 
-    outside = Outside(settings.outbound_allowed, base_url)
-    gateway = Gateway(
+    return Gateway(
         store=store,
         site=Site(
             base_url,
@@ -116,22 +146,6 @@ async def opened(
         ),
         settings=settings.listed(),
     )
-    try:
-        await gateway.runtime.directory.refresh()
-        if runs_workflows or (serving_on is not None and settings.is_sqlite):
-            # This process is alone: what one that died had claimed need not wait for its lease to run out.
-            await store.deliveries.release(gateway.clock(), LEASE)
-            await store.schedules.release(gateway.clock())
-            await store.replays.release(gateway.clock())
-        if engine is not None:
-            await open_engine(engine, gateway, settings)
-        yield gateway
-    finally:
-        if engine is not None:
-            await engine.close()
-        await outside.aclose()
-        gateway.runtime.call_log.flush()
-        await store.close()
 
 
 def _refuse_to_begin_anew(settings: Settings) -> None:

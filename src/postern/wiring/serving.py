@@ -31,7 +31,6 @@ from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.history.findable import FindableLoop
-from postern.usecases.listeners.listeners import refresh as take_in_listeners
 from postern.usecases.listeners.watching import ListenersLoop
 from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
@@ -83,8 +82,6 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
                 else:
                     print(greeting, flush=True)
 
-            # Before the first call: one that a listener answers must not go to the engine meanwhile.
-            await take_in_listeners(gateway)
             # These are cut off at the end, wherever they are.
             watching = [
                 asyncio.create_task(gateway.runtime.follow_changes()),
