@@ -12,6 +12,7 @@ import pytest
 
 from support import forks
 from support.browser import browser, browser_context, notes, one_browser, page
+from support.hashing import hash_in_no_time
 from support.memory import write_to_memory
 from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
 from support.program import start_program
@@ -45,6 +46,7 @@ sys.dont_write_bytecode = False
 
 write_to_memory()
 share_statements()
+hash_in_no_time()
 
 # As the program has it (`wiring/serving.py`): with Python's own, one tenth of what tests take is looking for what is not there.
 gc.set_threshold(20_000, 20, 100)

@@ -8,6 +8,9 @@ import gc
 from postern.surfaces.console import pages
 from postern.surfaces.rest.table import operations
 from postern.usecases.signatures import senders
+from support.hashing import hash_in_no_time
+
+hash_in_no_time()
 
 assert list(operations())  # each is loaded when it is come to
 for template in pages.ENVIRONMENT.list_templates(extensions=["html"]):

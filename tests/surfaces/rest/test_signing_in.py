@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
 from pathlib import Path
 
+import argon2
 import pytest
 
 from postern.core.access.accounts import Actor
@@ -16,6 +17,7 @@ from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit, passwords
 from postern.usecases.access.known_browsers import browser_token
 from postern.usecases.runtime.gateway import Gateway
+from support import hashing
 from support.rooms import ADMIN, EDITOR, Clock, gateway_on
 
 Story = Callable[[Gateway, Clock], Awaitable[None]]
@@ -177,7 +179,39 @@ def test_tries_at_the_same_moment_do_not_pass_the_limit_together(tmp_path: Path)
     run_on_sqlite(tmp_path, story)
 
 
-def test_a_right_password_is_looked_at_while_strangers_fill_the_line(tmp_path: Path) -> None:
+def test_a_password_is_kept_so_that_guessing_is_slow(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Argon2id with what OWASP asks for at least; one that was kept otherwise is kept anew when its owner signs in, and a
+    name that nobody has costs as much."""
+
+    async def story(gateway: Gateway, _: Clock) -> None:
+        async def kept() -> str:
+            user = await gateway.store.people.named("admin")
+            assert user is not None
+            return user.password_hash
+
+        await accounts.ensure_admin(gateway, PASSWORD)
+        assert hashing.REAL.check_needs_rehash(await kept())
+        monkeypatch.setattr(passwords, "_hasher", hashing.REAL)
+        await sign_in(gateway)
+        parameters = argon2.extract_parameters(await kept())
+        assert parameters == argon2.extract_parameters(hashing.REAL_NOBODY)
+        assert parameters.type is argon2.Type.ID
+        assert parameters.memory_cost >= 19 * 1024 and parameters.time_cost >= 2
+        again = await kept()
+        await sign_in(gateway)
+        assert await kept() == again
+
+    run_on_sqlite(tmp_path, story)
+
+
+def test_a_right_password_is_looked_at_while_strangers_fill_the_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(passwords, "_hasher", hashing.REAL)
+    monkeypatch.setattr(accounts, "NOBODY", hashing.REAL_NOBODY)
+
     async def story(gateway: Gateway, _: Clock) -> None:
         await accounts.ensure_admin(gateway, PASSWORD)
         known = browser_token(gateway, "admin")

@@ -1,0 +1,16 @@
+"""Passwords hashed in no time: hundreds of tests sign somebody in, and one of them is about how well a password is kept."""
+
+from argon2 import PasswordHasher
+
+from postern.usecases.access import accounts, passwords
+
+REAL = passwords._hasher
+"""As the program has it, which tests that are marked ``executable`` meet."""
+REAL_NOBODY = passwords.NOBODY
+
+
+def hash_in_no_time() -> None:
+    """In this process: in the tests themselves, and in the programs that are forked for them."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    passwords._hasher = hasher
+    passwords.NOBODY = accounts.NOBODY = hasher.hash("nobody's")
