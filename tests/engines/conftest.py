@@ -5,6 +5,7 @@ import pytest
 
 from engines.embedded_stage import AnswerEndpoint, Stage
 from postern.engines.embedded import engine as embedded
+from postern.engines.embedded import supervisor
 
 pytest.register_assert_rewrite("engines.conformance")
 
@@ -19,6 +20,14 @@ def ends_are_asked_for_often() -> Iterator[None]:
     """Hundreds of these tests wait for an end that nobody tells them, and production asks once a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedded, "ASKED_EVERY", 0.05)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engines_that_die_are_started_again_soon() -> Iterator[None]:
+    """Production lets one that dies again and again rest for half a minute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "LONGEST_PAUSE", 0.5)
         yield
 
 

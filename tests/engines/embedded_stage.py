@@ -10,6 +10,7 @@ from typing import Any
 
 from postern.core.deliveries.delivery import End, EngineUnavailable, ResponseSlot, Started, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.embedded.watching import Watch
 from support.waiting import PATIENCE
 
 
@@ -48,6 +49,10 @@ async def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     raise AssertionError("it did not happen in time")
 
 
+class OftenLooking(Watch):
+    look_every = 0.05
+
+
 class Stage:
     """One data directory, one workflows file, and the engine on them."""
 
@@ -62,7 +67,8 @@ class Stage:
         self.engine = EmbeddedEngine(self.data, self.file)
 
     def write(self, source: str, file: Path | None = None) -> None:
-        """Write a workflow file; ``mark(name)`` in it leaves a line where the test can read it."""
+        """Write a workflow file; ``mark(name)`` in it leaves a line where the test can read it. A run that does
+        ``sleep_until_told()`` is asleep, but for moments, until the test marks "on"."""
         head = f"""\
             import os, time
             from postern.workflows import workflow, respond, step, sleep, StepFailed
@@ -71,6 +77,12 @@ class Stage:
                     lines.write(str(text) + "\\n")
             def marked(name):
                 return os.path.exists({str(self.marks)!r} + "/" + name)
+            @step
+            def told_to_go_on():
+                return marked("on")
+            def sleep_until_told():
+                while not told_to_go_on():
+                    sleep(0.2)
             """
         (file or self.file).write_text(textwrap.dedent(head) + textwrap.dedent(source))
 
@@ -82,6 +94,7 @@ class Stage:
         return file.read_text().split() if file.exists() else []
 
     async def open(self, source: str = "", **options: Any) -> EmbeddedEngine:
+        options.setdefault("watch", OftenLooking())
         if source:
             self.write(source)
         self.engine = EmbeddedEngine(self.data, self.file, **options)

@@ -109,7 +109,7 @@ async def test_an_edit_is_picked_up_and_strands_no_unfinished_run(stage: Stage) 
         @workflow
         def flow(event):
             first()
-            sleep(6)
+            sleep_until_told()
             mark("version", "old")
         """)
     await stage.start("inv.1")
@@ -121,12 +121,13 @@ async def test_an_edit_is_picked_up_and_strands_no_unfinished_run(stage: Stage) 
         @workflow
         def flow(event):
             first()
-            sleep(6)
+            sleep_until_told()
             mark("version", "new")
         @workflow
         def another(event): pass
         """)
     await until(lambda: engine.process_id not in (before, None))
+    stage.mark("on")
     assert await stage.ended("inv.1") == "completed"
     assert (stage.marked("first"), stage.marked("version")) == (["x"], ["new"])
     assert [workflow.name for workflow in await engine.workflows() or []] == ["flow", "another"]
@@ -181,7 +182,7 @@ async def test_a_file_that_breaks_while_runs_are_unfinished_keeps_them_for_later
         @workflow
         def flow(event):
             first()
-            sleep(6)
+            sleep_until_told()
             mark("after")
         """
     await stage.open(source)
@@ -191,6 +192,7 @@ async def test_a_file_that_breaks_while_runs_are_unfinished_keeps_them_for_later
     await stage.health_says("workflows file has an error: flows.py, line 1")
     waiting = asyncio.create_task(stage.ended("inv.1"))
     stage.write(source)
+    stage.mark("on")
     assert await waiting == "completed"
     assert (stage.marked("first"), stage.marked("after")) == (["x"], ["x"])
 
@@ -234,11 +236,11 @@ async def test_a_run_whose_workflow_is_gone_is_shown_and_goes_on_when_it_is_back
     source = """
         @workflow("going")
         def going(event):
-            sleep(6)
+            sleep_until_told()
             mark("going")
         @workflow("staying")
         def staying(event):
-            sleep(6)
+            sleep_until_told()
             mark("staying")
         """
     engine = await stage.open(source)
@@ -247,6 +249,7 @@ async def test_a_run_whose_workflow_is_gone_is_shown_and_goes_on_when_it_is_back
     before = engine.process_id
     stage.write(source.replace("def going", "def renamed"))
     await until(lambda: engine.process_id not in (before, None))
+    stage.mark("on")
     assert await stage.ended("b.1") == "completed"
     run = (await engine.runs(5, "a.1") or [])[0]
     assert run.state in ("running", "waiting")
@@ -265,7 +268,7 @@ async def test_a_run_that_finds_other_steps_than_it_recorded_fails_and_says_so(s
         @workflow
         def flow(event):
             first()
-            sleep(6)
+            sleep_until_told()
         """
     engine = await stage.open(source)
     await stage.start("inv.1")
@@ -297,7 +300,7 @@ async def test_closing_ends_the_process_and_opening_again_takes_up_what_was_left
         @workflow
         def flow(event):
             first()
-            sleep(6)
+            sleep_until_told()
             mark("after")
         """)
     await stage.start("inv.1")
@@ -307,6 +310,7 @@ async def test_closing_ends_the_process_and_opening_again_takes_up_what_was_left
     assert process and gone(process)
     assert not (await engine.health()).ok
     await engine.close()  # twice does no harm
+    stage.mark("on")
     await stage.open()
     assert await stage.ended("inv.1") == "completed"
     assert (stage.marked("first"), stage.marked("after")) == (["x"], ["x"])

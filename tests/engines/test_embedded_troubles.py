@@ -19,6 +19,8 @@ async def test_a_run_that_holds_the_interpreter_is_put_aside_and_the_others_run(
     engine = await stage.open(
         """
         import re
+        from postern.engines.embedded import housekeeping
+        housekeeping.LONGEST_SUSPENSION = 0.3
         @workflow("stuck")
         def stuck(event):
             mark("stuck")
@@ -47,6 +49,8 @@ async def test_a_run_that_holds_the_interpreter_is_put_aside_and_the_others_run(
 async def test_a_run_that_ends_the_process_is_put_aside_and_one_beside_it_is_not(stage: Stage) -> None:
     await stage.open(
         """
+        from postern.engines.embedded import housekeeping
+        housekeeping.LONGEST_SUSPENSION = 0.3
         @step
         def long():
             mark("long")
@@ -77,7 +81,7 @@ async def test_a_process_that_stands_still_is_reported_and_replaced(stage: Stage
         @workflow
         def flow(event): mark("ran")
         """,
-        hangs_after=3.0,
+        hangs_after=2.0,
     )
     await stage.up()
     stopped = engine.process_id or 0
@@ -95,7 +99,7 @@ async def test_a_journal_that_is_deleted_is_written_anew_and_nothing_is_lost(sta
         @workflow("sleeps")
         def sleeps(event):
             first()
-            sleep(3)
+            sleep_until_told()
             mark("awake")
         @workflow("quick")
         def quick(event): mark("quick", event["invocationId"])
@@ -110,6 +114,7 @@ async def test_a_journal_that_is_deleted_is_written_anew_and_nothing_is_lost(sta
     for number in range(1, 20):
         await stage.start(f"q{number}.1", webhook_id="quick")
     await until(lambda: engine.process_id not in (before, None))
+    stage.mark("on")
     assert await stage.ended("s.1") == "completed"
     for number in range(20):
         assert await stage.ended(f"q{number}.1") == "completed"

@@ -179,9 +179,7 @@ def test_tries_at_the_same_moment_do_not_pass_the_limit_together(tmp_path: Path)
     run_on_sqlite(tmp_path, story)
 
 
-def test_a_password_is_kept_so_that_guessing_is_slow(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_password_is_kept_so_that_guessing_is_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Argon2id with what OWASP asks for at least; one that was kept otherwise is kept anew when its owner signs in, and a
     name that nobody has costs as much."""
 
