@@ -101,7 +101,7 @@ async def test_it_is_asked_how_runs_ended_and_which_there_are(harness: DbosHarne
     ends = await engine.ends([good.key, bad.key, waiting.key, "inv_unknown.1"])
     assert {key: end and (end.state, end.error) for key, end in ends.items()} == {
         good.key: ("completed", ""),
-        bad.key: ("failed", "Echo failed; DBOS has its error"),
+        bad.key: ("failed", "Echo: DBOS has its error"),
         waiting.key: None,
     }
     [run] = await engine.runs(delivery_key=bad.key) or []

@@ -271,9 +271,20 @@ async def test_a_slot_whose_time_is_over_makes_nobody_wait() -> None:
     assert outcome == Started(1)
 
 
-async def test_an_inline_workflow_that_fails_is_not_run_again() -> None:
-    with pytest.raises(EngineRejected):
-        await started(lambda _: Reply(500), inline=True, waits=10)
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(500, body=b"no order"), "the engine answered 500: no order"),
+        (
+            Reply(200, {"X-Postern-Status": "101"}, b"{}"),
+            "the workflow's answer cannot be sent: status must be",
+        ),
+    ],
+)
+async def test_an_inline_workflow_that_fails_was_started_and_is_not_run_again(reply: Reply, why: str) -> None:
+    outcome, _ = await started(lambda _: reply, inline=True, waits=10)
+    assert (outcome.runs, outcome.answer) == (1, None)
+    assert outcome.failed.startswith(why)
 
 
 async def test_an_answer_that_is_too_large_has_started_all_the_same() -> None:

@@ -44,6 +44,7 @@ _STATES = {
     "DELAYED": "waiting",
 }
 _OVER = ("completed", "failed", "cancelled")
+_WHY = {"failed": "DBOS has its error", "cancelled": "it was cancelled"}
 
 
 class DbosEngine:
@@ -173,7 +174,7 @@ def _run(status: WorkflowStatus) -> Run:
         delivery_key=status.workflow_id.partition("/")[0],
         started_at=(status.created_at or 0) / 1000,
         ended_at=(status.completed_at or status.updated_at or 0) / 1000 if state in _OVER else None,
-        error=f"{status.name} {state}; DBOS has its error" if state in ("failed", "cancelled") else "",
+        error=f"{status.name}: {_WHY[state]}" if state in _WHY else "",
     )
 
 

@@ -152,11 +152,18 @@ class HttpEngine:
     def _settled(self, fetched: Fetched, waits: bool) -> Started:
         if 200 <= fetched.status < 300:
             # 202 says that the answer comes later, through the slot.
-            return Started(1, answer=_inline_answer(fetched) if waits and fetched.status != 202 else None)
+            if not waits or fetched.status == 202:
+                return Started(1)
+            try:
+                return Started(1, answer=_inline_answer(fetched))
+            except InvalidResponse as error:
+                return Started(1, failed=f"the workflow's answer cannot be sent: {error}")
         if fetched.status == 409:
             return Started(1)  # it has this Idempotency-Key already
         detail = f"the engine answered {fetched.status}{_excerpt(fetched)}"
-        if fetched.status in _TRY_AGAIN and not (fetched.status == 500 and waits):
+        if fetched.status == 500 and waits:
+            return Started(1, failed=detail)
+        if fetched.status in _TRY_AGAIN:
             raise EngineUnavailable(detail, fetched.retry_after(self._clock()))
         raise EngineRejected(detail)
 
@@ -168,11 +175,13 @@ class HttpEngine:
             with contextlib.suppress(FetchFailed):
                 fetched = await asyncio.shield(exchange)
                 try:
-                    answer = self._settled(fetched, waits=True).answer
+                    settled = self._settled(fetched, waits=True)
                 except (EngineRejected, EngineUnavailable):
                     return "failed"
-                if answer is not None:
-                    return answer
+                if settled.failed:
+                    return "failed"
+                if settled.answer is not None:
+                    return settled.answer
         return await never_known()
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
@@ -248,10 +257,7 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
             status = int(value[:3])
         else:
             headers.append((name, value))
-    try:
-        return response_of_http(status, headers, fetched.body)
-    except InvalidResponse as error:
-        raise EngineRejected(f"the workflow's answer cannot be sent: {error}") from error
+    return response_of_http(status, headers, fetched.body)
 
 
 def _excerpt(fetched: Fetched) -> str:

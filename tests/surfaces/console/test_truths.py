@@ -465,3 +465,26 @@ def test_every_replay_of_many_can_be_reached(console: Console) -> None:
     console.click("Planned earlier", "link")
     expect(console.page.locator(f"a[href='/replays/{planned[0]}']")).to_be_visible()
     assert console.violations() == []
+
+
+def test_what_comes_within_a_minute_is_not_said_to_have_been(console: Console) -> None:
+    def shown(seconds: int, written: str) -> str:
+        text: str = console.page.evaluate(
+            """([seconds, written]) => {
+                const place = document.createElement("p"), time = document.createElement("time");
+                time.dateTime = new Date(Date.now() + seconds * 1000).toISOString();
+                time.dataset.ago = "";
+                time.textContent = written;
+                place.append(time);
+                document.dispatchEvent(new CustomEvent("postern:times", {detail: place}));
+                return time.textContent;
+            }""",
+            [seconds, written],
+        )
+        return text
+
+    console.open("/webhooks")
+    assert shown(45, "in 46 s") == "in less than a minute"
+    assert shown(90, "in 2 minutes") == "in 2 minutes"
+    assert shown(-8, "in 1 s") == "8 s ago"
+    assert shown(20, "just now") == "just now", "the reader's clock is slow"

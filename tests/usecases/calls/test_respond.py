@@ -155,6 +155,20 @@ async def test_that_a_workflow_failed_is_written_down_where_nobody_asks_the_engi
     assert [one.state for one in noticed.values()] == ([] if asked_after else ["failed"])
 
 
+async def test_a_workflow_that_failed_at_once_is_not_said_to_have_never_begun(house: House) -> None:
+    async def start(_: Trigger) -> Started:
+        return Started(1, failed="the engine answered 500: no order")
+
+    house.engine.start = start  # type: ignore[method-assign]
+    heard = await house.call(await waiting_webhook(house))
+    assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
+    await EndingsLoop(house.gateway).write()
+    call = await history.show(house.gateway, OWNER, heard.json["invocationId"])
+    (delivery,) = call.deliveries
+    assert (delivery.run_state, delivery.runs) == ("failed", 1)
+    assert delivery.error == "the engine answered 500: no order"
+
+
 async def test_an_engine_may_bring_the_answer_itself(house: House) -> None:
     async def ended(key: str) -> WorkflowResponse:
         return WorkflowResponse(203, (), b"brought")

@@ -228,3 +228,5 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
     assert await alarms() == []
     waiting = 1
     assert await alarms() == [], "one that comes then begins anew"
+    gateway.runtime.engine_away = EngineAway(now - LONGEST_START, "refused. Is the server running?")
+    assert await alarms() == ["Calls wait for their workflows to be started: refused. Is the server running?"]

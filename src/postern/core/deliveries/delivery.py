@@ -105,6 +105,8 @@ class Started:
     at: float | None = field(default=None, compare=False)
     """Since when they run, where the engine's reply comes later than that: with the answer, or once it is on
     disk. None: since the reply."""
+    failed: str = ""
+    """Why its run has failed, where the engine's reply says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,8 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes,
         start.over = True
         if not start.awaited:
             return None
+        if started.failed:
+            return "failed"
         if started.runs == 0:
             return "completed"
         ended = await gateway.engine.ended(delivery.key)

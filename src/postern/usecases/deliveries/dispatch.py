@@ -15,6 +15,7 @@ from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.deliveries.delivery import (
     GIVE_UP_AFTER,
     LONGEST_WAIT,
+    End,
     EngineRejected,
     EngineUnavailable,
     Started,
@@ -116,6 +117,8 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
     )
     if started.answer is not None:
         await take_answer(gateway, delivery.key, started.answer)
+    if started.failed:
+        gateway.runtime.endings.ended(delivery.key, End("failed", now, started.failed))
     gateway.runtime.live.touch(delivery.invocation_id)
     return started
 

@@ -67,6 +67,11 @@ def _detail(engine: EngineHealth) -> str:
     return f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail
 
 
+def _sentence(what: str, why: str) -> str:
+    """What others say, databases for example, may have its own end."""
+    return f"{what}: {why}" if why.endswith((".", "?", "!")) else f"{what}: {why}."
+
+
 def _kind(alarm: str) -> str:
     """What is behind the colon may change each second."""
     return alarm.partition(":")[0]
@@ -128,14 +133,14 @@ async def _look(gateway: Gateway) -> None:
     store, webhooks, engine = await _store(gateway), _webhooks(gateway), await _own_engine(gateway)
     for name, well in (("store", store.ok), ("webhooks", webhooks.ok), ("engine", not engine.cannot_start)):
         numbers().ready.labels(name).set(well)
-    alarms = [] if store.ok else [f"Calls are rejected with 503: {store.detail}."]
+    alarms = [] if store.ok else [_sentence("Calls are rejected with 503", store.detail)]
     alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
     if engine.cannot_start:
-        alarms.append(f"No workflow is started: {engine.detail}.")
+        alarms.append(_sentence("No workflow is started", engine.detail))
     elif _is_long_away(gateway, engine):
-        alarms.append(f"{WAITING}: {engine.detail}.")
+        alarms.append(_sentence(WAITING, engine.detail))
     elif store.ok and (detail := await _starts_nothing(gateway)):
-        alarms.append(f"{WAITING}: {detail}.")
+        alarms.append(_sentence(WAITING, detail))
     known = {_kind(alarm) for alarm in gateway.runtime.alarms}
     for alarm in alarms:
         if _kind(alarm) not in known:

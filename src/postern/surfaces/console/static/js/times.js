@@ -29,7 +29,10 @@ function show(within = document) {
   for (const time of within.querySelectorAll("time[data-ago]")) {
     const then = new Date(time.dateTime);
     const seconds = (now - then) / 1000;
-    if (seconds > -60) time.textContent = ago(seconds, then);
+    // A reader's clock may be slow: what the gateway says has been is not said to come.
+    const comes = time.textContent.startsWith("in ");
+    if (seconds >= 0 || (seconds > -60 && !comes)) time.textContent = ago(seconds, then);
+    else if (seconds > -60) time.textContent = "in less than a minute";
     time.title = exact(time.dateTime);
   }
   for (const time of within.querySelectorAll("time[data-clock]")) {

@@ -165,7 +165,9 @@ def _ran(item: InvocationSummary) -> str:
         case "completed":
             return f"{names} completed"
         case "failed":
-            return f"{names} failed: {(item.error or 'no reason was given').rstrip('.')}"
+            # Engines that run several workflows for a call say which of them it was.
+            why = (item.error or "no reason was given").removeprefix(f"{names}: ").rstrip(".")
+            return f"{names} failed: {why}"
         case "running":
             return f"{names} {'are' if several else 'is'} running"
     return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
