@@ -4,10 +4,20 @@ import sqlite3
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Column, Connection, Integer, LargeBinary, MetaData, Table, create_engine
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    bindparam,
+    create_engine,
+    delete,
+)
 from sqlalchemy.pool import StaticPool
 
-from postern.stores.sql.bulk import insert_rows
+from postern.stores.sql.bulk import changed_by_each, execute_for_each, insert_rows
 
 THINGS = Table("things", MetaData(), Column("id", Integer, primary_key=True), Column("content", LargeBinary))
 
@@ -34,3 +44,11 @@ def test_rows_of_any_number_go_in_with_few_statements(
     driver.set_trace_callback(None)
     assert len([one for one in sent if one.startswith("INSERT")]) == statements
     assert driver.execute("SELECT id, content FROM things ORDER BY id").fetchall() == given
+
+
+def test_a_statement_may_have_one_parameter_or_none(connection: Connection) -> None:
+    insert_rows(connection, THINGS, ("id", "content"), [(number, b"") for number in range(1, 13)])
+    one = delete(THINGS).where(THINGS.c.id == bindparam("of"))
+    execute_for_each(connection, one, [{"of": 12}, {"of": 3}])
+    assert changed_by_each(connection, one, [{"of": 1}, {"of": 1}]) == [1, 0]
+    assert changed_by_each(connection, delete(THINGS), [{}]) == [9]

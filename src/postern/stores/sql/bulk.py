@@ -64,12 +64,18 @@ def changed_by_each(connection: Connection, statement: Executable, rows: list[Pa
 def _compiled(
     statement: Any, dialect: Dialect
 ) -> tuple[str, Callable[[Parameters], tuple[Any, ...]] | None, Parameters]:
-    """The text; what puts its parameters (two at least) in order, where the driver knows them by that; and those that are
-    the same for every row."""
+    """The text; what puts its parameters in order, where the driver knows them by that; and those that are the same for
+    every row."""
     compiled = statement.compile(dialect=dialect)
     constants = {name: value for name, value in compiled.params.items() if value is not None}
     names = compiled.positiontup
-    return str(compiled), None if names is None else itemgetter(*names), constants
+    return str(compiled), None if names is None else _in_order(names), constants
+
+
+def _in_order(names: list[str]) -> Callable[[Parameters], tuple[Any, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda row: tuple(row[name] for name in names)  # of a single name `itemgetter` makes no tuple
 
 
 @contextmanager
