@@ -231,6 +231,31 @@ def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
     journal.close()
 
 
+def test_what_others_are_ready_to_bring_shares_the_commit_that_somebody_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[int] = []
+    outcomes = Outcome()
+    journal = Journal(tmp_path / "engine.db", group_over=lambda: groups.append(len(outcomes.results)))
+    brought = iter([2, 3])
+
+    def another_brings_one() -> None:
+        for number in brought:
+            journal.submit(insert(number), outcomes)
+            return
+
+    monkeypatch.setattr("postern.engines.embedded.journal.others_first", another_brings_one)
+    journal.submit(insert(1), outcomes)
+    wait_until(lambda: groups, 20)
+    assert groups == [3], "who was ready had to wait for the next commit"
+
+    brought, outcomes.results = iter(range(4, 500)), []
+    journal.submit(insert(500), outcomes)
+    wait_until(lambda: len(groups) > 1, 20)
+    assert groups[1] < 100, "who is ready all the time keeps the others waiting"
+    journal.close()
+
+
 def test_what_nobody_waits_for_goes_with_the_next_commit_and_is_soon_on_disk_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,6 +451,29 @@ def test_what_is_said_while_a_message_is_sent_goes_with_the_next_one_and_waits_f
     channel.go.set()
     first.join(20)
     assert channel.messages == [frames.encode(frames.Beat()), b"".join(map(frames.encode, others))]
+
+
+def test_what_others_are_ready_to_say_goes_with_the_message_that_is_about_to_be_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    channel: Any = SlowChannel()
+    channel.go.set()
+    conversation = Conversation(channel)
+    said = [frames.Beat(), frames.Trouble("one"), frames.Trouble("two")]
+    others = iter(said[1:])
+
+    def another_says_something() -> None:
+        for one in others:
+            conversation.send(one)  # comes back at once
+            return
+
+    monkeypatch.setattr("postern.engines.embedded.conversation.others_first", another_says_something)
+    conversation.send(said[0])
+    assert channel.messages == [b"".join(map(frames.encode, said))]
+
+    others = iter([frames.Beat()] * 500)
+    conversation.send(frames.Beat())
+    assert channel.messages[1].count(frames.encode(frames.Beat())) < 100
 
 
 def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

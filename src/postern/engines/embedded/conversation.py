@@ -11,6 +11,7 @@ from itertools import count
 import msgspec
 
 from postern.engines.embedded import frames
+from postern.engines.embedded.others_first import MOST_LOOKS, others_first
 from postern.workflows.language import StepFailed
 from postern.workflows.replay import LeftOff
 
@@ -52,9 +53,16 @@ class Conversation:
         """Whoever is sending takes along what the others gather meanwhile: they need not wait for their turn."""
         while self._gathered and self._turn.acquire(blocking=False):
             try:
+                self._let_others_gather()
                 self._send_gathered()
             finally:
                 self._turn.release()
+
+    def _let_others_gather(self) -> None:
+        seen = looks = 0
+        while seen < len(self._gathered) and looks < MOST_LOOKS:
+            seen, looks = len(self._gathered), looks + 1
+            others_first()
 
     def finish(self) -> None:
         """Before the process ends: whoever is sending would end with it, and take along nothing."""

@@ -2,8 +2,8 @@
 
 A *change* is a function that is given the open transaction. The changes that arrive while a commit is under
 way share the next one, so that a hundred of them cost one fsync. What somebody waits for is never kept back to collect
-more; what nobody waits for goes with the next of those, or soon. A change counts, and its ``done`` is called, when it
-is on disk.
+more: only threads that are ready at that moment go first. What nobody waits for goes with the next of those, or soon. A
+change counts, and its ``done`` is called, when it is on disk.
 """
 
 import logging
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from postern.engines.embedded.carry_over import carry_over
+from postern.engines.embedded.others_first import MOST_LOOKS, others_first
 
 log = logging.getLogger("postern.engine")
 
@@ -189,6 +190,7 @@ class Journal:
         """What goes into the next commit, as it comes, until it is time for that."""
         yield from left_over
         count, urgent, until = len(left_over), bool(left_over), 0.0
+        looks = seen = 0
         most = LARGEST_GROUP + count
         while count < most:
             try:
@@ -200,8 +202,11 @@ class Journal:
                 else:
                     another = self._queue.get(timeout=left)
             except queue.Empty:
-                if urgent or time.monotonic() >= until:
+                if not urgent or count == seen or looks == MOST_LOOKS:
                     return
+                # Who was told of the last commit is often about to bring the next change.
+                looks, seen = looks + 1, count
+                others_first()
                 continue
             if another is None:
                 self._ended = True
